@@ -1,0 +1,191 @@
+"""One dataset file: what dialect it is in, and its cases, all of them checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.formats.prune import Stray
+from baton.model import Case, CaseKey, InputError, Location, Problem
+
+from .evalset import eval_case, legacy_case, legacy_flat
+from .lazy import LazyCases, line_documents, raw_documents
+from .own import DatasetSpec, own_case
+from .sniff import Dialect, dialect_of_case, dialect_of_mapping
+
+Format = Literal["adk", "judge-llm", "baton", "mixed"]
+_SUFFIXES = {".json", ".jsonl", ".ndjson", ".yaml", ".yml"}
+
+
+class FileCases(NamedTuple):
+    """The cases of one file."""
+
+    file: str
+    label: str
+    name: str
+    format: Format
+    cases: LazyCases
+    keys: list[CaseKey]
+    notes: list[str]
+
+
+def dataset_files(folder: Path) -> list[Path]:
+    """List the files below a folder that may hold cases; hidden folders are left out."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in _SUFFIXES
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+
+
+def read_file(path: Path, label: str) -> FileCases | None:
+    """Read and check one file; ``None`` when it is readable but holds no cases.
+
+    ``label`` is short for the file; it names the one case of a flat test file, which has no id.
+
+    Raises:
+        InputError: with every problem of the file.
+    """
+    file = str(path)
+    lines = _json_lines_dialect(path)
+    if lines is not None:
+        return _checked(file, lines, label, *line_documents(file))
+    data = read_bytes(path)
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        return _read_json(file, data, label)
+    return _read_yaml(file, data, label)
+
+
+def _read_json(file: str, data: bytes, label: str) -> FileCases | None:
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    whole = Document(file, data, "json")
+    top = whole.shallow()
+    if isinstance(top, dict):
+        found = dialect_of_mapping(top)
+        if found is None:
+            return None
+        dialect, key = found
+        if key is None:
+            return _checked(file, dialect, label, 1, lambda _: whole)
+        name = _head(whole, dialect, {k: v for k, v in top.items() if k != key})
+        try:
+            raws = msgspec.json.decode(top[key], type=list[msgspec.Raw])
+        except msgspec.DecodeError:
+            raise InputError(whole.problem_at((key,), "has to be a list of cases")) from None
+    else:
+        raws, name = top, None
+        keys = msgspec.json.decode(raws[0]) if raws else None
+        dialect_ = dialect_of_case(keys) if isinstance(keys, dict) else None
+        if dialect_ is None:
+            return None
+        dialect = dialect_
+        if dialect == "legacy-flat":
+            return _checked(file, dialect, label, 1, lambda _: whole)
+    return _checked(file, dialect, label, len(raws), raw_documents(file, data, raws), name)
+
+
+def _read_yaml(file: str, data: bytes, label: str) -> FileCases | None:
+    whole = Document(file, data, "yaml")
+    value = whole.value()
+    if isinstance(value, dict):
+        found = dialect_of_mapping(value)
+        if found is None:
+            return None
+        dialect, key = found
+        if key is None:
+            return _checked(file, dialect, label, 1, lambda _: whole.part(value, ()))
+        name = _head(whole, dialect, {k: v for k, v in value.items() if k != key})
+        items, base = value[key], [key]
+        if not isinstance(items, list):
+            raise InputError(whole.problem_at((key,), "has to be a list of cases"))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        first = dialect_of_case(value[0])
+        if first is None:
+            return None
+        dialect, items, base, name = first, value, [], None
+        if dialect == "legacy-flat":
+            return _checked(file, dialect, label, 1, lambda _: whole.part(value, ()))
+    else:
+        return None
+    parts = [whole.part(item, (*base, i)) for i, item in enumerate(items)]
+    return _checked(file, dialect, label, len(parts), lambda i: parts[i], name)
+
+
+def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> str | None:
+    """Check what stands beside the cases; return the dataset's name."""
+    plain = {
+        key: msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+        for key, value in rest.items()
+    }
+    if dialect == "own":
+        return document.convert({**plain, "cases": []}, DatasetSpec).name
+    name = plain.get("name") or plain.get("eval_set_id")
+    return name if isinstance(name, str) else None
+
+
+def _checked(
+    file: str,
+    dialect: Dialect,
+    label: str,
+    count: int,
+    document: Callable[[int], Document],
+    name: str | None = None,
+) -> FileCases:
+    """Read every case once, to find all problems before anything runs."""
+    parse = _parser(dialect, label)
+    strays: list[Stray] = []
+    keys: list[CaseKey] = []
+    problems: list[Problem] = []
+    format_: Format = "baton" if dialect == "own" else "adk"
+    scenarios = 0
+    for index in range(count):
+        text = document(index)
+        try:
+            case = parse(text, strays)
+        except InputError as error:
+            problems += error.problems
+            continue
+        where = Location(file=file, line=text.line(()))
+        keys.append(CaseKey(case.id, case.id, case.first_input, case.evaluators, where))
+        scenarios += case.scenario is not None
+        if format_ == "adk" and (case.evaluators or case.metadata):
+            format_ = "judge-llm"
+    if not count:
+        problems.append(Problem(file=file, message="holds no cases"))
+    if problems:
+        raise InputError(problems)
+    notes = []
+    if strays:
+        names = ", ".join(sorted({f"`{stray.path[-1]}`" for stray in strays}))
+        notes.append(f"{file}: not read, as Baton does not know them: {names}")
+    if scenarios:
+        notes.append(f"{file}: {scenarios} of {count} cases need a simulated user")
+    cases = LazyCases(file, count, document, lambda text: parse(text, []))
+    return FileCases(file, label, name or label, format_, cases, keys, notes)
+
+
+def _parser(dialect: Dialect, label: str) -> Callable[[Document, list[Stray]], Case]:
+    if dialect == "legacy-flat":
+        return lambda text, strays: legacy_flat(text, strays, label)
+    if dialect == "own":
+        return lambda text, _: own_case(text)
+    return eval_case if dialect == "evalset" else legacy_case
+
+
+def _json_lines_dialect(path: Path) -> Dialect | None:
+    """Tell the dialect of a JSON-lines file by its first line; ``None`` when it is none."""
+    with path.open("rb") as stream:
+        first = next((line for line in stream if not line.isspace()), b"")
+        if not any(not line.isspace() for line in stream):
+            return None
+    try:
+        keys = msgspec.json.decode(first)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return dialect_of_case(keys) if isinstance(keys, dict) else None

@@ -1,0 +1,106 @@
+"""Cases that are read when they are asked for."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from array import array
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, overload
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.model import Case, CaseKey, Location
+
+Parse = Callable[[Document], Case]
+
+
+class CaseSequence(Sequence[Case]):
+    """A sequence of cases; subclasses say how one is got."""
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Case]: ...
+    def __getitem__(self, index: int | slice) -> Case | list[Case]:
+        if isinstance(index, slice):
+            return [self._case(i) for i in range(len(self))[index]]
+        return self._case(range(len(self))[index])
+
+    @abstractmethod
+    def _case(self, index: int) -> Case: ...
+
+
+class LazyCases(CaseSequence):
+    """Cases of one file, each decoded from its text when it is asked for."""
+
+    def __init__(
+        self, file: str, count: int, document: Callable[[int], Document], parse: Parse
+    ) -> None:
+        self.file = file
+        self._count, self._document, self._parse = count, document, parse
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _case(self, index: int) -> Case:
+        document = self._document(index)
+        case = self._parse(document)
+        case.where = Location(file=document.file, line=document.line(()))
+        return case
+
+
+class Place(NamedTuple):
+    """Where one case of a joined dataset is got from."""
+
+    cases: LazyCases
+    position: int
+    label: str
+    key: CaseKey
+
+
+class JoinedCases(CaseSequence):
+    """Cases of several files one after the other, or a choice of one file's."""
+
+    def __init__(self, places: Sequence[Place], ids: Sequence[str]) -> None:
+        self._places, self._ids = places, ids
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _case(self, index: int) -> Case:
+        place = self._places[index]
+        case = place.cases[place.position]
+        case.id = self._ids[index]
+        return case
+
+
+def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
+    """Give the documents of values that stand one after the other in ``data``."""
+    lines = array("L")
+    at, line = 0, 1
+    for raw in raws:
+        start = data.index(bytes(raw), at)
+        line += data.count(b"\n", at, start)
+        lines.append(line)
+        at = start
+    return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
+
+
+def line_documents(file: str) -> tuple[int, Callable[[int], Document]]:
+    """Count the lines of a JSON-lines file that are not blank, and give their documents."""
+    offsets, lines = array("Q"), array("L")
+    at = 0
+    with open(file, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.isspace():
+                offsets.append(at)
+                lines.append(number)
+            at += len(line)
+
+    def document(index: int) -> Document:
+        with open(file, "rb") as stream:
+            stream.seek(offsets[index])
+            return Document(file, stream.readline(), "json", lines[index])
+
+    return len(lines), document

@@ -1,0 +1,217 @@
+"""Baton's own dataset files: as few words as a case needs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.model import (
+    Case,
+    CaseRubric,
+    Content,
+    ExpectedDispatch,
+    ExpectedToolCall,
+    ExpectedTurn,
+    ExpectedVisit,
+    Session,
+)
+
+
+class Own(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of the parts of Baton's own files: a key that is not known stops the run."""
+
+
+class DispatchSpec(Own, kw_only=True):
+    """A hand-off that should happen; ``to`` alone may be written as plain text."""
+
+    to: str
+    kind: Literal["transfer", "delegate", "sequence", "return"] | None = None
+    prompt_contains: str | list[str] | None = None
+    tools: list[str] | None = None
+    parallel: bool | None = None
+
+
+class ToolSpec(Own, kw_only=True):
+    """A tool call that should happen; a name alone may be written as plain text."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    agent: str | None = None
+
+
+class VisitSpec(Own, kw_only=True):
+    """An agent that should have its say, after whom, and in which words."""
+
+    agent: str
+    after: str | list[str] | None = None
+    says: str | list[str] | None = None
+
+
+class RubricSpec(Own, kw_only=True):
+    """A statement the answer is judged by; the text alone may be written as plain text."""
+
+    text: str
+    id: str | None = None
+    type: str | None = None
+
+
+class SessionSpec(Own, kw_only=True):
+    """The session a case is played in."""
+
+    app: str | None = None
+    user: str | None = None
+    id: str | None = None
+
+
+class TurnSpec(Own, kw_only=True):
+    """A user message and what should come of it; whatever is left out is not checked."""
+
+    input: str
+    new_session: bool = False
+    response: str | None = None
+    response_contains: str | list[str] | None = None
+    structured: dict[str, Any] | None = None
+    agents: list[str] | None = None
+    dispatches: list[str | DispatchSpec] | None = None
+    tools: list[str | ToolSpec] | None = None
+    interactions: list[VisitSpec] | None = None
+    rubrics: list[str | RubricSpec] | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_no_agents(self.agents)
+
+
+class CaseSpec(Own, kw_only=True):
+    """One conversation: ``turns``, or the fields of a single turn right here."""
+
+    id: str
+    turns: list[TurnSpec] | None = None
+    input: str | None = None
+    response: str | None = None
+    response_contains: str | list[str] | None = None
+    structured: dict[str, Any] | None = None
+    agents: list[str] | None = None
+    dispatches: list[str | DispatchSpec] | None = None
+    tools: list[str | ToolSpec] | None = None
+    interactions: list[VisitSpec] | None = None
+    rubrics: list[str | RubricSpec] | None = None
+    session: SessionSpec | None = None
+    state: dict[str, Any] | None = None
+    final_state: dict[str, Any] | None = None
+    evaluators: dict[str, dict[str, Any]] | None = None
+    labels: dict[str, str] | None = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_no_agents(self.agents)
+        stated = [name for name in _TURN_FIELDS if getattr(self, name) is not None]
+        if self.turns is None and self.input is None:
+            raise ValueError("a case needs `input`, or `turns` that have one each")
+        if self.turns is not None and stated:
+            raise ValueError(f"`{stated[0]}` belongs into one of the `turns`, as the case has them")
+        if self.turns == []:
+            raise ValueError("`turns` is empty; a case needs at least one user message")
+
+
+class DatasetSpec(Own, kw_only=True):
+    """A dataset file of Baton."""
+
+    cases: list[CaseSpec]
+    name: str | None = None
+    description: str | None = None
+
+
+_TURN_FIELDS = [
+    name for name in TurnSpec.__struct_fields__ if name not in ("new_session", "rubrics")
+]
+
+
+def own_case(document: Document) -> Case:
+    """Read one case; raises InputError with every fault it has."""
+    return to_case(document.decode(CaseSpec))
+
+
+def to_case(spec: CaseSpec) -> Case:
+    """Spell a case out."""
+    single = spec.turns is None
+    turns = spec.turns or [
+        TurnSpec(**{name: getattr(spec, name) for name in _TURN_FIELDS}, rubrics=spec.rubrics)
+    ]
+    session = spec.session or SessionSpec()
+    return Case(
+        id=spec.id,
+        turns=[_turn(turn) for turn in turns],
+        session=Session(app=session.app, user=session.user, id=session.id),
+        state=spec.state or {},
+        final_state=spec.final_state,
+        rubrics=[] if single else _rubrics(spec.rubrics) or [],
+        evaluators=spec.evaluators or {},
+        labels=spec.labels or {},
+        tags=spec.tags or [],
+        metadata=spec.metadata or {},
+    )
+
+
+def _turn(spec: TurnSpec) -> ExpectedTurn:
+    return ExpectedTurn(
+        input=Content(text=spec.input),
+        new_session=spec.new_session,
+        response=None if spec.response is None else Content(text=spec.response),
+        response_contains=_list(spec.response_contains),
+        structured=spec.structured,
+        agents=spec.agents,
+        dispatches=None if spec.dispatches is None else [_dispatch(d) for d in spec.dispatches],
+        tool_calls=None if spec.tools is None else [_tool(tool) for tool in spec.tools],
+        interactions=_visits(spec.interactions),
+        rubrics=_rubrics(spec.rubrics),
+    )
+
+
+def _dispatch(spec: str | DispatchSpec) -> ExpectedDispatch:
+    if isinstance(spec, str):
+        return ExpectedDispatch(to=spec)
+    return ExpectedDispatch(
+        to=spec.to,
+        kind=spec.kind,
+        prompt_contains=_list(spec.prompt_contains),
+        tools=spec.tools,
+        parallel=spec.parallel,
+    )
+
+
+def _tool(spec: str | ToolSpec) -> ExpectedToolCall:
+    if isinstance(spec, str):
+        return ExpectedToolCall(name=spec)
+    return ExpectedToolCall(name=spec.name, arguments=spec.arguments, agent=spec.agent)
+
+
+def _visits(specs: list[VisitSpec] | None) -> list[ExpectedVisit] | None:
+    if specs is None:
+        return None
+    return [
+        ExpectedVisit(agent=spec.agent, after=_list(spec.after), says=_list(spec.says))
+        for spec in specs
+    ]
+
+
+def _rubrics(specs: list[str | RubricSpec] | None) -> list[CaseRubric] | None:
+    if specs is None:
+        return None
+    return [
+        CaseRubric(text=spec) if isinstance(spec, str) else CaseRubric(**msgspec.structs.asdict(spec))
+        for spec in specs
+    ]
+
+
+def _list(value: str | list[str] | None) -> list[str] | None:
+    return [value] if isinstance(value, str) else value
+
+
+def _refuse_no_agents(agents: list[str] | None) -> None:
+    if agents == []:
+        raise ValueError(
+            "`agents: []` can't be: an agent always runs; for no hand-off write `dispatches: []`"
+        )

@@ -1,0 +1,1 @@
+"""Evaluators: a file each."""

@@ -1,0 +1,233 @@
+"""``agent_chain``: which agents ran in each turn, and in which order.
+
+Known to judge-llm as ``subagent_evaluator``; the options and their defaults are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from baton.model import (
+    Case,
+    EvalContext,
+    Evidence,
+    Score,
+    Status,
+    Trace,
+    Turn,
+    Unit,
+    known,
+    nearest,
+)
+from baton.model.views import agent_chain
+
+from .base import OptionedEvaluator
+from .chains import Mode, chain_score, missing
+
+
+class AgentChainOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options; ``min_match_ratio`` is the mean over turns from which a case passes."""
+
+    sequence_match_type: Mode = "contains"
+    allow_extra_agents: bool = True
+    min_match_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.8
+
+
+class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out for one turn that states agents; ``index`` counts from 0."""
+
+    index: int
+    expected: list[str]
+    actual: list[str]
+    score: float
+    run_ids: list[str]
+
+    @property
+    def missing(self) -> list[str]:
+        """Expected agents that did not run."""
+        return missing(self.expected, self.actual)
+
+    @property
+    def extra(self) -> list[str]:
+        """Agents that ran and were not expected."""
+        return missing(self.actual, self.expected)
+
+
+class AgentChain(OptionedEvaluator[AgentChainOptions]):
+    """Compares the agent chain of every turn that states one."""
+
+    type = "agent_chain"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = AgentChainOptions
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: the mean over the turns that state agents.
+
+        ``error`` when a planned turn was not played; ``skipped`` when nothing is expected, or
+        the trace does not name the agents of a turn that expects some.
+        """
+        if case is None or not any(turn.agents is not None for turn in case.turns):
+            return [self._unscored("skipped", _nothing_expected(case))]
+        if len(trace.turns) < len(case.turns):
+            played = f"{len(trace.turns)} of {len(case.turns)} planned turns were played"
+            return [self._unscored("error", played)]
+        pairs = list(zip(case.turns, trace.turns, strict=False))
+        nameless = [
+            number
+            for number, (expected, turn) in enumerate(pairs, 1)
+            if expected.agents is not None and not _names_agents(trace, turn)
+        ]
+        if nameless:
+            return [self._unscored("skipped", _nameless(trace, nameless))]
+        matches = [
+            self._match(trace, turn, index, expected.agents, context)
+            for index, (expected, turn) in enumerate(pairs)
+            if expected.agents is not None
+        ]
+        return [self._score(matches)]
+
+    def _match(
+        self, trace: Trace, turn: Turn, index: int, expected: list[str], context: EvalContext
+    ) -> TurnMatch:
+        actual = agent_chain(trace, turn, renames=context.agent_names, wanted=expected)
+        score = chain_score(expected, actual, self.options.sequence_match_type)
+        if not self.options.allow_extra_agents and missing(actual, expected):
+            score = 0.0
+        return TurnMatch(
+            index=index,
+            expected=expected,
+            actual=actual,
+            score=score,
+            run_ids=[run.id for run in turn.runs],
+        )
+
+    def _score(self, matches: list[TurnMatch]) -> Score:
+        average = sum(match.score for match in matches) / len(matches)
+        threshold = self.options.min_match_ratio
+        passed = average >= threshold - 1e-9
+        wrong = [match for match in matches if match.score < 1 - 1e-9]
+        return Score(
+            evaluator=self.name,
+            type=self.type,
+            version=self.version,
+            status="passed" if passed else "failed",
+            value=average,
+            threshold=threshold,
+            reason=_reason(matches, wrong, self.options),
+            details=self._details(matches, average, None if passed else self._mend(wrong)),
+            evidence=[Evidence(ids=match.run_ids, quote=_arrow(match.actual)) for match in wrong],
+        )
+
+    def _details(
+        self, matches: list[TurnMatch], average: float, mend: str | None
+    ) -> dict[str, Any]:
+        details = {
+            **msgspec.structs.asdict(self.options),
+            "average_score": average,
+            "all_expected_present": not any(match.missing for match in matches),
+            "all_expected_agents": _union(match.expected for match in matches),
+            "all_actual_agents": _union(match.actual for match in matches),
+            "agents_missing": _union(match.missing for match in matches),
+            "agents_extra": _union(match.extra for match in matches),
+            "failed_turns": [m.index for m in matches if m.score < self.options.min_match_ratio - 1e-9],
+            "invocation_results": [_turn_row(match) for match in matches],
+        }
+        return details if mend is None else {**details, "mend": mend}
+
+    def _mend(self, wrong: Sequence[TurnMatch]) -> str | None:
+        """Say what would make the first wrong turn pass, where that is plain."""
+        match = wrong[0]
+        opener = match.actual[0] if match.actual else None
+        rest = match.actual[1:]
+        if opener is not None and opener not in match.expected:
+            strict = not self.options.allow_extra_agents and match.extra == [opener]
+            exact = self.options.sequence_match_type == "exact"
+            if (strict and not match.missing) or (exact and rest == match.expected):
+                loose = "allow_extra_agents: true" if strict else "sequence_match_type: subset"
+                return (
+                    f"`{opener}` opened the turn, and it counts: put it first in the expected "
+                    f"agents, or set `{loose}`"
+                )
+        for name in match.missing:
+            alike = nearest(name, match.extra, 1, 0.8)
+            if alike:
+                return f"`{name}` is expected and `{alike[0]}` ran; is one of them misspelt?"
+        if not match.missing and self.options.sequence_match_type == "exact":
+            return "the same agents ran, in another order or number; `subset` or `contains` allow that"
+        return None
+
+    def _unscored(self, status: Status, reason: str) -> Score:
+        return Score(
+            evaluator=self.name,
+            type=self.type,
+            version=self.version,
+            status=status,
+            threshold=self.options.min_match_ratio,
+            reason=reason,
+            details=msgspec.structs.asdict(self.options),
+        )
+
+
+def _nothing_expected(case: Case | None) -> str:
+    if case is None:
+        return "no expectation: the trace is scored without a case"
+    if case.scenario is not None:
+        return "no expectation: the case is a scenario and needs a simulated user"
+    return "no expectation: no turn of the case states agents"
+
+
+def _names_agents(trace: Trace, turn: Turn) -> bool:
+    """Tell whether the source says who ran; a turn in which nobody ran says so as well."""
+    if not turn.runs:
+        return known(trace, turn, "runs")
+    return any(known(trace, run, "agent") for run in turn.runs)
+
+
+def _nameless(trace: Trace, turns: Sequence[int]) -> str:
+    numbers = ", ".join(str(number) for number in turns)
+    if trace.attributes.get("agent_chain"):
+        return (
+            f"turn {numbers}: the recording names its agents for the whole conversation and not "
+            "by turn; record `agent_chains` with an `invocation_id` each"
+        )
+    return (
+        f"turn {numbers}: the trace names no agent; record events with their authors, a session "
+        "or an answer of /run_sse"
+    )
+
+
+def _turn_row(match: TurnMatch) -> dict[str, Any]:
+    return {
+        "invocation": match.index,
+        "expected_agents": match.expected,
+        "actual_agents": match.actual,
+        "score": match.score,
+        "match_details": {
+            "all_expected_present": not match.missing,
+            "missing_agents": match.missing,
+            "extra_agents": match.extra,
+        },
+    }
+
+
+def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], options: AgentChainOptions) -> str:
+    if not wrong and len(matches) == 1:
+        return f"{options.sequence_match_type}: {_arrow(matches[0].actual)}"
+    if not wrong:
+        return f"{options.sequence_match_type}: all {len(matches)} turns match"
+    first = wrong[0]
+    said = f"turn {first.index + 1}: expected {_arrow(first.expected)}, got {_arrow(first.actual)}"
+    more = f"; {len(wrong)} of {len(matches)} turns differ" if len(matches) > 1 else ""
+    return said + more
+
+
+def _arrow(names: Sequence[str]) -> str:
+    return " → ".join(names) if names else "no agent"
+
+
+def _union(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))

@@ -1,0 +1,1 @@
+"""Other tools' files as typed structs, and how text becomes them."""

@@ -1,0 +1,150 @@
+"""A piece of a file on its way to a type: plain data that knows where it came from."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from baton.model import InputError, Problem
+
+from .explain import Fault, Path, explain, path_text
+from .positions import json_line
+from .prune import Stray, prune
+from .spelling import normalise
+from .yaml import load_yaml, yaml_line
+
+T = TypeVar("T")
+_UNPARSED: Any = object()
+
+
+class Document:
+    """Text of a file, or of a part of one that starts on ``first_line``."""
+
+    def __init__(
+        self, file: str, data: bytes, kind: Literal["json", "yaml"], first_line: int = 1
+    ) -> None:
+        self.file = file
+        self.data = data
+        self.kind = kind
+        self.first_line = first_line
+        self._base: Path = ()
+        self._parsed: Any = _UNPARSED
+
+    def part(self, value: Any, path: Path) -> Document:
+        """Return the part of this document that stands at ``path`` and was parsed before."""
+        part = Document(self.file, self.data, self.kind, self.first_line)
+        part._base, part._parsed = (*self._base, *path), value
+        return part
+
+    @property
+    def text(self) -> str:
+        """The text; raises InputError when it is not UTF-8."""
+        try:
+            return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = self.data.count(b"\n", 0, error.start) + self.first_line
+            raise InputError(self.problem("not UTF-8 text", line)) from error
+
+    def value(self) -> Any:
+        """Parse into plain data; raises InputError with the line when that fails."""
+        if self._parsed is not _UNPARSED:
+            return self._parsed
+        if self.kind == "yaml":
+            return load_yaml(self.text, self.file)
+        try:
+            return msgspec.json.decode(self.data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return self._json_again(error)
+
+    def shallow(self) -> dict[str, msgspec.Raw] | list[msgspec.Raw]:
+        """Parse a JSON object or list, its values left as text."""
+        try:
+            return msgspec.json.decode(self.data, type=dict[str, msgspec.Raw] | list[msgspec.Raw])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._json_again(error)
+            raise InputError(self.problem(f"not JSON: {error}")) from error
+
+    def problem(self, message: str, line: int | None = None, path: Path = ()) -> Problem:
+        """Word a problem of this document."""
+        return Problem(file=self.file, line=line, path=path_text(path), message=message)
+
+    def problem_at(self, path: Path, message: str) -> Problem:
+        """Word a problem of the value at ``path``, with its line."""
+        return self.problem(message, self.line(path), (*self._base, *path))
+
+    def line(self, path: Path) -> int | None:
+        """Return the line on which the value at ``path`` stands."""
+        path = (*self._base, *path)
+        if not path:
+            return self.first_line
+        if self.kind == "yaml":
+            return yaml_line(self.text, path)
+        return json_line(self.text, path) + self.first_line - 1
+
+    def decode(
+        self,
+        type_: type[T],
+        *,
+        strays: list[Stray] | None = None,
+        spellings: tuple[type[T], ...] = (),
+    ) -> T:
+        """Decode into ``type_``: the typed fast path, then the slow one of :meth:`convert`.
+
+        ``spellings`` are twins of ``type_`` to try on the fast path as well.
+        """
+        if self.kind == "json" and self._parsed is _UNPARSED:
+            for attempt in (type_, *spellings):
+                try:
+                    return msgspec.json.decode(self.data, type=attempt)
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    continue
+        return self.convert(self.value(), type_, strays=strays)
+
+    def convert(
+        self, value: Any, type_: type[T], *, path: Path = (), strays: list[Stray] | None = None
+    ) -> T:
+        """Turn plain data that stands at ``path`` in this document into ``type_``.
+
+        Keys may be in snake_case or camelCase. With ``strays`` given, a key that the type does
+        not know is put there (a file of another tool); without, it is a fault (one of ours).
+
+        Raises:
+            InputError: with every fault, its line, and what to write instead.
+        """
+        value = normalise(value, type_)
+        if strays is not None:
+            value, found = prune(value, type_)
+            strays.extend(Stray((*path, *stray.path), *stray[1:]) for stray in found)
+        try:
+            return msgspec.convert(value, type_)
+        except msgspec.ValidationError as error:
+            faults = explain(value, type_, path) or [Fault(path, str(error))]
+            raise InputError(self.problem_at(f.path, f.message) for f in faults) from None
+
+    def _json_again(self, error: Exception) -> Any:
+        try:
+            return json.loads(self.text, parse_constant=_refuse_constant)
+        except json.JSONDecodeError as worse:
+            line = worse.lineno + self.first_line - 1
+            message = f"not JSON: {worse.msg}, column {worse.colno}"
+            raise InputError(self.problem(message, line)) from error
+        except ValueError as worse:
+            raise InputError(self.problem(f"not JSON: {worse}")) from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"`{name}` is no JSON value; write null or a number")
+
+
+def read_bytes(file: str | PathLike[str]) -> bytes:
+    """Read a file; raises InputError when it cannot be read."""
+    try:
+        return FilePath(file).read_bytes()
+    except FileNotFoundError:
+        raise InputError(Problem(file=str(file), message="no such file or folder")) from None
+    except OSError as error:
+        raise InputError(Problem(file=str(file), message=error.strerror or str(error))) from None

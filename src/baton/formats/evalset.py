@@ -1,0 +1,204 @@
+"""Eval sets of Google ADK, and judge-llm's dialect of them.
+
+Both nest the same way; judge-llm adds ``evaluator_config`` and recorded ``metadata`` to a case,
+``input_data`` (a JSON string) to a tool use, and its own records to ``intermediate_responses``.
+Field names are snake_case here; files may use either spelling, or both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Wire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Base of structs for other tools' JSON: what they do not name is noticed."""
+
+
+class FunctionCall(Wire, kw_only=True):
+    """A tool call; ``args`` may be left out, ``input_data`` is judge-llm's spelling of it."""
+
+    name: str | None = None
+    id: str | None = None
+    args: dict[str, Any] | None = None
+    input_data: str | dict[str, Any] | None = None
+    partial_args: Any = None
+    will_continue: bool | None = None
+
+    def arguments(self) -> dict[str, Any] | None:
+        """Return the arguments as an object; ``None`` when none are written.
+
+        Raises:
+            ValueError: ``input_data`` is not a JSON object.
+        """
+        if self.args is not None or self.input_data is None:
+            return self.args
+        if isinstance(self.input_data, dict):
+            return self.input_data
+        try:
+            return msgspec.json.decode(self.input_data, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise ValueError(f"`input_data` of {self.name} is not a JSON object: {error}") from None
+
+
+class FunctionResponse(Wire, kw_only=True):
+    """What a tool returned."""
+
+    name: str | None = None
+    id: str | None = None
+    response: Any = None
+    scheduling: Any = None
+    parts: Any = None
+    will_continue: bool | None = None
+
+
+class Part(Wire, kw_only=True):
+    """One piece of a content: a text, a call, an answer, a file."""
+
+    text: str | None = None
+    thought: bool | str | None = None
+    function_call: FunctionCall | None = None
+    function_response: FunctionResponse | None = None
+    inline_data: dict[str, Any] | None = None
+    file_data: dict[str, Any] | None = None
+    executable_code: dict[str, Any] | None = None
+    code_execution_result: dict[str, Any] | None = None
+    thought_signature: Any = None
+    video_metadata: Any = None
+    media_resolution: Any = None
+    tool_call: Any = None
+    tool_response: Any = None
+    part_metadata: Any = None
+    audio_transcription: Any = None
+    media_processing: Any = None
+    speech_metadata: Any = None
+
+
+class WireContent(Wire, kw_only=True):
+    """A message: parts and who they are from."""
+
+    parts: list[Part] | None = None
+    role: str | None = None
+
+    def text(self) -> str | None:
+        """Return the text parts, thoughts apart, joined by newlines; ``None`` without any."""
+        texts = [part.text for part in self.parts or () if part.text and not part.thought]
+        return "\n".join(texts) if texts else None
+
+
+class UsageMetadata(msgspec.Struct, kw_only=True):
+    """Token counts of one model request; the prompt's include cached ones."""
+
+    prompt_token_count: int | None = None
+    candidates_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
+
+
+class InvocationEvent(Wire, kw_only=True):
+    """One event of a saved session."""
+
+    author: str
+    content: WireContent | None = None
+    grounding_metadata: Any = None
+    usage_metadata: UsageMetadata | None = None
+    model_version: str | None = None
+
+
+class IntermediateData(Wire, kw_only=True):
+    """What happened before the final response, in either of ADK's two shapes."""
+
+    tool_uses: list[FunctionCall] | None = None
+    tool_responses: list[FunctionResponse] | None = None
+    intermediate_responses: list[Any] | None = None
+    invocation_events: list[InvocationEvent] | None = None
+
+
+class WireRubric(Wire, kw_only=True):
+    """A statement that an answer is judged by."""
+
+    rubric_id: str | None = None
+    rubric_content: dict[str, Any] | None = None
+    description: str | None = None
+    type: str | None = None
+
+
+class Invocation(Wire, kw_only=True):
+    """One turn."""
+
+    user_content: WireContent | str
+    invocation_id: str | None = None
+    final_response: WireContent | str | None = None
+    intermediate_data: IntermediateData | None = None
+    creation_timestamp: float | None = None
+    duration: float | None = None
+    model_duration: float | None = None
+    tool_duration: float | None = None
+    rubrics: list[WireRubric] | None = None
+    app_details: dict[str, Any] | None = None
+
+
+class SessionInput(msgspec.Struct, kw_only=True):
+    """The session a case starts from; further keys are allowed and ignored, as in ADK."""
+
+    app_name: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    state: dict[str, Any] | None = None
+
+
+class ConversationScenario(Wire, kw_only=True):
+    """A conversation for a simulated user."""
+
+    starting_prompt: str
+    conversation_plan: str
+    user_persona: Any = None
+
+
+class EvalCase(Wire, kw_only=True):
+    """One conversation and what should happen in it."""
+
+    eval_id: str
+    conversation: list[Invocation] | None = None
+    conversation_scenario: ConversationScenario | None = None
+    session_input: SessionInput | None = None
+    creation_timestamp: float | None = None
+    rubrics: list[WireRubric] | None = None
+    final_session_state: dict[str, Any] | None = None
+    evaluator_config: dict[str, dict[str, Any]] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class LegacyToolUse(Wire, kw_only=True):
+    """An expected call in ADK's first file format."""
+
+    tool_name: str
+    tool_input: dict[str, Any] | None = None
+    mock_tool_output: Any = None
+
+
+class LegacyResponse(Wire, kw_only=True):
+    """An expected intermediate text in ADK's first file format."""
+
+    author: str
+    text: str
+
+
+class LegacyTurn(Wire, kw_only=True):
+    """One turn in ADK's first file format."""
+
+    query: str
+    expected_tool_use: list[LegacyToolUse] | None = None
+    expected_intermediate_agent_responses: list[LegacyResponse] | None = None
+    reference: str | None = None
+
+
+class LegacyCase(Wire, kw_only=True):
+    """One conversation in ADK's first eval set format."""
+
+    name: str
+    data: list[LegacyTurn]
+    initial_session: dict[str, Any] | None = None
+    initial_state: dict[str, Any] | None = None

@@ -1,0 +1,153 @@
+"""Saying everything that is wrong with a value, in one go.
+
+msgspec stops at the first problem and names it by type. This walks the same types piece by
+piece after a decode has failed, so it costs nothing while files are right.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import inspect
+
+from baton.model import suggestion
+
+Path = tuple[str | int, ...]
+_NAMED_FIRST = re.compile(r"`(\w+)")
+
+
+class Fault(NamedTuple):
+    """What is wrong at ``path``."""
+
+    path: Path
+    message: str
+
+
+def explain(value: Any, type_: Any, path: Path = ()) -> list[Fault]:
+    """Return every fault of ``value`` (plain JSON data) as a ``type_``."""
+    return _explain(value, _info(type_), path) or _own_words(value, type_, path)
+
+
+def path_text(path: Path) -> str:
+    """Write a path the way a person would: ``cases[2].turns[0].input``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
+
+
+@cache
+def _info(type_: Any) -> inspect.Type:
+    return inspect.type_info(type_)
+
+
+def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
+    match info:
+        case inspect.Metadata():
+            return _explain(value, info.type, path)
+        case inspect.UnionType():
+            return _explain_union(value, info, path)
+        case inspect.StructType() if isinstance(value, dict):
+            return _explain_struct(value, info, path)
+        case inspect.DictType() if isinstance(value, dict):
+            return [f for k, v in value.items() for f in _explain(v, info.value_type, (*path, k))]
+        case inspect.ListType() if isinstance(value, list):
+            return [f for i, v in enumerate(value) for f in _explain(v, info.item_type, (*path, i))]
+        case inspect.LiteralType() if isinstance(value, str):
+            words = [str(word) for word in info.values]
+            if value in words:
+                return []
+            return [Fault(path, f"`{value}` is none of {', '.join(words)}; {suggestion(value, words)}")]
+    if _fits(value, info):
+        return []
+    return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{_hint(value, info)}")]
+
+
+def _explain_union(value: Any, info: inspect.UnionType, path: Path) -> list[Fault]:
+    alike = [option for option in info.types if _fits(value, option)]
+    structs = [option for option in alike if isinstance(option, inspect.StructType)]
+    if len(structs) > 1:
+        alike = [next((s for s in structs if _tagged(value, s)), structs[0])]
+    if alike:
+        attempts = [_explain(value, option, path) for option in alike]
+        return min(attempts, key=len)
+    names = " or ".join(_name(option) for option in info.types)
+    return [Fault(path, f"expected {names}, got {_describe(value)}")]
+
+
+def _explain_struct(value: dict[str, Any], info: inspect.StructType, path: Path) -> list[Fault]:
+    fields = {field.encode_name: field for field in info.fields}
+    faults = []
+    for key, item in value.items():
+        if key in fields:
+            faults += _explain(item, fields[key].type, (*path, key))
+        elif info.forbid_unknown_fields and key != info.tag_field:
+            free = [name for name in fields if name not in value] or list(fields)
+            faults.append(Fault((*path, key), f"unknown key; {suggestion(str(key), free)}"))
+    faults += [
+        Fault(path, f"`{name}` is missing")
+        for name, field in fields.items()
+        if field.required and name not in value
+    ]
+    if info.tag_field and not _tagged(value, info):
+        faults.append(Fault(path, f"`{info.tag_field}` has to be {info.tag!r}"))
+    return faults or _own_words(value, info.cls, path)
+
+
+def _own_words(value: Any, type_: Any, path: Path) -> list[Fault]:
+    """Take the message of a type that checks itself, or whatever else msgspec objects to."""
+    try:
+        msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        message, _, _ = str(error).partition(" - at `")
+        blamed = _NAMED_FIRST.match(message)
+        named = blamed and isinstance(value, dict) and blamed[1] in value
+        return [Fault((*path, blamed[1]) if blamed and named else path, message)]
+    return []
+
+
+def _tagged(value: dict[str, Any], info: inspect.StructType) -> bool:
+    return info.tag_field is None or value.get(info.tag_field) == info.tag
+
+
+_SHAPES: list[tuple[tuple[type[inspect.Type], ...], tuple[type, ...], str]] = [
+    ((inspect.StructType, inspect.DictType), (dict,), "a mapping"),
+    ((inspect.ListType,), (list,), "a list"),
+    ((inspect.StrType, inspect.LiteralType), (str,), "text"),
+    ((inspect.BoolType,), (bool,), "true or false"),
+    ((inspect.IntType,), (int,), "a whole number"),
+    ((inspect.FloatType,), (int, float), "a number"),
+    ((inspect.NoneType,), (type(None),), "null"),
+]
+
+
+def _fits(value: Any, info: inspect.Type) -> bool:
+    """Tell whether a value has the outer shape of a type."""
+    for kinds, types, _ in _SHAPES:
+        if isinstance(info, kinds):
+            if isinstance(value, bool):
+                return bool in types
+            return isinstance(value, types)
+    return True
+
+
+def _name(info: inspect.Type) -> str:
+    if isinstance(info, inspect.LiteralType):
+        return "one of " + ", ".join(str(word) for word in info.values)
+    return next((name for kinds, _, name in _SHAPES if isinstance(info, kinds)), "something else")
+
+
+def _hint(value: Any, info: inspect.Type) -> str:
+    scalar = isinstance(value, int | float) and isinstance(info, inspect.StrType)
+    return "; write it in quotes" if scalar else ""
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, dict | list):
+        kind = "a mapping" if isinstance(value, dict) else "a list"
+        return kind if value else f"an empty {kind.removeprefix('a ')}"
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,104 @@
+"""One set of types for files whose keys come in snake_case, camelCase or both."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+def snake(name: str) -> str:
+    """Turn ``evalSetId`` into ``eval_set_id``; snake_case stays as it is."""
+    return _HUMP.sub(lambda match: f"_{match[1].lower()}", name)
+
+
+def camel(name: str) -> str:
+    """Turn ``eval_set_id`` into ``evalSetId``."""
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
+
+
+def normalise(value: Any, type_: Any) -> Any:
+    """Rename the keys of plain data to those of ``type_``, as deep as its structs go.
+
+    Free-form parts (tool arguments, state) keep their keys. A key that the type does not know
+    in either spelling stays as it is; where both spellings of one key stand, so do both.
+    """
+    return _normalise(value, _info(type_))
+
+
+@cache
+def _info(type_: Any) -> inspect.Type:
+    return inspect.type_info(type_)
+
+
+def _normalise(value: Any, info: inspect.Type) -> Any:
+    match info:
+        case inspect.UnionType():
+            return _normalise_union(value, info)
+        case inspect.StructType() if isinstance(value, dict):
+            fields = {field.encode_name: field for field in info.fields}
+            renamed = {}
+            for key, item in value.items():
+                name = key if key in fields else snake(key)
+                name = name if name in fields and (name == key or name not in value) else key
+                known = fields.get(name)
+                renamed[name] = _normalise(item, known.type) if known else item
+            return renamed
+        case inspect.ListType() if isinstance(value, list):
+            return [_normalise(item, info.item_type) for item in value]
+        case inspect.DictType() if isinstance(value, dict):
+            return {key: _normalise(item, info.value_type) for key, item in value.items()}
+    return value
+
+
+def _normalise_union(value: Any, info: inspect.UnionType) -> Any:
+    for option in info.types:
+        of_list = isinstance(option, inspect.ListType)
+        of_mapping = isinstance(option, inspect.StructType | inspect.DictType)
+        if (isinstance(value, list) and of_list) or (isinstance(value, dict) and of_mapping):
+            return _normalise(value, option)
+    return value
+
+
+@cache
+def camel_twin(cls: type) -> type:
+    """Return a subclass of a struct type that is read in camelCase, its parts likewise.
+
+    What is decoded with it is an instance of ``cls``, its parts instances of theirs.
+    """
+    fields: list[tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(cls):
+        default: Any = field.default
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = msgspec.field(default_factory=field.default_factory)
+        type_ = _twin_of(field.type)
+        fields.append((field.name, type_) if field.required else (field.name, type_, default))  # type: ignore[arg-type]
+    return msgspec.defstruct(
+        f"{cls.__name__}Camel",
+        fields,
+        bases=(cls,),
+        rename={name: camel(name) for name, *_ in fields},
+        kw_only=True,
+        gc=cls.__struct_config__.gc,  # type: ignore[attr-defined]
+    )
+
+
+def _twin_of(type_: Any) -> Any:
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return camel_twin(type_)
+    arguments = getattr(type_, "__args__", None)
+    if not arguments or getattr(type_, "__origin__", None) is dict:
+        return type_
+    twins = tuple(_twin_of(argument) for argument in arguments)
+    if hasattr(type_, "__origin__"):
+        return type_.__origin__[twins if len(twins) > 1 else twins[0]]
+    union = twins[0]
+    for twin in twins[1:]:
+        union = union | twin
+    return union

@@ -1,0 +1,101 @@
+"""The record, cases, scores, the seams between parts, and views of the record.
+
+Imports nothing of the rest of Baton.
+"""
+
+from .case import (
+    Case,
+    CaseKey,
+    CaseRubric,
+    Dataset,
+    ExpectedDispatch,
+    ExpectedToolCall,
+    ExpectedTurn,
+    ExpectedVisit,
+    Location,
+    Scenario,
+    Session,
+)
+from .content import Content, Part
+from .errors import BatonError, InputError, Problem, nearest, suggestion
+from .integrity import integrity_problems
+from .known import known
+from .ports import EvalContext, Evaluator, Provider
+from .score import (
+    STATUSES,
+    CaseResult,
+    Evaluation,
+    EvaluatorCounts,
+    Evidence,
+    JudgeUse,
+    Score,
+    Status,
+    Unit,
+    case_status,
+)
+from .trace import (
+    SCHEMA_VERSION,
+    AgentCard,
+    AgentRun,
+    Dispatch,
+    Dropped,
+    GotBack,
+    HandedOff,
+    Said,
+    Source,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+    Usage,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "STATUSES",
+    "AgentCard",
+    "AgentRun",
+    "BatonError",
+    "Case",
+    "CaseKey",
+    "CaseResult",
+    "CaseRubric",
+    "Content",
+    "Dataset",
+    "Dispatch",
+    "Dropped",
+    "EvalContext",
+    "Evaluation",
+    "Evaluator",
+    "EvaluatorCounts",
+    "Evidence",
+    "ExpectedDispatch",
+    "ExpectedToolCall",
+    "ExpectedTurn",
+    "ExpectedVisit",
+    "GotBack",
+    "HandedOff",
+    "InputError",
+    "JudgeUse",
+    "Location",
+    "Part",
+    "Problem",
+    "Provider",
+    "Said",
+    "Scenario",
+    "Score",
+    "Session",
+    "Source",
+    "Status",
+    "Step",
+    "ToolCall",
+    "Trace",
+    "Turn",
+    "Unit",
+    "Usage",
+    "case_status",
+    "integrity_problems",
+    "known",
+    "nearest",
+    "suggestion",
+]

@@ -1,0 +1,64 @@
+"""What Baton raises, and how it words a problem with a user's input."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True, order=True):
+    """One thing wrong with an input.
+
+    ``file`` and ``line`` say where (a line counts from 1), ``path`` which value
+    (``cases[2].turns[0].agents``), ``message`` what is wrong and what to write instead.
+    """
+
+    file: str | None = None
+    line: int | None = None
+    path: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
+        return ": ".join(part for part in (place, self.path, self.message) if part)
+
+
+class BatonError(Exception):
+    """Base of every error Baton raises on purpose."""
+
+
+class InputError(BatonError):
+    """Input that cannot be used. ``problems`` holds all of them, not only the first."""
+
+    def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(message=problems)
+        self.problems: list[Problem] = (
+            [problems] if isinstance(problems, Problem) else list(problems)
+        )
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
+    """Return up to ``limit`` of the ``known`` names that look like ``word``, best first.
+
+    ``cutoff`` is how alike they have to be at least: 0 (not at all) to 1 (the same).
+    """
+    names = {_fold(name): name for name in known}
+    found = difflib.get_close_matches(_fold(word), names, n=limit, cutoff=cutoff)
+    return [names[name] for name in found]
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Word a hint for a misspelt ``word``: the nearest names, or all there are."""
+    names = sorted(known)
+    close = nearest(word, names)
+    if close:
+        return f"did you mean {' or '.join(f'`{name}`' for name in close)}?"
+    return f"known: {', '.join(names)}" if names else ""
+
+
+def _fold(name: str) -> str:
+    return name.lower().replace("-", "_")

@@ -1,0 +1,52 @@
+"""Telling "there was none" from "it was not recorded"."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .trace import AgentRun, Dispatch, ToolCall, Trace, Turn
+
+KINDS: dict[str, type] = {
+    "turn": Turn,
+    "run": AgentRun,
+    "dispatch": Dispatch,
+    "tool_call": ToolCall,
+}
+
+
+def _none_by_default(owner: type[msgspec.Struct]) -> dict[str, bool]:
+    names, defaults = owner.__struct_fields__, owner.__struct_defaults__
+    required = len(names) - len(defaults)
+    return {
+        name: index >= required and defaults[index - required] is None
+        for index, name in enumerate(names)
+    }
+
+
+NONE_BY_DEFAULT: dict[type, dict[str, bool]] = {
+    owner: _none_by_default(owner) for owner in (Trace, Turn, AgentRun, Dispatch, ToolCall)
+}
+"""For each kind of object its fields, and whether ``None`` is what they hold by default."""
+_PREFIX = {kind: f"{name}." for name, kind in KINDS.items()}
+
+
+def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, field: str) -> bool:
+    """Tell whether the source recorded ``obj.field``; a known ``None`` means there was none.
+
+    A field is not recorded when the object names it in its own ``unknown``. A name on the trace
+    (``dispatch.prompt``) holds for all objects of that kind: for a field that is ``None`` by
+    default, for those that have no value there; for any other (lists, statuses) for every
+    object, as what stands there may be incomplete. What is recorded as empty is known.
+
+    Raises:
+        AttributeError: ``obj`` has no such field.
+    """
+    owner = type(obj)
+    none_by_default = NONE_BY_DEFAULT[owner].get(field)
+    if none_by_default is None:
+        raise AttributeError(f"{owner.__name__} has no field `{field}`")
+    if field in obj.unknown:
+        return False
+    if owner is Trace or (none_by_default and getattr(obj, field) is not None):
+        return True
+    return _PREFIX[owner] + field not in trace.unknown

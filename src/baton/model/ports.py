@@ -1,0 +1,57 @@
+"""The seams: what an evaluator and a provider are to the rest of Baton."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from .case import Case
+from .score import Score, Unit
+from .trace import Trace
+
+
+class EvalContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What evaluators of one evaluation share. ``agent_names`` renames recorded agents."""
+
+    agent_names: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Scores a trace against a case. Pure: keeps nothing between calls.
+
+    ``case`` is ``None`` when a trace is scored without a dataset. What cannot be scored is a
+    :class:`Score` that is ``skipped`` or ``error``, with the reason; whatever ``evaluate``
+    raises becomes an ``error``.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name it was asked for under."""
+
+    @property
+    def type(self) -> str:
+        """The canonical name."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same input may give another score."""
+
+    @property
+    def unit(self) -> Unit:
+        """What one score is about."""
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Score one trace."""
+
+    def with_options(self, override: Mapping[str, Any]) -> Evaluator:
+        """Return a copy with some options replaced; raises InputError for a wrong one."""
+
+
+class Provider(Protocol):
+    """Drives a live agent system through one case."""
+
+    def __call__(self, case: Case) -> Trace | Awaitable[Trace]:
+        """Play the case and return what happened."""

@@ -1,0 +1,19 @@
+"""Readings of the flat record: each a plain function, a file each."""
+
+from .chain import agent_chain, run_names
+from .dispatch_view import DispatchView, dispatch_view
+from .round_trip import RoundTrip, round_trip
+from .tool_calls import tool_calls
+from .tree import TreeNode, turn_tree
+
+__all__ = [
+    "DispatchView",
+    "RoundTrip",
+    "TreeNode",
+    "agent_chain",
+    "dispatch_view",
+    "round_trip",
+    "run_names",
+    "tool_calls",
+    "turn_tree",
+]

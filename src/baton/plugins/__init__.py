@@ -1,0 +1,27 @@
+"""What can be named in a config, and where it lives."""
+
+from .registry import (
+    EVALUATORS,
+    PROVIDERS,
+    REPORTERS,
+    Alias,
+    Entry,
+    evaluator_entry,
+    known_evaluator_names,
+    provider_entry,
+    reporter_entry,
+    resolve,
+)
+
+__all__ = [
+    "EVALUATORS",
+    "PROVIDERS",
+    "REPORTERS",
+    "Alias",
+    "Entry",
+    "evaluator_entry",
+    "known_evaluator_names",
+    "provider_entry",
+    "reporter_entry",
+    "resolve",
+]

@@ -1,0 +1,1 @@
+"""Reading Google ADK: streams, sessions, eval sets and result files."""

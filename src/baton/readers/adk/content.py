@@ -1,0 +1,103 @@
+"""Parts of ADK events as content of the record."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Any
+
+from baton.formats.evalset import Part as WirePart
+from baton.formats.evalset import UsageMetadata
+from baton.model import Content, Part, Usage
+
+_ATTACHED = ("inline_data", "file_data")
+_OTHER = (
+    "executable_code",
+    "code_execution_result",
+    "tool_call",
+    "tool_response",
+    "audio_transcription",
+)
+
+
+def said_content(parts: list[WirePart]) -> Content:
+    """Join the parts that say something (calls and their answers are none of these)."""
+    texts = [part.text for part in parts if part.text]
+    attached = [_attachment(kind, value) for kind, value in _values(parts, _ATTACHED)]
+    other = [{kind: value} for kind, value in _values(parts, _OTHER)]
+    return Content(
+        text="\n".join(texts) if texts else None,
+        data=(other[0] if len(other) == 1 else other) if other else None,
+        parts=attached or None,
+    )
+
+
+def result_content(response: Any) -> Content | None:
+    """Return what a tool gave back; ADK wraps a plain value as ``{"result": value}``."""
+    if isinstance(response, dict) and set(response) == {"result"}:
+        response = response["result"]
+    if response is None:
+        return None
+    return Content(text=response) if isinstance(response, str) else Content(data=response)
+
+
+def error_of(response: Any) -> str | None:
+    """Return the error that a tool reported in its answer, by ADK's two conventions."""
+    if not isinstance(response, dict):
+        return None
+    if set(response) == {"error"} and response["error"]:
+        return str(response["error"])
+    if str(response.get("status", "")).lower() == "error":
+        return str(response.get("error_message") or response.get("message") or "error")
+    return None
+
+
+def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
+    """Count one more model request; ``counts`` of ``None`` leaves the sum a lower bound."""
+    usage = usage or Usage()
+    usage.requests = (usage.requests or 0) + 1
+    if counts is None:
+        usage.complete = False
+        return usage
+    cached = counts.cached_content_token_count or 0
+    prompt = (counts.prompt_token_count or 0) + (counts.tool_use_prompt_token_count or 0)
+    answer = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
+    usage.input_tokens = (usage.input_tokens or 0) + prompt - cached
+    usage.cache_read_tokens = (usage.cache_read_tokens or 0) + cached
+    usage.output_tokens = (usage.output_tokens or 0) + answer
+    return usage
+
+
+def sum_usage(usages: list[Usage | None]) -> Usage | None:
+    """Add up the usage of runs; a run that tells nothing makes the sum a lower bound."""
+    told = [usage for usage in usages if usage is not None]
+    if not told:
+        return None
+    total = Usage(complete=len(told) == len(usages) and all(usage.complete for usage in told))
+    for name in ("input_tokens", "cache_read_tokens", "output_tokens", "requests"):
+        values = [value for usage in told if (value := getattr(usage, name)) is not None]
+        setattr(total, name, sum(values) if values else None)
+    return total
+
+
+def _values(parts: list[WirePart], kinds: tuple[str, ...]) -> list[tuple[str, Any]]:
+    return [(kind, value) for part in parts for kind in kinds if (value := getattr(part, kind))]
+
+
+def _attachment(kind: str, blob: dict[str, Any]) -> Part:
+    data = blob.get("data")
+    return Part(
+        type=kind,
+        mime=blob.get("mime_type") or blob.get("mimeType"),
+        uri=blob.get("file_uri") or blob.get("fileUri"),
+        sha256=hashlib.sha256(_bytes(data)).hexdigest() if isinstance(data, str) else None,
+    )
+
+
+def _bytes(data: str) -> bytes:
+    """Decode base64 in either alphabet; what is neither counts as it stands."""
+    try:
+        return base64.b64decode(data.replace("-", "+").replace("_", "/"), validate=True)
+    except binascii.Error:
+        return data.encode()

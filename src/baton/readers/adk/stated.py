@@ -1,0 +1,229 @@
+"""Recordings that state who ran and which tools were called, without the events themselves.
+
+Eval sets in the ``tool_uses`` shape and judge-llm's results are such. A chain of agents may
+stand in ``metadata``: ``agent_chains`` by turn, or ``agent_chain`` for the whole conversation,
+which says who ran in a turn only when there is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.formats.evalset import EvalCase, FunctionCall, IntermediateData, Invocation
+from baton.formats.prune import Stray
+from baton.formats.stated_agents import TRANSFER_TOOL, author_pair, stated_agents
+from baton.model import (
+    SCHEMA_VERSION,
+    AgentRun,
+    Content,
+    InputError,
+    Problem,
+    Said,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+from baton.readers.catalog import Catalog
+
+from .content import result_content
+from .draft import Draft, Session
+from .wire import dropped_keys
+
+_NEVER_TOLD = [
+    "run.steps",
+    "run.input",
+    "run.output",
+    "run.model",
+    "run.usage",
+    "run.tools_offered",
+    "run.inside",
+    "run.started",
+    "run.ended",
+    "turn.state",
+    "turn.started",
+    "turn.ended",
+    "dispatch.prompt",
+    "dispatch.result",
+    "tool_call.at",
+    "tool_call.ended",
+    "state",
+    "usage",
+]
+
+
+def read_stated(
+    case: EvalCase, strays: list[Stray], id_: str, source: Source, catalog: Catalog
+) -> Trace:
+    """Read a case of which only statements are known.
+
+    Raises:
+        InputError: a record names an agent by something else than text.
+    """
+    session = Session(catalog)
+    turns = []
+    problems = []
+    conversation = case.conversation or []
+    metadata = case.metadata or {}
+    for number, wire in enumerate(conversation):
+        try:
+            chain = _stated_chain(metadata, wire, number, len(conversation))
+            turns.append(_turn(Draft(session, wire.invocation_id or f"turn{number + 1}"), wire, chain))
+        except ValueError as error:
+            where = f"{case.eval_id}: conversation[{number}]"
+            problems.append(Problem(file=source.location, path=where, message=str(error)))
+    if problems:
+        raise InputError(problems)
+    whole = metadata.get("agent_chain")
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id=id_,
+        case=case.eval_id,
+        source=source,
+        turns=turns,
+        agents=catalog,
+        state=case.final_session_state or None,
+        unknown=[n for n in _NEVER_TOLD if not (n == "state" and case.final_session_state)],
+        dropped=dropped_keys(strays),
+        attributes={"agent_chain": whole} if whole and len(turns) != 1 else {},
+    )
+
+
+def _stated_chain(
+    metadata: dict[str, Any], wire: Invocation, number: int, turns: int
+) -> list[str] | None:
+    """Return the chain that ``metadata`` states for one turn."""
+    chains = metadata.get("agent_chains")
+    found: Any = None
+    if isinstance(chains, dict):
+        found = chains.get(wire.invocation_id or "")
+    elif isinstance(chains, list):
+        by_id = [c for c in chains if isinstance(c, dict) and c.get("invocation_id") is not None]
+        entry = next((c for c in by_id if c["invocation_id"] == wire.invocation_id), None)
+        if not by_id and len(chains) == turns:
+            entry = chains[number]
+        found = _chain_in(entry) if isinstance(entry, dict) else entry
+    if found is None and turns == 1:
+        found = metadata.get("agent_chain")
+    if found is None:
+        return None
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise ValueError(f"an agent chain has to be a list of names, got {found!r}")
+    return [name for name in found if name != "user"] or None
+
+
+def _chain_in(entry: dict[str, Any]) -> Any:
+    keys = ("agent_chain", "chain", "agents")
+    return next((entry[key] for key in keys if key in entry), None)
+
+
+def _turn(draft: Draft, wire: Invocation, chain: list[str] | None) -> Turn:
+    turn = draft.turn
+    data = wire.intermediate_data or IntermediateData()
+    turn.input, turn.output = _content(wire.user_content), _content(wire.final_response)
+    turn.status = "completed" if turn.output else "incomplete"
+    names = chain or stated_agents(data)
+    _runs(draft, names or [], opener_named=bool(chain) or _opener_named(data))
+    _said(draft, data)
+    _calls(draft, data)
+    _link(draft, data)
+    return turn
+
+
+def _runs(draft: Draft, names: list[str], opener_named: bool) -> None:
+    """Add a run for each name; one more, unnamed, where somebody else opened the turn."""
+    if not names or not opener_named:
+        id_ = draft.session.new_id("run")
+        draft.turn.runs.append(AgentRun(id=id_, agent="main", unknown=["agent"]))
+    for name in names:
+        draft.turn.runs.append(AgentRun(id=draft.session.new_id("run"), agent=name))
+
+
+def _opener_named(data: IntermediateData) -> bool:
+    """Tell whether the first agent that is named opened the turn, or was handed to."""
+    for record in data.intermediate_responses or ():
+        if author_pair(record):
+            return True
+        if isinstance(record, dict) and record.get("type") == "agent_transfer":
+            return bool(record.get("from_agent"))
+        if isinstance(record, dict) and record.get("agent_name"):
+            if record.get("type") not in ("function_call", "function_response"):
+                return True
+    return False
+
+
+def _said(draft: Draft, data: IntermediateData) -> None:
+    for record in data.intermediate_responses or ():
+        pair = author_pair(record)
+        run = _run_of(draft, pair[0]) if pair else None
+        if pair is not None and run is not None:
+            for text in pair[1]:
+                step = Said(id=draft.session.new_id("said"), content=Content(text=text))
+                run.steps.append(step)
+
+
+def _calls(draft: Draft, data: IntermediateData) -> None:
+    """Put calls where a record says who made them, else with the agent that had control."""
+    owners = {
+        str(record.get("function_id")): str(record["agent_name"])
+        for record in data.intermediate_responses or ()
+        if isinstance(record, dict)
+        and record.get("type") == "function_call"
+        and record.get("agent_name")
+    }
+    answers = {a.id: a for a in data.tool_responses or () if a.id}
+    current = draft.turn.runs[0]
+    for wire in data.tool_uses or ():
+        run = _run_of(draft, owners.get(wire.id or "", "")) or current
+        call = ToolCall(
+            id=draft.session.new_id("call", wire.id), name=wire.name or "", arguments=wire.arguments()
+        )
+        run.steps.append(call)
+        if wire.id in answers:
+            call.result = result_content(answers[wire.id].response)
+        else:
+            call.unknown = ["result", "status"]
+        if wire.name == TRANSFER_TOOL:
+            current = _hand_over(draft, run, wire, call) or current
+
+
+def _hand_over(draft: Draft, run: AgentRun, wire: FunctionCall, call: ToolCall) -> AgentRun | None:
+    """Follow a transfer call to the next run of its target."""
+    target = (wire.arguments() or {}).get("agent_name")
+    later = draft.turn.runs[draft.turn.runs.index(run) + 1 :]
+    receiver = next((r for r in later if r.agent == target and not r.started_by), None)
+    if receiver is None:
+        return None
+    dispatch = draft.dispatch("transfer", run, receiver.agent, None, call)
+    dispatch.runs, dispatch.status = [receiver.id], "completed"
+    receiver.started_by = [dispatch.id]
+    return receiver
+
+
+def _link(draft: Draft, data: IntermediateData) -> None:
+    """Link runs that follow each other: by a stated transfer, else by order alone."""
+    stated = {
+        record.get("to_agent")
+        for record in data.intermediate_responses or ()
+        if isinstance(record, dict) and record.get("type") == "agent_transfer"
+    }
+    runs = draft.turn.runs
+    for sender, receiver in zip(runs, runs[1:], strict=False):
+        if receiver.started_by:
+            continue
+        if receiver.agent in stated:
+            dispatch = draft.dispatch("transfer", sender, receiver.agent, None)
+        else:
+            dispatch = draft.dispatch("sequence", sender, receiver.agent, None)
+            dispatch.basis = "order"
+        dispatch.runs, dispatch.status = [receiver.id], "completed"
+        receiver.started_by = [dispatch.id]
+
+
+def _run_of(draft: Draft, agent: str) -> AgentRun | None:
+    return next((run for run in draft.turn.runs if run.agent == agent), None)
+
+
+def _content(wire: Any) -> Content | None:
+    text = wire if isinstance(wire, str) or wire is None else wire.text()
+    return Content(text=text) if text else None

@@ -1,0 +1,94 @@
+"""Agent definitions: what agents an application has, and which tools each may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.model import AgentCard, InputError
+
+Catalog = dict[str, AgentCard]
+
+_AGENT_TOOL_SCHEMA = {
+    "type": "object",
+    "properties": {"request": {"type": "string"}},
+    "required": ["request"],
+}
+
+
+class CatalogFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A catalog as Baton writes it: ``agents:`` by name."""
+
+    agents: dict[str, AgentCard]
+
+
+def is_app_info(value: Any) -> bool:
+    """Tell the answer of an ADK server's ``/apps/{app}/app-info``."""
+    return isinstance(value, dict) and isinstance(value.get("agents"), dict) and (
+        "rootAgentName" in value or "root_agent_name" in value
+    )
+
+
+def app_info_catalog(value: dict[str, Any]) -> Catalog:
+    """Read an app-info answer.
+
+    ADK lists LLM agents only: workflow agents, and all below them, are left out of it. The
+    agent behind an AgentTool stands among the tools, told by its bare ``request`` schema.
+    """
+    catalog: Catalog = {}
+    for name, info in value["agents"].items():
+        tools = []
+        for tool in info.get("tools") or ():
+            declared = tool.get("functionDeclarations") or tool.get("function_declarations") or ()
+            for function in declared:
+                tools.append(function["name"])
+                if function.get("parametersJsonSchema") == _AGENT_TOOL_SCHEMA:
+                    card = AgentCard(description=function.get("description"))
+                    catalog.setdefault(function["name"], card)
+        catalog[name] = AgentCard(
+            description=info.get("description") or None,
+            instructions=info.get("instruction") or None,
+            tools=tools,
+            sub_agents=list(info.get("sub_agents") or info.get("subAgents") or ()),
+        )
+    return catalog
+
+
+def load_catalog(path: str | os.PathLike[str]) -> Catalog:
+    """Load agent definitions: an app-info answer of ADK, or YAML or JSON with ``agents:``.
+
+    Raises:
+        InputError: the file is neither, or has faults.
+    """
+    data = read_bytes(path)
+    document = Document(os.fspath(path), data, "json" if data.lstrip()[:1] == b"{" else "yaml")
+    value = document.value()
+    if is_app_info(value):
+        return _app_info(document, value)
+    if not isinstance(value, dict) or "agents" not in value:
+        raise InputError(document.problem("no agent definitions: needs `agents:` by name"))
+    return document.convert(value, CatalogFile).agents
+
+
+def _app_info(document: Document, value: dict[str, Any]) -> Catalog:
+    try:
+        return app_info_catalog(value)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(document.problem(f"not an app-info answer of ADK: {error!r}")) from error
+
+
+def is_catalog_file(path: Path) -> bool:
+    """Tell an app-info answer among the files of a folder, by its content."""
+    if path.stat().st_size > 4_000_000:
+        return False
+    data = path.read_bytes()
+    if not data.lstrip().startswith(b"{"):
+        return False
+    try:
+        return is_app_info(msgspec.json.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False

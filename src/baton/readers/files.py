@@ -1,0 +1,170 @@
+"""One recorded file to traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.formats.yaml import load_yaml
+from baton.model import InputError, Problem, Source, Trace
+
+from .adk.conversation import read_conversation
+from .adk.files import read_result_file, read_session
+from .adk.recorded_case import read_eval_case
+from .adk.wire import looks_like_sse, read_events, read_sse
+from .catalog import Catalog
+from .judge_llm import read_provider_result, read_report
+from .own import read_record
+from .sniff import FRAMEWORKS, Kind, kind_of
+
+
+class FileReader:
+    """Reads the traces of one file.
+
+    A trace that names itself nowhere gets the file's name, without suffixes, for an id.
+    """
+
+    def __init__(self, path: Path, catalog: Catalog) -> None:
+        self._path = path
+        self._file = str(path)
+        self._catalog = catalog
+        self._stem = path.name.split(".")[0]
+
+    def traces(self) -> Iterator[Trace]:
+        """Yield the traces; nothing when the file is readable but holds none.
+
+        Raises:
+            InputError: the file cannot be read, is broken, or has faults.
+        """
+        first = self._json_lines()
+        if first is not None:
+            yield from self._read_lines(first)
+            return
+        data = read_bytes(self._path)
+        start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        if looks_like_sse(data):
+            source = Source(format="adk-sse", framework="google-adk", location=self._file)
+            yield read_conversation(
+                read_sse(self._file, data), id_=self._stem, source=source, catalog=self._catalog
+            )
+        elif start in (b"{", b"["):
+            yield from self._read_json(Document(self._file, data.removeprefix(b"\xef\xbb\xbf"), "json"))
+        elif start == b'"':
+            yield from self._read_quoted(Document(self._file, data, "json"))
+        elif self._path.suffix in (".yaml", ".yml"):
+            yield from self._read_yaml(Document(self._file, data, "yaml"))
+
+    def _json_lines(self) -> Kind | None:
+        """Tell what the lines of a JSON-lines file are; ``None`` when it is none."""
+        try:
+            with self._path.open("rb") as stream:
+                first = next((line for line in stream if not line.isspace()), b"")
+                more = next((line for line in stream if not line.isspace()), None)
+        except OSError as error:
+            message = error.strerror or str(error)
+            raise InputError(Problem(file=self._file, message=message)) from None
+        if more is None or not first.lstrip().startswith(b"{"):
+            return None
+        try:
+            return kind_of(msgspec.json.decode(first, type=dict[str, msgspec.Raw]))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def _read_lines(self, kind: Kind) -> Iterator[Trace]:
+        if kind == "adk-event":
+            lines = [line for line in read_bytes(self._path).splitlines() if line.strip()]
+            document = Document(self._file, b"[" + b",\n".join(lines) + b"]", "json")
+            yield self._events(document)
+            return
+        with self._path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                if not line.isspace():
+                    document = Document(self._file, line.rstrip(b"\r\n"), "json", number)
+                    keys = document.shallow()
+                    found = kind_of(keys) if isinstance(keys, dict) else None
+                    if found is None:
+                        raise InputError(document.problem("this line holds no trace", number))
+                    yield from self._read(document, found)
+
+    def _read_json(self, document: Document) -> Iterator[Trace]:
+        top = document.shallow()
+        if isinstance(top, dict):
+            kind = kind_of(top)
+            if kind == "evalset":
+                key = next(key for key in top if key in ("eval_cases", "evalCases"))
+                yield from self._read_each(document, top[key], "eval-case")
+            elif kind is not None:
+                yield from self._read(document, kind)
+            return
+        first = _object_keys(top[0]) if top else None
+        kind = kind_of(first) if first is not None else None
+        if kind == "adk-event":
+            yield self._events(document)
+        elif kind is not None:
+            yield from self._read_each(document, msgspec.Raw(document.data), kind)
+
+    def _read_each(self, document: Document, raw: msgspec.Raw, kind: Kind) -> Iterator[Trace]:
+        """Read the values of a list one at a time, so that the rest stays the text it is."""
+        try:
+            raws = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        except msgspec.DecodeError:
+            raise InputError(document.problem("the cases have to be a list")) from None
+        data, at, line = document.data, 0, 1
+        for item in raws:
+            text = bytes(item)
+            start = data.index(text, at)
+            line += data.count(b"\n", at, start)
+            at = start
+            yield from self._read(Document(self._file, text, "json", line), kind)
+
+    def _read_quoted(self, document: Document) -> Iterator[Trace]:
+        """Read JSON that was written as a JSON string, as older result files were."""
+        text = document.value()
+        yield from self._read_json(Document(self._file, text.encode(), "json"))
+
+    def _read_yaml(self, document: Document) -> Iterator[Trace]:
+        value = load_yaml(document.text, self._file)
+        kind = kind_of([str(key) for key in value]) if isinstance(value, dict) else None
+        if kind == "evalset":
+            items: Any = value.get("eval_cases", value.get("evalCases"))
+            for index, item in enumerate(items if isinstance(items, list) else ()):
+                yield from self._read(document.part(item, ("eval_cases", index)), "eval-case")
+        elif kind is not None:
+            yield from self._read(document.part(value, ()), kind)
+
+    def _events(self, document: Document) -> Trace:
+        source = self._source("adk-event")
+        wire = read_events(document)
+        return read_conversation(wire, id_=self._stem, source=source, catalog=self._catalog)
+
+    def _read(self, document: Document, kind: Kind) -> Iterator[Trace]:
+        source = self._source(kind)
+        match kind:
+            case "record":
+                yield read_record(document, source)
+            case "adk-session":
+                yield read_session(document, source, self._catalog)
+            case "adk-result":
+                yield from read_result_file(document, source, self._catalog)
+            case "eval-case":
+                yield read_eval_case(document, source, self._catalog)
+            case "judge-llm-report":
+                yield from read_report(document, source, self._catalog)
+            case "judge-llm-result":
+                yield read_provider_result(document, source, self._catalog, self._stem)
+            case _:
+                yield self._events(document)
+
+    def _source(self, kind: Kind) -> Source:
+        return Source(format=kind, framework=FRAMEWORKS[kind], location=self._file)
+
+
+def _object_keys(raw: msgspec.Raw) -> list[str] | None:
+    try:
+        return list(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]))
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,76 @@
+"""Recordings of judge-llm: its reports, and single provider results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.formats.evalset import EvalCase, Invocation
+from baton.formats.prune import Stray
+from baton.model import Source, Trace
+
+from .adk.recorded_case import recorded_case
+from .catalog import Catalog
+
+
+class ProviderResult(msgspec.Struct, kw_only=True):
+    """What an agent answered; figures of cost and time are not read."""
+
+    conversation_history: list[Invocation]
+    metadata: dict[str, Any] | None = None
+    success: bool = True
+    error: str | None = None
+
+
+class ExecutionRun(msgspec.Struct, kw_only=True):
+    """One execution of one case."""
+
+    eval_case_id: str
+    provider_result: ProviderResult
+    execution_id: str | None = None
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """A report file."""
+
+    execution_runs: list[ExecutionRun]
+
+
+def read_report(document: Document, source: Source, catalog: Catalog) -> Iterator[Trace]:
+    """Read the executions of a report, one trace each."""
+    strays: list[Stray] = []
+    for run in document.decode(Report, strays=strays).execution_runs:
+        yield _trace(
+            run.provider_result, strays, run.eval_case_id, run.execution_id, source, catalog
+        )
+
+
+def read_provider_result(
+    document: Document, source: Source, catalog: Catalog, fallback_id: str
+) -> Trace:
+    """Read one provider result; its case is named in its metadata, or not at all."""
+    strays: list[Stray] = []
+    result = document.decode(ProviderResult, strays=strays)
+    case = (result.metadata or {}).get("eval_id")
+    case = case if isinstance(case, str) else fallback_id
+    return _trace(result, strays, case, None, source, catalog)
+
+
+def _trace(
+    result: ProviderResult,
+    strays: list[Stray],
+    case: str,
+    id_: str | None,
+    source: Source,
+    catalog: Catalog,
+) -> Trace:
+    history = result.conversation_history
+    recorded = EvalCase(eval_id=case, conversation=history, metadata=result.metadata)
+    trace = recorded_case(recorded, strays, source, catalog, id_)
+    if not result.success:
+        for turn in trace.turns[-1:]:
+            turn.status, turn.error = "failed", result.error or "the provider failed"
+    return trace

@@ -1,0 +1,1 @@
+"""Reports of evaluations, and pictures of traces."""

@@ -1,0 +1,33 @@
+"""The JSON report: everything, in the order of the dataset, the same for the same data."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import msgspec
+
+from baton.store import StoredEvaluation
+
+EXIT_CODES = {"passed": 0, "failed": 1}
+_ENCODER = msgspec.json.Encoder()
+
+
+def write_json(evaluation: StoredEvaluation, out: IO[str]) -> None:
+    """Write one JSON object, its results one to a line; no times, no ids made of them."""
+    header = evaluation.header
+    head: dict[str, Any] = {
+        "name": header.name,
+        "status": header.status,
+        "exit_code": EXIT_CODES.get(header.status, 3),
+        "problems": header.problems,
+        "cases": header.cases,
+        "evaluators": msgspec.to_builtins(header.evaluators),
+    }
+    out.write(msgspec.json.format(_ENCODER.encode(head), indent=2).decode().removesuffix("\n}"))
+    out.write(',\n  "results": [')
+    separator = "\n    "
+    for row, body in evaluation.entries():
+        entry = {"case_id": row.case_id, "repeat": row.repeat, "status": row.status, **body}
+        out.write(separator + _ENCODER.encode(entry).decode())
+        separator = ",\n    "
+    out.write("\n  ]\n}\n")

@@ -1,0 +1,110 @@
+"""The terminal report: counts first, then what failed and what would mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from baton.model import STATUSES
+from baton.store import IndexRow, StoredEvaluation
+
+from .chains import align
+from .text import one_line
+
+STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bold red"}
+MARKS = {"passed": "✓", "failed": "✗", "skipped": "–", "error": "!"}
+
+
+def print_terminal(evaluation: StoredEvaluation, out: IO[str], *, limit: int = 10) -> None:
+    """Print the report; at most ``limit`` cases that did not pass are shown in full."""
+    console = Console(file=out, highlight=False, soft_wrap=True)
+    header = evaluation.header
+    console.print(_counts(evaluation))
+    shown = left = 0
+    for row in evaluation.rows():
+        if row.status == "passed":
+            continue
+        if shown == limit:
+            left += 1
+            continue
+        shown += 1
+        for line in _case(row, evaluation.body(row)):
+            console.print(line)
+    if left:
+        console.print(f"\n… and {left} more cases that did not pass; the JSON report has them all")
+    for problem in header.problems:
+        console.print(Text(f"! {one_line(problem, 400)}", STYLES["error"]))
+    verdict = Text(f"\n{header.status}", STYLES.get(header.status, "bold"))
+    console.print(verdict.append(f"   {evaluation.folder}", "dim"))
+
+
+def _counts(evaluation: StoredEvaluation) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("evaluator")
+    for status in STATUSES:
+        table.add_column(status, justify="right")
+    rows: list[tuple[str, dict[str, int]]] = [
+        (counts.evaluator, {status: getattr(counts, status) for status in STATUSES})
+        for counts in evaluation.header.evaluators
+    ]
+    rows.append(("cases", {status: evaluation.header.cases.get(status, 0) for status in STATUSES}))
+    for name, counts in rows:
+        cells = [
+            Text(str(counts[status]), STYLES[status] if counts[status] else "dim")
+            for status in STATUSES
+        ]
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _case(row: IndexRow, body: dict[str, Any]) -> Iterator[Text]:
+    mark = Text(f"\n{MARKS[row.status]} ", STYLES[row.status])
+    yield mark.append(one_line(row.case_id, 200), "bold").append(_where(body), "dim")
+    if body.get("error"):
+        yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])
+    for score in body["scores"]:
+        if score["status"] != "passed":
+            yield from _score(score)
+
+
+def _where(body: dict[str, Any]) -> str:
+    location = body.get("recorded", {}).get("location")
+    return f"  {one_line(location, 200)}" if location else ""
+
+
+def _score(score: dict[str, Any]) -> Iterator[Text]:
+    style = STYLES[score["status"]]
+    line = Text(f"  {score['evaluator_type']} {score['status']}", style)
+    if score["score"] is not None:
+        line.append(f" {score['score']:.2f}, needs {score['threshold']:.2f}")
+    yield line
+    turns = score["details"].get("invocation_results", [])
+    wrong = [turn for turn in turns if turn["score"] < 1]
+    if not wrong:
+        yield Text(f"    {one_line(score['reason'], 400)}")
+    for turn in wrong:
+        yield from _side_by_side(turn)
+    if score["details"].get("mend"):
+        yield Text(f"    to mend it: {one_line(score['details']['mend'], 400)}", "cyan")
+
+
+def _side_by_side(turn: dict[str, Any]) -> Iterator[Text]:
+    """Print the expected over the actual chain, agents that agree under one another."""
+    expected = Text(f"    turn {turn['invocation'] + 1}  expected  ")
+    actual = Text(f"    {'':{len(str(turn['invocation'] + 1)) + 5}}  actual    ")
+    for column in align(turn["expected_agents"], turn["actual_agents"]):
+        cells = [one_line(name, 60) if name else "·" for name in column]
+        width = max(len(cell) for cell in cells) + 2
+        style = "" if column.agrees else STYLES["failed"]
+        expected.append(f"{cells[0]:{width}}", style)
+        actual.append(f"{cells[1]:{width}}", style)
+    yield expected
+    yield actual
+    for name in ("missing", "extra"):
+        agents = turn["match_details"][f"{name}_agents"]
+        if agents:
+            yield Text(f"    {name}: {one_line(', '.join(agents), 200)}", "dim")

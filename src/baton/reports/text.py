@@ -1,0 +1,43 @@
+"""Texts of a trace made fit for one line of a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import msgspec
+
+from baton.model import Content
+
+
+def one_line(text: str, limit: int = 80) -> str:
+    """Fold white space, take out control characters, and cut to ``limit`` characters.
+
+    What stands in a trace is not trusted: an escape sequence must not reach the terminal.
+    """
+    folded = " ".join(text.split())
+    safe = "".join(c if unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in folded)
+    return safe if len(safe) <= limit else f"{safe[: limit - 1]}…"
+
+
+def content_line(content: Content, limit: int = 80) -> str:
+    """Show content in one line: its text, its data as JSON, or what is attached."""
+    if content.text is not None:
+        return f"“{one_line(content.text, limit)}”"
+    if content.data is not None:
+        return value_line(content.data, limit)
+    return ", ".join(part.mime or part.type for part in content.parts or ()) or "nothing"
+
+
+def value_line(value: Any, limit: int = 80) -> str:
+    """Show plain data as JSON in one line."""
+    return one_line(msgspec.json.encode(value).decode(), limit)
+
+
+def arguments_line(arguments: Any, limit: int = 60) -> str:
+    """Show the arguments of a call the way it would be written."""
+    if arguments is None:
+        return ""
+    if not isinstance(arguments, dict):
+        return value_line(arguments, limit)
+    return one_line(", ".join(f"{key}={value_line(item)}" for key, item in arguments.items()), limit)

@@ -1,0 +1,1 @@
+"""Running an evaluation: traces meet cases, evaluators score them."""

@@ -1,0 +1,94 @@
+"""Scoring: every planned case is reported once, whatever happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from baton.model import (
+    Case,
+    CaseResult,
+    Dataset,
+    Evaluator,
+    Score,
+    Trace,
+    case_status,
+)
+
+from .pairing import find_case, name_of
+from .plan import Plan, PlannedEvaluator
+
+
+def score_trace(plan: Plan, trace: Trace, case: Case | None, position: int) -> CaseResult:
+    """Score one trace with every evaluator of the plan."""
+    scores = [
+        score
+        for planned in plan.evaluators
+        for score in _evaluate(planned, planned.for_case(case), trace, case, plan)
+    ]
+    return CaseResult(
+        case_id=case.id if case else trace.case or trace.id,
+        position=position,
+        status=case_status([score.status for score in scores]),
+        scores=scores,
+        trace=trace,
+    )
+
+
+def score_recorded(
+    plan: Plan, traces: Iterable[Trace], dataset: Dataset | None
+) -> Iterator[CaseResult]:
+    """Score recorded traces as they are read.
+
+    With a dataset, each trace is scored against its case. A case that no trace meets, a trace
+    that meets no case or several, and two traces that meet one case are errors, each in a
+    result of its own; a later result of a case takes the place of an earlier one.
+    """
+    if dataset is None:
+        for position, trace in enumerate(traces):
+            yield score_trace(plan, trace, None, position)
+        return
+    met: dict[int, str] = {}
+    strangers = 0
+    for trace in traces:
+        match = find_case(trace, dataset)
+        if match.position is None:
+            position = len(dataset) + strangers
+            strangers += 1
+            yield _error(trace.case or trace.id, position, match.problem or "", trace)
+            continue
+        case = dataset.cases[match.position]
+        earlier = met.get(match.position)
+        if earlier is not None:
+            problem = f"two traces for case `{case.id}`: {earlier} and {name_of(trace)}"
+            yield _error(case.id, match.position, problem, trace)
+            continue
+        met[match.position] = name_of(trace)
+        yield score_trace(plan, trace, case, match.position)
+    for position, case_id in enumerate(dataset.ids):
+        if position not in met:
+            yield _error(case_id, position, f"no trace for case `{case_id}`", None)
+
+
+def _evaluate(
+    planned: PlannedEvaluator, evaluator: Evaluator, trace: Trace, case: Case | None, plan: Plan
+) -> list[Score]:
+    """Run one evaluator; whatever it raises is an error, never a score and never a gap."""
+    try:
+        return evaluator.evaluate(trace, case, plan.context)
+    except Exception as error:
+        return [
+            Score(
+                evaluator=planned.evaluator.name,
+                type=evaluator.type,
+                version=evaluator.version,
+                unit=evaluator.unit,
+                status="error",
+                reason=f"{type(error).__name__}: {error}",
+            )
+        ]
+
+
+def _error(case_id: str, position: int, problem: str, trace: Trace | None) -> CaseResult:
+    return CaseResult(
+        case_id=case_id, position=position, status="error", trace=trace, error=problem
+    )

@@ -1,0 +1,158 @@
+"""What an evaluation is going to do, all of it checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from baton.model import (
+    Case,
+    Dataset,
+    EvalContext,
+    Evaluator,
+    InputError,
+    Location,
+    Problem,
+    suggestion,
+)
+from baton.formats.explain import explain, path_text
+from baton.plugins import evaluator_entry, known_evaluator_names, resolve
+
+DEFAULT_EVALUATORS: tuple[Mapping[str, Any], ...] = ({"type": "agent_chain"},)
+
+
+class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """An evaluator as a config asks for it.
+
+    ``name`` tells two of one type apart; ``optional`` lets it score nothing without making the
+    evaluation an error.
+    """
+
+    type: str
+    name: str | None = None
+    enabled: bool = True
+    optional: bool = False
+    config: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
+    """An evaluator that will run, and the names under which a case may override its options."""
+
+    evaluator: Evaluator
+    optional: bool = False
+    override_names: tuple[str, ...] = ()
+
+    def for_case(self, case: Case | None) -> Evaluator:
+        """Return the evaluator with the options that a case overrides."""
+        if case is None or not case.evaluators:
+            return self.evaluator
+        return self.evaluator.with_options(self.override_in(case.evaluators))
+
+    def override_in(self, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Collect the options meant for this evaluator."""
+        found: dict[str, Any] = {}
+        for name in self.override_names:
+            found.update(overrides.get(name, {}))
+        return found
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Evaluators and what they share."""
+
+    evaluators: tuple[PlannedEvaluator, ...]
+    context: EvalContext = msgspec.field(default_factory=EvalContext)
+
+
+def make_plan(
+    specs: Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str] | None,
+    *,
+    agent_names: Mapping[str, str] | None = None,
+) -> Plan:
+    """Build the evaluators asked for: specs (``{"type": ..., "config": {...}}``), names, objects.
+
+    Raises:
+        InputError: unknown evaluators, options or values, with the nearest names; all of them.
+    """
+    planned: list[PlannedEvaluator] = []
+    problems: list[Problem] = []
+    for index, spec in enumerate(DEFAULT_EVALUATORS if specs is None else specs):
+        try:
+            made = _plan_one(spec)
+        except InputError as error:
+            problems += _at(error, f"evaluators[{index}]")
+            continue
+        if made is not None and made.evaluator.name in {p.evaluator.name for p in planned}:
+            message = f"`{made.evaluator.name}` stands twice; give one of them another `name`"
+            problems.append(Problem(path=f"evaluators[{index}]", message=message))
+        elif made is not None:
+            planned.append(made)
+    if not planned and not problems:
+        problems.append(Problem(message="no evaluator is asked for"))
+    if problems:
+        raise InputError(problems)
+    return Plan(evaluators=tuple(planned), context=EvalContext(agent_names=dict(agent_names or {})))
+
+
+def check_overrides(plan: Plan, dataset: Dataset) -> None:
+    """Check the options that cases override; raises InputError with every one that is wrong."""
+    problems: list[Problem] = []
+    names = known_evaluator_names() | {n for p in plan.evaluators for n in p.override_names}
+    for key in dataset.overriding:
+        where = key.where or Location(file=dataset.name)
+        for name in key.overrides:
+            if name not in names:
+                message = f"unknown evaluator `{name}`; {suggestion(name, names)}"
+                problems.append(_of_case(where, key.id, Problem(message=message)))
+        for planned in plan.evaluators:
+            try:
+                planned.evaluator.with_options(planned.override_in(key.overrides))
+            except InputError as error:
+                problems += [_of_case(where, key.id, problem) for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+
+
+def _plan_one(
+    spec: Mapping[str, Any] | EvaluatorSpec | Evaluator | str,
+) -> PlannedEvaluator | None:
+    if isinstance(spec, str):
+        spec = EvaluatorSpec(type=spec)
+    elif isinstance(spec, Mapping):
+        spec = _checked_spec(spec)
+    if not isinstance(spec, EvaluatorSpec):
+        return PlannedEvaluator(evaluator=spec, override_names=(spec.type, spec.name))
+    if not spec.enabled:
+        return None
+    entry = evaluator_entry(spec.type)
+    name = spec.name or entry.asked_as(spec.type).name
+    evaluator: Evaluator = resolve(entry)(name, spec.config)
+    return PlannedEvaluator(
+        evaluator=evaluator,
+        optional=spec.optional,
+        override_names=tuple(dict.fromkeys([*entry.names, name])),
+    )
+
+
+def _checked_spec(spec: Mapping[str, Any]) -> EvaluatorSpec:
+    plain = dict(spec)
+    try:
+        return msgspec.convert(plain, EvaluatorSpec)
+    except msgspec.ValidationError:
+        raise InputError(
+            Problem(path=path_text(fault.path), message=fault.message)
+            for fault in explain(plain, EvaluatorSpec)
+        ) from None
+
+
+def _of_case(where: Location, case_id: str, problem: Problem) -> Problem:
+    path = f"case `{case_id}`" + (f": {problem.path}" if problem.path else "")
+    return Problem(file=where.file, line=where.line, path=path, message=problem.message)
+
+
+def _at(error: InputError, path: str) -> Sequence[Problem]:
+    return [
+        msgspec.structs.replace(p, path=".".join(part for part in (path, p.path) if part))
+        for p in error.problems
+    ]

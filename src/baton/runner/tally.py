@@ -1,0 +1,56 @@
+"""Summing up results while they come, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from baton.model import STATUSES, EvaluatorCounts, Status
+
+from .plan import Plan
+
+
+class Tally:
+    """Counts of cases and scores, and the verdict over all of them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.evaluators = {
+            planned.evaluator.name: EvaluatorCounts(
+                evaluator=planned.evaluator.name,
+                type=planned.evaluator.type,
+                optional=planned.optional,
+            )
+            for planned in plan.evaluators
+        }
+        self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
+
+    def add(self, status: Status, scores: Iterable[tuple[str, Status]], by: int = 1) -> None:
+        """Count a result: its status, and name and status of its scores; ``by`` -1 takes it back."""
+        self.cases[status] += by
+        for name, score_status in scores:
+            self.evaluators[name].add(score_status, by)
+
+    def problems(self) -> list[str]:
+        """Say what could not be evaluated as asked."""
+        found = []
+        total = sum(self.cases.values())
+        if self.cases["error"]:
+            found.append(f"{self.cases['error']} of {total} cases could not be evaluated")
+        if not total:
+            found.append("there was nothing to score")
+        for counts in self.evaluators.values():
+            if not counts.scored and not counts.optional and total:
+                found.append(
+                    f"`{counts.evaluator}` scored nothing: {counts.skipped} skipped, "
+                    f"{counts.error} errors (mark it `optional: true` if that may be)"
+                )
+        if total and not found and not any(c.scored for c in self.evaluators.values()):
+            found.append("no evaluator scored anything")
+        return found
+
+    def status(self) -> Literal["passed", "failed", "error"]:
+        """Return the verdict: an error outranks a failure."""
+        if self.problems():
+            return "error"
+        return "failed" if self.cases["failed"] else "passed"
+

@@ -1,0 +1,16 @@
+"""Evaluation folders: written while an evaluation runs, read by everything that reports."""
+
+from .read import IndexRow, StoredEvaluation, latest_evaluation, read_evaluation
+from .rows import body_of, score_row
+from .write import EvaluationWriter, FolderStatus
+
+__all__ = [
+    "EvaluationWriter",
+    "FolderStatus",
+    "IndexRow",
+    "StoredEvaluation",
+    "body_of",
+    "latest_evaluation",
+    "read_evaluation",
+    "score_row",
+]

@@ -1,0 +1,110 @@
+"""Reading an evaluation folder: the index first, one body at a time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.model import EvaluatorCounts, InputError, Problem, Status
+
+_HEADER_FILE = "evaluation.json"
+
+
+class Header(msgspec.Struct, kw_only=True):
+    """What stands in ``evaluation.json``, as far as reports need it."""
+
+    id: str
+    name: str
+    status: str
+    cases: dict[Status, int] = msgspec.field(default_factory=dict)
+    evaluators: list[EvaluatorCounts] = msgspec.field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
+
+
+class IndexRow(msgspec.Struct, kw_only=True):
+    """One line of the index."""
+
+    position: int
+    case_id: str
+    repeat: int
+    status: Status
+    scores: list[tuple[str, Status, float | None]]
+    offset: int
+    length: int
+
+
+_DECODER = msgspec.json.Decoder(IndexRow)
+
+
+class StoredEvaluation:
+    """An evaluation folder; rows come by position, bodies when asked for."""
+
+    def __init__(self, folder: Path, header: Header) -> None:
+        self.folder = folder
+        self.header = header
+        self._offsets = _row_offsets(folder / "index.jsonl")
+
+    def __len__(self) -> int:
+        return sum(1 for offset in self._offsets if offset >= 0)
+
+    def rows(self) -> Iterator[IndexRow]:
+        """Yield the last row of every case, by position."""
+        with open(self.folder / "index.jsonl", "rb") as index:
+            for offset in self._offsets:
+                if offset >= 0:
+                    index.seek(offset)
+                    yield _DECODER.decode(index.readline())
+
+    def entries(self) -> Iterator[tuple[IndexRow, dict[str, Any]]]:
+        """Yield every row with its body."""
+        with open(self.folder / "bodies.jsonl", "rb") as bodies:
+            for row in self.rows():
+                bodies.seek(row.offset)
+                yield row, msgspec.json.decode(bodies.read(row.length))
+
+    def body(self, row: IndexRow) -> dict[str, Any]:
+        """Return the body of one row."""
+        with open(self.folder / "bodies.jsonl", "rb") as bodies:
+            bodies.seek(row.offset)
+            body: dict[str, Any] = msgspec.json.decode(bodies.read(row.length))
+            return body
+
+
+def read_evaluation(folder: Path) -> StoredEvaluation:
+    """Open an evaluation folder; raises InputError when it is none."""
+    header_file = folder / _HEADER_FILE
+    if not header_file.is_file():
+        message = "no evaluation: such a folder has an evaluation.json"
+        raise InputError(Problem(file=str(folder), message=message))
+    try:
+        header = msgspec.json.decode(header_file.read_bytes(), type=Header)
+        return StoredEvaluation(folder, header)
+    except (msgspec.DecodeError, OSError) as error:
+        raise InputError(Problem(file=str(header_file), message=str(error))) from None
+
+
+def latest_evaluation(root: Path) -> Path:
+    """Return the newest folder below ``root``; raises InputError when there is none."""
+    folders = sorted(path.parent for path in root.glob(f"*/{_HEADER_FILE}"))
+    if not folders:
+        raise InputError(Problem(file=str(root), message="no evaluation here yet"))
+    return folders[-1]
+
+
+def _row_offsets(index: Path) -> array[int]:
+    """Find the last whole line of every position; a line torn by a crash is passed over."""
+    offsets = array("q")
+    at = 0
+    with index.open("rb") as lines:
+        for line in lines:
+            if line.endswith(b"\n"):
+                position = _DECODER.decode(line).position
+                while len(offsets) <= position:
+                    offsets.append(-1)
+                offsets[position] = at
+            at += len(line)
+    return offsets

@@ -1,0 +1,131 @@
+"""Writing an evaluation folder: the body of a result before its index line."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from array import array
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.model import CaseResult, EvaluatorCounts, InputError, Problem, Status
+
+from .rows import body_of
+
+_ENCODER = msgspec.json.Encoder()
+FolderStatus = Literal["running", "passed", "failed", "error", "interrupted"]
+
+
+class Replaced(NamedTuple):
+    """Status of an earlier result, and names and statuses of its scores."""
+
+    status: Status
+    scores: list[tuple[str, Status]]
+
+
+class EvaluationWriter:
+    """Writes results as they come; a later one of the same case stands for the earlier.
+
+    Clock times stand under ``timings`` in ``evaluation.json`` and nowhere else.
+    """
+
+    def __init__(
+        self, root: Path, name: str, *, header: dict[str, Any], keep_traces: bool = False
+    ) -> None:
+        """Make a new folder below ``root``; raises InputError when that cannot be done."""
+        self._started = time.time()
+        self._keep_traces = keep_traces
+        self.folder = _new_folder(root, name, self._started)
+        self._header = {"id": self.folder.name, "name": name, **header}
+        self._write_header("running", {})
+        self._bodies = open(self.folder / "bodies.jsonl", "wb")
+        self._index = open(self.folder / "index.jsonl", "w+b")
+        self._lines = array("q")
+
+    def write(self, result: CaseResult) -> Replaced | None:
+        """Append one result; return what stood for its case before."""
+        body = _ENCODER.encode(body_of(result, keep_trace=self._keep_traces))
+        offset = self._bodies.tell()
+        self._bodies.write(body + b"\n")
+        row: dict[str, Any] = {
+            "position": result.position,
+            "case_id": result.case_id,
+            "repeat": result.repeat,
+            "status": result.status,
+            "scores": [[score.evaluator, score.status, score.value] for score in result.scores],
+            "offset": offset,
+            "length": len(body),
+        }
+        if result.trace is not None and result.trace.usage is not None:
+            row["usage"] = msgspec.to_builtins(result.trace.usage)
+        earlier = self._earlier(result.position)
+        self._lines[result.position] = self._index.tell()
+        self._index.write(_ENCODER.encode(row) + b"\n")
+        return earlier
+
+    def finish(
+        self,
+        status: FolderStatus,
+        *,
+        evaluators: list[EvaluatorCounts],
+        cases: dict[Status, int],
+        problems: list[str],
+    ) -> None:
+        """Close the folder with its verdict."""
+        self.close()
+        counts = {
+            "cases": cases,
+            "evaluators": msgspec.to_builtins(evaluators),
+            "problems": problems,
+        }
+        self._write_header(status, counts)
+
+    def close(self) -> None:
+        """Close the files; what was written stays."""
+        self._bodies.close()
+        self._index.close()
+
+    def _earlier(self, position: int) -> Replaced | None:
+        while len(self._lines) <= position:
+            self._lines.append(-1)
+        if self._lines[position] < 0:
+            return None
+        end = self._index.tell()
+        self._index.seek(self._lines[position])
+        row = msgspec.json.decode(self._index.readline())
+        self._index.seek(end)
+        return Replaced(row["status"], [(name, status) for name, status, _ in row["scores"]])
+
+    def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
+        timings: dict[str, Any] = {"started": _iso(self._started)}
+        if status != "running":
+            timings |= {"ended": _iso(time.time()), "seconds": round(time.time() - self._started, 3)}
+        header = {**self._header, "status": status, **counts, "timings": timings}
+        text = msgspec.json.format(_ENCODER.encode(header), indent=2)
+        draft = self.folder / "evaluation.json.tmp"
+        draft.write_bytes(text + b"\n")
+        os.replace(draft, self.folder / "evaluation.json")
+
+
+def _new_folder(root: Path, name: str, now: float) -> Path:
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "evaluation"
+    for attempt in range(1, 1000):
+        folder = root / (f"{stamp}-{slug}" + (f"-{attempt}" if attempt > 1 else ""))
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            message = f"the evaluation cannot be stored here: {error.strerror}; name another --out"
+            raise InputError(Problem(file=str(root), message=message)) from None
+        return folder
+    raise InputError(Problem(file=str(root), message="too many evaluations of this second"))
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
