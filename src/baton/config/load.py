@@ -104,7 +104,9 @@ def load_config(
     folder = file.parent
     dataset = [_below(folder, entry) for entry in _dataset_paths(spec.dataset)]
     reporters = [
-        ReporterSpec(type=r.type, output_path=_below(folder, r.output_path) if r.output_path else None)
+        ReporterSpec(
+            type=r.type, output_path=_below(folder, r.output_path) if r.output_path else None
+        )
         for r in spec.reporters
     ]
     return Config(
@@ -159,9 +161,7 @@ def _providers(document: Document, spec: ConfigFile, problems: list[Problem]) ->
     return options
 
 
-def _located(
-    document: Document, path: tuple[str | int, ...], error: InputError
-) -> list[Problem]:
+def _located(document: Document, path: tuple[str | int, ...], error: InputError) -> list[Problem]:
     return [document.problem_at(path, problem.message) for problem in error.problems]
 
 

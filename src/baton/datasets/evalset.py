@@ -32,7 +32,6 @@ from baton.model import (
     Session,
 )
 
-
 W = TypeVar("W")
 
 
@@ -131,7 +130,9 @@ def _tool_calls(data: IntermediateData | None) -> list[ExpectedToolCall] | None:
 
 
 def _visits(data: IntermediateData | None) -> list[ExpectedVisit] | None:
-    pairs = [author_pair(record) for record in (data.intermediate_responses if data else None) or ()]
+    pairs = [
+        author_pair(record) for record in (data.intermediate_responses if data else None) or ()
+    ]
     visits = [ExpectedVisit(agent=pair[0], says=pair[1]) for pair in pairs if pair and pair[1]]
     return visits or None
 

@@ -52,7 +52,7 @@ def load_dataset(path: Paths) -> Dataset:
 def _selection(spec: str) -> tuple[Path, list[str]]:
     """Split ``FILE:case1,case2``; a path that exists as it stands is one."""
     head, colon, tail = spec.rpartition(":")
-    if os.path.exists(spec) or not colon or not os.path.exists(head):
+    if Path(spec).exists() or not colon or not Path(head).exists():
         return Path(spec), []
     return Path(head), [name.strip() for name in tail.split(",") if name.strip()]
 

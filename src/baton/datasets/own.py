@@ -201,7 +201,9 @@ def _rubrics(specs: list[str | RubricSpec] | None) -> list[CaseRubric] | None:
     if specs is None:
         return None
     return [
-        CaseRubric(text=spec) if isinstance(spec, str) else CaseRubric(**msgspec.structs.asdict(spec))
+        CaseRubric(text=spec)
+        if isinstance(spec, str)
+        else CaseRubric(**msgspec.structs.asdict(spec))
         for spec in specs
     ]
 

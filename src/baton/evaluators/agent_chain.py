@@ -44,6 +44,8 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
     actual: list[str]
     score: float
     run_ids: list[str]
+    sent_by: dict[str, str]
+    trouble: str | None
 
     @property
     def missing(self) -> list[str]:
@@ -103,6 +105,8 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             actual=actual,
             score=score,
             run_ids=[run.id for run in turn.runs],
+            sent_by={d.to_agent: d.from_agent for d in turn.dispatches if d.from_agent},
+            trouble=_trouble(turn),
         )
 
     def _score(self, matches: list[TurnMatch]) -> Score:
@@ -133,7 +137,9 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             "all_actual_agents": _union(match.actual for match in matches),
             "agents_missing": _union(match.missing for match in matches),
             "agents_extra": _union(match.extra for match in matches),
-            "failed_turns": [m.index for m in matches if m.score < self.options.min_match_ratio - 1e-9],
+            "failed_turns": [
+                m.index for m in matches if m.score < self.options.min_match_ratio - 1e-9
+            ],
             "invocation_results": [_turn_row(match) for match in matches],
         }
         return details if mend is None else {**details, "mend": mend}
@@ -156,8 +162,14 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             alike = nearest(name, match.extra, 1, 0.8)
             if alike:
                 return f"`{name}` is expected and `{alike[0]}` ran; is one of them misspelt?"
+        for name in match.extra:
+            if match.missing and name in match.sent_by:
+                return (
+                    f"`{match.sent_by[name]}` handed to `{name}`, not to `{match.missing[0]}`: "
+                    "look at its instructions and at the descriptions of both"
+                )
         if not match.missing and self.options.sequence_match_type == "exact":
-            return "the same agents ran, in another order or number; `subset` or `contains` allow that"
+            return "the agents ran in another order or number; `subset` or `contains` allow that"
         return None
 
     def _unscored(self, status: Status, reason: str) -> Score:
@@ -200,8 +212,15 @@ def _nameless(trace: Trace, turns: Sequence[int]) -> str:
     )
 
 
+def _trouble(turn: Turn) -> str | None:
+    """Say what kept a turn from running to its end, as that may be why agents are missing."""
+    if turn.status == "completed":
+        return None
+    return f"is {turn.status}" + (f": {turn.error}" if turn.error else "")
+
+
 def _turn_row(match: TurnMatch) -> dict[str, Any]:
-    return {
+    row: dict[str, Any] = {
         "invocation": match.index,
         "expected_agents": match.expected,
         "actual_agents": match.actual,
@@ -212,6 +231,7 @@ def _turn_row(match: TurnMatch) -> dict[str, Any]:
             "extra_agents": match.extra,
         },
     }
+    return row if match.trouble is None else {**row, "trouble": match.trouble}
 
 
 def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], options: AgentChainOptions) -> str:
@@ -221,6 +241,7 @@ def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], options: AgentChai
         return f"{options.sequence_match_type}: all {len(matches)} turns match"
     first = wrong[0]
     said = f"turn {first.index + 1}: expected {_arrow(first.expected)}, got {_arrow(first.actual)}"
+    said += f"; the turn {first.trouble}" if first.trouble else ""
     more = f"; {len(wrong)} of {len(matches)} turns differ" if len(matches) > 1 else ""
     return said + more
 

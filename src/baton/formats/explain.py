@@ -60,7 +60,9 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
             words = [str(word) for word in info.values]
             if value in words:
                 return []
-            return [Fault(path, f"`{value}` is none of {', '.join(words)}; {suggestion(value, words)}")]
+            return [
+                Fault(path, f"`{value}` is none of {', '.join(words)}; {suggestion(value, words)}")
+            ]
     if _fits(value, info):
         return []
     return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{_hint(value, info)}")]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -22,7 +22,7 @@ _Dumper: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 class _CoreLoader(_Loader):  # type: ignore[misc]
     """The safe loader with the scalars of YAML 1.2's core schema."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -69,9 +69,7 @@ def load_yaml(text: str, file: str) -> Any:
 def dump_yaml(value: Any) -> str:
     """Write plain data as block-style YAML that :func:`load_yaml` reads back the same."""
     return str(
-        yaml.dump(
-            value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96, indent=2
-        )
+        yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96, indent=2)
     )
 
 

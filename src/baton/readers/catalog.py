@@ -28,8 +28,10 @@ class CatalogFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def is_app_info(value: Any) -> bool:
     """Tell the answer of an ADK server's ``/apps/{app}/app-info``."""
-    return isinstance(value, dict) and isinstance(value.get("agents"), dict) and (
-        "rootAgentName" in value or "root_agent_name" in value
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("agents"), dict)
+        and ("rootAgentName" in value or "root_agent_name" in value)
     )
 
 

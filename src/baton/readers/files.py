@@ -52,7 +52,9 @@ class FileReader:
                 read_sse(self._file, data), id_=self._stem, source=source, catalog=self._catalog
             )
         elif start in (b"{", b"["):
-            yield from self._read_json(Document(self._file, data.removeprefix(b"\xef\xbb\xbf"), "json"))
+            yield from self._read_json(
+                Document(self._file, data.removeprefix(b"\xef\xbb\xbf"), "json")
+            )
         elif start == b'"':
             yield from self._read_quoted(Document(self._file, data, "json"))
         elif self._path.suffix in (".yaml", ".yml"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +12,7 @@ from baton.model import STATUSES
 from baton.store import IndexRow, StoredEvaluation
 
 from .chains import align
+from .console import console_for
 from .text import one_line
 
 STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bold red"}
@@ -21,7 +21,7 @@ MARKS = {"passed": "✓", "failed": "✗", "skipped": "–", "error": "!"}
 
 def print_terminal(evaluation: StoredEvaluation, out: IO[str], *, limit: int = 10) -> None:
     """Print the report; at most ``limit`` cases that did not pass are shown in full."""
-    console = Console(file=out, highlight=False, soft_wrap=True)
+    console = console_for(out)
     header = evaluation.header
     console.print(_counts(evaluation))
     shown = left = 0
@@ -104,6 +104,8 @@ def _side_by_side(turn: dict[str, Any]) -> Iterator[Text]:
         actual.append(f"{cells[1]:{width}}", style)
     yield expected
     yield actual
+    if turn.get("trouble"):
+        yield Text(f"    the turn {one_line(turn['trouble'], 200)}", STYLES["failed"])
     for name in ("missing", "extra"):
         agents = turn["match_details"][f"{name}_agents"]
         if agents:

@@ -16,7 +16,9 @@ def one_line(text: str, limit: int = 80) -> str:
     What stands in a trace is not trusted: an escape sequence must not reach the terminal.
     """
     folded = " ".join(text.split())
-    safe = "".join(c if unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in folded)
+    safe = "".join(
+        c if unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in folded
+    )
     return safe if len(safe) <= limit else f"{safe[: limit - 1]}…"
 
 
@@ -40,4 +42,6 @@ def arguments_line(arguments: Any, limit: int = 60) -> str:
         return ""
     if not isinstance(arguments, dict):
         return value_line(arguments, limit)
-    return one_line(", ".join(f"{key}={value_line(item)}" for key, item in arguments.items()), limit)
+    return one_line(
+        ", ".join(f"{key}={value_line(item)}" for key, item in arguments.items()), limit
+    )

@@ -75,7 +75,7 @@ def _evaluate(
     """Run one evaluator; whatever it raises is an error, never a score and never a gap."""
     try:
         return evaluator.evaluate(trace, case, plan.context)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it raises is this score's error
         return [
             Score(
                 evaluator=planned.evaluator.name,

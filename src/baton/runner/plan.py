@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.explain import explain, path_text
 from baton.model import (
     Case,
     Dataset,
@@ -17,7 +18,6 @@ from baton.model import (
     Problem,
     suggestion,
 )
-from baton.formats.explain import explain, path_text
 from baton.plugins import evaluator_entry, known_evaluator_names, resolve
 
 DEFAULT_EVALUATORS: tuple[Mapping[str, Any], ...] = ({"type": "agent_chain"},)

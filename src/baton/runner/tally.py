@@ -25,7 +25,7 @@ class Tally:
         self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
 
     def add(self, status: Status, scores: Iterable[tuple[str, Status]], by: int = 1) -> None:
-        """Count a result: its status, and name and status of its scores; ``by`` -1 takes it back."""
+        """Count a result: its status, and names and statuses of its scores; -1 takes it back."""
         self.cases[status] += by
         for name, score_status in scores:
             self.evaluators[name].add(score_status, by)
@@ -53,4 +53,3 @@ class Tally:
         if self.problems():
             return "error"
         return "failed" if self.cases["failed"] else "passed"
-

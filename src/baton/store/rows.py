@@ -19,7 +19,9 @@ def score_row(score: Score) -> dict[str, Any]:
     entry = next((entry for entry in EVALUATORS if entry.type == score.type), None)
     class_name = entry.asked_as(score.evaluator).class_name if entry else score.evaluator
     row: dict[str, Any] = {
-        "evaluator_name": class_name if entry and score.evaluator in entry.names else score.evaluator,
+        "evaluator_name": class_name
+        if entry and score.evaluator in entry.names
+        else score.evaluator,
         "evaluator_type": score.evaluator,
         "type": score.type,
         "version": score.version,

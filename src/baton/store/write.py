@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from array import array
@@ -42,8 +41,8 @@ class EvaluationWriter:
         self.folder = _new_folder(root, name, self._started)
         self._header = {"id": self.folder.name, "name": name, **header}
         self._write_header("running", {})
-        self._bodies = open(self.folder / "bodies.jsonl", "wb")
-        self._index = open(self.folder / "index.jsonl", "w+b")
+        self._bodies = (self.folder / "bodies.jsonl").open("wb")
+        self._index = (self.folder / "index.jsonl").open("w+b")
         self._lines = array("q")
 
     def write(self, result: CaseResult) -> Replaced | None:
@@ -103,12 +102,15 @@ class EvaluationWriter:
     def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
         timings: dict[str, Any] = {"started": _iso(self._started)}
         if status != "running":
-            timings |= {"ended": _iso(time.time()), "seconds": round(time.time() - self._started, 3)}
+            timings |= {
+                "ended": _iso(time.time()),
+                "seconds": round(time.time() - self._started, 3),
+            }
         header = {**self._header, "status": status, **counts, "timings": timings}
         text = msgspec.json.format(_ENCODER.encode(header), indent=2)
         draft = self.folder / "evaluation.json.tmp"
         draft.write_bytes(text + b"\n")
-        os.replace(draft, self.folder / "evaluation.json")
+        draft.replace(self.folder / "evaluation.json")
 
 
 def _new_folder(root: Path, name: str, now: float) -> Path:

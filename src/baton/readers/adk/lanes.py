@@ -53,7 +53,7 @@ class Lanes:
         return Origin(agent, lane, tuple(dict.fromkeys(inside)), path if exact else None)
 
     def find(self, origin: Origin, handed_to: bool) -> AgentRun | None:
-        """Return the open run an event continues; after a hand-over to its agent, a new one is due."""
+        """Return the open run an event continues; a hand-over to its agent asks for a new one."""
         if handed_to:
             return None
         current = self._current.get(origin.lane)

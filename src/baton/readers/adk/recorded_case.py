@@ -16,7 +16,14 @@ from .conversation import read_conversation
 from .stated import read_stated
 from .wire import Wire, dropped_keys
 
-_NO_TIMES = ["tool_call.at", "tool_call.ended", "run.started", "run.ended", "turn.started", "turn.ended"]
+_NO_TIMES = [
+    "tool_call.at",
+    "tool_call.ended",
+    "run.started",
+    "run.ended",
+    "turn.started",
+    "turn.ended",
+]
 
 
 def read_eval_case(document: Document, source: Source, catalog: Catalog) -> Trace:
@@ -62,7 +69,11 @@ def _turn_events(turn: Invocation, invocation: str) -> Iterator[Event]:
         if number == len(kept) and not (content and content.parts):
             content, final = final, None
         yield _event(event, invocation, content)
-    if final is not None and kept and not (kept[-1].content and kept[-1].content.text() == final.text()):
+    if (
+        final is not None
+        and kept
+        and not (kept[-1].content and kept[-1].content.text() == final.text())
+    ):
         yield Event(invocation_id=invocation, author=kept[-1].author, content=final)
 
 

@@ -7,6 +7,7 @@ which says who ran in a turn only when there is one.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from baton.formats.evalset import EvalCase, FunctionCall, IntermediateData, Invocation
@@ -68,7 +69,9 @@ def read_stated(
     for number, wire in enumerate(conversation):
         try:
             chain = _stated_chain(metadata, wire, number, len(conversation))
-            turns.append(_turn(Draft(session, wire.invocation_id or f"turn{number + 1}"), wire, chain))
+            turns.append(
+                _turn(Draft(session, wire.invocation_id or f"turn{number + 1}"), wire, chain)
+            )
         except ValueError as error:
             where = f"{case.eval_id}: conversation[{number}]"
             problems.append(Problem(file=source.location, path=where, message=str(error)))
@@ -176,7 +179,9 @@ def _calls(draft: Draft, data: IntermediateData) -> None:
     for wire in data.tool_uses or ():
         run = _run_of(draft, owners.get(wire.id or "", "")) or current
         call = ToolCall(
-            id=draft.session.new_id("call", wire.id), name=wire.name or "", arguments=wire.arguments()
+            id=draft.session.new_id("call", wire.id),
+            name=wire.name or "",
+            arguments=wire.arguments(),
         )
         run.steps.append(call)
         if wire.id in answers:
@@ -208,7 +213,7 @@ def _link(draft: Draft, data: IntermediateData) -> None:
         if isinstance(record, dict) and record.get("type") == "agent_transfer"
     }
     runs = draft.turn.runs
-    for sender, receiver in zip(runs, runs[1:], strict=False):
+    for sender, receiver in pairwise(runs):
         if receiver.started_by:
             continue
         if receiver.agent in stated:

@@ -101,7 +101,9 @@ class _TurnReader:
         if not heard and event.input_transcription:
             heard = Content(text=event.input_transcription.text)
         if heard:
-            self._turn.input = heard if self._turn.input is None else _joined(self._turn.input, heard)
+            self._turn.input = (
+                heard if self._turn.input is None else _joined(self._turn.input, heard)
+            )
 
     def _read_agent(self, event: Event) -> None:
         pending = self._draft.pending
@@ -148,7 +150,7 @@ class _TurnReader:
         return run
 
     def _into_workflow(self, run: AgentRun) -> Dispatch | None:
-        """Match a hand-over to a workflow agent, which never speaks, with who speaks first in it."""
+        """Match a hand-over to a workflow agent, which never speaks, with its first speaker."""
         dispatch = self._draft.pending
         if dispatch is None or dispatch.to_agent in self._authors:
             return None

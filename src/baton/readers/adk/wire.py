@@ -74,7 +74,9 @@ def dropped_keys(strays: list[Stray]) -> list[Dropped]:
         name = ".".join(str(step) for step in stray.path if isinstance(step, str))
         entry = found.setdefault(name, Dropped(what=f"key `{name}`", count=0))
         entry.count += 1
-        entry.example = entry.example or msgspec.json.encode(stray.value)[:80].decode("utf-8", "replace")
+        entry.example = entry.example or msgspec.json.encode(stray.value)[:80].decode(
+            "utf-8", "replace"
+        )
     return list(found.values())
 
 

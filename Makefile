@@ -1,0 +1,60 @@
+# Every target does its own set-up; only Python 3.11 or later has to be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+DESK := examples/adk/recordings/support_desk
+
+.PHONY: help demo test test-heavy check format bench schemas clean
+
+help: ## List the targets.
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.adk: $(VENV)/.dev
+	$(PIP) --editable '.[dev,adk]'
+	@touch $@
+
+demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run went wrong.
+	$(BIN)/baton show $(DESK)/wrong_specialist.session.json
+	@echo
+	$(BIN)/baton score $(DESK)/refund.sse $(DESK)/weather_then_refund.sse $(DESK)/policy.sse \
+	  $(DESK)/wrong_specialist.sse examples/adk/recordings/report_pipeline/report.sse \
+	  --agents examples/adk/recordings/app_info.support_desk.json --config examples/adk/baton.yaml \
+	  ; code=$$?; echo "exit code $$code"; test $$code -eq 1
+
+test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
+	$(BIN)/pytest -n 2 -q -m 'not heavy'
+
+test-heavy: $(VENV)/.adk ## Run the tests that need a real server of Google ADK.
+	$(BIN)/pytest -q -m heavy
+
+check: $(VENV)/.dev ## Lint, type-check, and hold the imports to the house.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry .
+
+format: $(VENV)/.dev ## Format the code.
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+bench: $(VENV)/.core ## Measure start-up, speed and memory against the aims.
+	$(BIN)/python benchmarks/run.py
+
+schemas: $(VENV)/.core ## Write the JSON Schemas that editors check datasets and configs with.
+	$(BIN)/python -m baton.schemas docs/schemas
+
+clean: ## Remove the environment and all caches.
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .baton

@@ -1,0 +1,5 @@
+"""The ``baton`` command: one file a verb."""
+
+from .app import main
+
+__all__ = ["main"]

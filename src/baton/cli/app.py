@@ -1,0 +1,78 @@
+"""The verbs, and what all of them do with an error."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from cyclopts import App, CycloptsError
+from cyclopts.exceptions import UnknownCommandError, UnknownOptionError
+
+from baton import __version__
+from baton.model import InputError, suggestion
+
+BAD_INPUT = 2
+
+VERBS = {
+    "score": "Score recorded traces, against a dataset where there is one.",
+    "show": "Draw recorded traces: runs, dispatches and tools.",
+    "draft": "Turn a good run into a case.",
+    "check": "Check datasets, configs, traces and agent definitions, and run nothing.",
+    "report": "Report on a stored evaluation.",
+    "list": "List evaluators, providers and reporters, with their options.",
+}
+
+app = App(
+    name="baton",
+    help=(
+        "Test what happens when AI agents hand work to one another.\n\n"
+        "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
+    ),
+    version=__version__,
+    default_parameter=None,
+)
+for _verb, _summary in VERBS.items():
+    app.command(f"baton.cli.{_verb}:{_verb}_command", name=_verb, help=_summary)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code (the console script exits with it)."""
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
+    gc.set_threshold(100_000, 50, 1000)
+    try:
+        return _run(app, tokens)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("baton: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(commands: Callable[..., object], tokens: list[str]) -> int:
+    try:
+        result = commands(
+            tokens, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+    except CycloptsError as error:
+        print(f"baton: {_usage_message(error)}", file=sys.stderr)
+        return BAD_INPUT
+    except InputError as error:
+        for problem in error.problems:
+            print(f"baton: {problem}", file=sys.stderr)
+        return BAD_INPUT
+    return result if isinstance(result, int) else 0
+
+
+def _usage_message(error: CycloptsError) -> str:
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        word = error.unused_tokens[0]
+        return f"no command `{word}`; {suggestion(word, VERBS)}"
+    if isinstance(error, UnknownOptionError):
+        word = error.token.keyword or error.token.value
+        known = [name for argument in error.argument_collection for name in argument.names]
+        return f"no option `{word}`; {suggestion(word, known)}"
+    return " ".join(str(error).split())

@@ -1,0 +1,37 @@
+"""``baton draft``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from baton.datasets.draft import draft_yaml
+from baton.model import InputError
+from baton.readers import load_traces
+
+from .notes import note
+
+
+def draft_command(*traces: Path, agents: Path | None = None) -> int:
+    """Turn a good run into a case: print a dataset that expects what it did.
+
+    Parameters
+    ----------
+    traces
+        Files and folders with recorded traces; each trace becomes a case.
+    agents
+        Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
+    """
+    if not traces:
+        raise InputError("name the traces to draft cases from")
+    recorded = load_traces(traces, agents=agents)
+    if not recorded:
+        raise InputError(f"no trace in {', '.join(map(str, traces))}")
+    for trace in recorded:
+        for number, turn in enumerate(trace.turns, 1):
+            if turn.input is None:
+                note(f"{trace.id}: turn {number}: the recording does not hold the user's message")
+            if turn.status != "completed":
+                note(f"{trace.id}: turn {number} is {turn.status}: is this a run to expect again?")
+    sys.stdout.write(draft_yaml(recorded))
+    return 0

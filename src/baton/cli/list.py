@@ -1,0 +1,42 @@
+"""``baton list``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import msgspec
+from rich.table import Table
+
+from baton.plugins import EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve
+from baton.reports.console import console_for
+
+
+def list_command() -> int:
+    """List evaluators, providers and reporters, with their aliases, options and defaults."""
+    console = console_for(sys.stdout)
+    for title, entries in (
+        ("evaluators", EVALUATORS),
+        ("providers", PROVIDERS),
+        ("reporters", REPORTERS),
+    ):
+        table = Table(title, "", box=None, pad_edge=False, header_style="bold")
+        for entry in entries:
+            table.add_row(entry.type, entry.summary)
+            if entry.aliases:
+                table.add_row("", f"also {', '.join(entry.names[1:])}", style="dim")
+            for option in _options(entry):
+                table.add_row("", option, style="dim")
+        console.print(table)
+    return 0
+
+
+def _options(entry: Entry) -> Iterator[str]:
+    target = resolve(entry)
+    struct = getattr(target, "options_type", target)
+    if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
+        return
+    for field in msgspec.structs.fields(struct):
+        default = msgspec.json.encode(field.default).decode() if not field.required else "required"
+        if field.name != "type":
+            yield f"{field.name}: {default}"
