@@ -45,6 +45,10 @@ CHAINS: dict[str, list[list[str]]] = {
 PARALLEL_ANSWER = (
     "Both files compile. Two problems: retry.py swallows OSError, and client.py never uses TIMEOUT."
 )
+RENAMED = (
+    "Renamed retry() to with_retry() in src/retry.py; MAX_ATTEMPTS is still 3, "
+    "as the research agent's constraint requires."
+)
 AFTER: dict[tuple[str, str], list[str]] = {
     ("claude_background_answer_later", "d1"): [
         "The research agent is back: retry() is defined in src/retry.py, line 3."
@@ -57,9 +61,7 @@ AFTER: dict[tuple[str, str], list[str]] = {
     ],
     ("claude_parallel_same_type", "d1"): [PARALLEL_ANSWER],
     ("claude_parallel_same_type", "d3"): [PARALLEL_ANSWER],
-    ("claude_two_dispatches", "d2"): [
-        "Renamed retry() to with_retry() in src/retry.py; MAX_ATTEMPTS is unchanged."
-    ],
+    ("claude_two_dispatches", "d2"): [RENAMED],
     ("delegate_transfers_on", "d1"): ["Order A-100 is cancelled; you get 42.50 dollars back."],
     ("human_handoff", "d2"): [],
     ("langgraph_supervisor_return", "d1"): [],

@@ -51,7 +51,7 @@ def test_a_dataset_finds_nothing_for_an_id_it_does_not_have() -> None:
 
 def test_a_local_id_that_files_share_finds_all_their_cases() -> None:
     cases = [case("a/c1"), case("b/c1")]
-    keys = [CaseKey(c.id, "c1", c.first_input) for c in cases]
+    keys = [CaseKey(c.id, "c1", c.first_input, overrides={}, where=None) for c in cases]
     assert Dataset(cases, keys=keys).by_id("c1") == [0, 1]
 
 

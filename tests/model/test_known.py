@@ -44,9 +44,7 @@ def test_a_list_that_the_object_names_is_unknown_though_it_holds_something() -> 
 
 def test_a_name_on_the_trace_makes_a_missing_value_unknown() -> None:
     dispatch = Dispatch(id="d1", kind="transfer", to_agent="b")
-    assert not known(
-        trace_of(unknown=("dispatch.prompt",), dispatch=dispatch), dispatch, "prompt"
-    )
+    assert not known(trace_of(unknown=("dispatch.prompt",), dispatch=dispatch), dispatch, "prompt")
 
 
 def test_a_value_wins_over_a_name_on_the_trace() -> None:

@@ -13,9 +13,7 @@ UNSCORED: list[Status] = ["error", "skipped"]
 
 
 def score(status: Status, value: float | None) -> Score:
-    return Score(
-        evaluator="tool_calls", type="tool_calls", version="1", status=status, value=value
-    )
+    return Score(evaluator="tool_calls", type="tool_calls", version="1", status=status, value=value)
 
 
 @pytest.mark.parametrize("status", UNSCORED)

@@ -45,7 +45,7 @@ def _check(file: Path) -> str:
 def _checker(file: Path) -> Callable[[Path], str]:
     """Choose what to check a file as."""
     if file.is_dir():
-        return _check_dataset
+        return _check_folder
     data = read_bytes(file)
     if looks_like_sse(data):
         return _check_traces
@@ -74,6 +74,16 @@ def _top_keys(file: Path, data: bytes) -> set[str]:
     if isinstance(value, list):
         value = value[0] if value else {}
     return {snake(str(key)) for key in value} if isinstance(value, dict) else set()
+
+
+def _check_folder(folder: Path) -> str:
+    """Check a folder as a dataset, or as recordings when no file in it holds cases."""
+    try:
+        return _check_dataset(folder)
+    except InputError as error:
+        if any(problem.file for problem in error.problems):
+            raise
+        return _check_traces(folder)
 
 
 def _check_dataset(file: Path) -> str:

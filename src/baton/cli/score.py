@@ -11,13 +11,13 @@ from cyclopts import Parameter
 
 from baton.config import Config, load_config
 from baton.datasets import load_dataset
-from baton.model import InputError, Trace
+from baton.model import InputError, Problem, Trace
 from baton.plugins import reporter_entry, resolve
 from baton.readers import iter_traces
 from baton.reports.json import EXIT_CODES
 from baton.runner.plan import Plan, make_plan
 from baton.runner.recorded import score_to_folder
-from baton.store import read_evaluation
+from baton.store import StoredEvaluation, read_evaluation
 
 from .notes import note
 
@@ -131,8 +131,17 @@ def _report(folder: Path, settings: Config | None, *, json: bool, limit: int) ->
         resolve(reporter_entry("terminal"))(evaluation, sys.stdout, limit=limit)
     for reporter in settings.reporters if settings else ():
         if reporter.output_path is not None:
-            with open(reporter.output_path, "w", encoding="utf-8") as file:
-                resolve(reporter_entry(reporter.type))(evaluation, file)
+            _write_report(evaluation, reporter.type, Path(reporter.output_path))
     code = EXIT_CODES.get(evaluation.header.status, 3)
     tolerant = settings is not None and not settings.agent.fail_on_threshold_violation
     return 0 if code == 1 and tolerant else code
+
+
+def _write_report(evaluation: StoredEvaluation, kind: str, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
+            resolve(reporter_entry(kind))(evaluation, file)
+    except OSError as error:
+        message = f"the report cannot be written: {error.strerror}"
+        raise InputError(Problem(file=str(path), message=message)) from None

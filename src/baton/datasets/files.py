@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.formats.document import Document, read_bytes
+from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.prune import Stray
 from baton.model import Case, CaseKey, InputError, Location, Problem
 
 from .evalset import eval_case, legacy_case, legacy_flat
-from .lazy import LazyCases, line_documents, raw_documents
+from .lazy import LazyCases, line_documents
 from .own import DatasetSpec, own_case
 from .sniff import Dialect, dialect_of_case, dialect_of_mapping
 

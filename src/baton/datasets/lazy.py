@@ -7,8 +7,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, overload
 
-import msgspec
-
 from baton.formats.document import Document
 from baton.model import Case, CaseKey, Location
 
@@ -73,18 +71,6 @@ class JoinedCases(CaseSequence):
         case = place.cases[place.position]
         case.id = self._ids[index]
         return case
-
-
-def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
-    """Give the documents of values that stand one after the other in ``data``."""
-    lines = array("L")
-    at, line = 0, 1
-    for raw in raws:
-        start = data.index(bytes(raw), at)
-        line += data.count(b"\n", at, start)
-        lines.append(line)
-        at = start
-    return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
 
 
 def line_documents(file: str) -> tuple[int, Callable[[int], Document]]:

@@ -90,7 +90,7 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             for index, (expected, turn) in enumerate(pairs)
             if expected.agents is not None
         ]
-        return [self._score(matches)]
+        return [self._score(matches, unplanned=len(trace.turns) - len(case.turns))]
 
     def _match(
         self, trace: Trace, turn: Turn, index: int, expected: list[str], context: EvalContext
@@ -109,7 +109,7 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             trouble=_trouble(turn),
         )
 
-    def _score(self, matches: list[TurnMatch]) -> Score:
+    def _score(self, matches: list[TurnMatch], unplanned: int) -> Score:
         average = sum(match.score for match in matches) / len(matches)
         threshold = self.options.min_match_ratio
         passed = average >= threshold - 1e-9
@@ -121,15 +121,18 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             status="passed" if passed else "failed",
             value=average,
             threshold=threshold,
-            reason=_reason(matches, wrong, self.options),
-            details=self._details(matches, average, None if passed else self._mend(wrong)),
+            reason=_reason(matches, wrong, self.options)
+            + (f"; {unplanned} more turns were played than planned" if unplanned else ""),
+            details={
+                **self._details(matches, average),
+                **({"unplanned_turns": unplanned} if unplanned else {}),
+                **({"mend": mend} if not passed and (mend := self._mend(wrong)) else {}),
+            },
             evidence=[Evidence(ids=match.run_ids, quote=_arrow(match.actual)) for match in wrong],
         )
 
-    def _details(
-        self, matches: list[TurnMatch], average: float, mend: str | None
-    ) -> dict[str, Any]:
-        details = {
+    def _details(self, matches: list[TurnMatch], average: float) -> dict[str, Any]:
+        return {
             **msgspec.structs.asdict(self.options),
             "average_score": average,
             "all_expected_present": not any(match.missing for match in matches),
@@ -142,7 +145,6 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             ],
             "invocation_results": [_turn_row(match) for match in matches],
         }
-        return details if mend is None else {**details, "mend": mend}
 
     def _mend(self, wrong: Sequence[TurnMatch]) -> str | None:
         """Say what would make the first wrong turn pass, where that is plain."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from array import array
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path as FilePath
 from typing import Any, Literal, TypeVar
@@ -15,7 +17,7 @@ from .explain import Fault, Path, explain, path_text
 from .positions import json_line
 from .prune import Stray, prune
 from .spelling import normalise
-from .yaml import load_yaml, yaml_line
+from .yaml import load_yaml, yaml_line, yaml_node
 
 T = TypeVar("T")
 _UNPARSED: Any = object()
@@ -33,11 +35,13 @@ class Document:
         self.first_line = first_line
         self._base: Path = ()
         self._parsed: Any = _UNPARSED
+        self._whole = self
+        self._node: Any = None
 
     def part(self, value: Any, path: Path) -> Document:
         """Return the part of this document that stands at ``path`` and was parsed before."""
         part = Document(self.file, self.data, self.kind, self.first_line)
-        part._base, part._parsed = (*self._base, *path), value
+        part._base, part._parsed, part._whole = (*self._base, *path), value, self._whole
         return part
 
     @property
@@ -82,7 +86,7 @@ class Document:
         if not path:
             return self.first_line
         if self.kind == "yaml":
-            return yaml_line(self.text, path)
+            return yaml_line(self._whole._yaml_node(), path)
         return json_line(self.text, path) + self.first_line - 1
 
     def decode(
@@ -125,6 +129,12 @@ class Document:
             faults = explain(value, type_, path) or [Fault(path, str(error))]
             raise InputError(self.problem_at(f.path, f.message) for f in faults) from None
 
+    def _yaml_node(self) -> Any:
+        """Compose the document once, however many lines are asked for."""
+        if self._node is None:
+            self._node = yaml_node(self.text)
+        return self._node
+
     def _json_again(self, error: Exception) -> Any:
         try:
             return json.loads(self.text, parse_constant=_refuse_constant)
@@ -138,6 +148,18 @@ class Document:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"`{name}` is no JSON value; write null or a number")
+
+
+def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
+    """Give the documents of values that stand one after the other in ``data``."""
+    lines = array("L")
+    at, line = 0, 1
+    for raw in raws:
+        start = data.index(bytes(raw), at)
+        line += data.count(b"\n", at, start)
+        lines.append(line)
+        at = start
+    return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
 
 
 def read_bytes(file: str | PathLike[str]) -> bytes:

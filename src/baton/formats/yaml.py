@@ -73,13 +73,17 @@ def dump_yaml(value: Any) -> str:
     )
 
 
-def yaml_line(text: str, path: Path) -> int | None:
-    """Return the line (from 1) on which the value at ``path`` starts, or its last part found."""
+def yaml_node(text: str) -> Any:
+    """Return the node of a YAML document, for :func:`yaml_line`."""
     loader = _CoreLoader(text)
     try:
-        node = loader.get_single_node()
+        return loader.get_single_node()
     finally:
         loader.dispose()
+
+
+def yaml_line(node: Any, path: Path) -> int | None:
+    """Return the line (from 1) on which the value at ``path`` starts, or its last part found."""
     line = None
     for step in path:
         line = node.start_mark.line + 1 if node is not None else line

@@ -44,11 +44,17 @@ class InputError(BatonError):
 def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
     """Return up to ``limit`` of the ``known`` names that look like ``word``, best first.
 
-    ``cutoff`` is how alike they have to be at least: 0 (not at all) to 1 (the same).
+    ``cutoff`` is how alike they have to be at least: 0 (not at all) to 1 (the same). Names that
+    are much less alike than the best one are left out.
     """
-    names = {_fold(name): name for name in known}
-    found = difflib.get_close_matches(_fold(word), names, n=limit, cutoff=cutoff)
-    return [names[name] for name in found]
+    wanted = _fold(word)
+    alike = {
+        name: difflib.SequenceMatcher(a=_fold(name), b=wanted).ratio()
+        for name in dict.fromkeys(known)
+    }
+    least = max(cutoff, max(alike.values(), default=0.0) - 0.15)
+    best = sorted((name for name in alike if alike[name] >= least), key=lambda name: -alike[name])
+    return best[:limit]
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from baton.formats.document import Document, read_bytes
+from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, Source, Trace
 
@@ -83,14 +83,22 @@ class FileReader:
             yield self._events(document)
             return
         with self._path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.isspace():
-                    document = Document(self._file, line.rstrip(b"\r\n"), "json", number)
-                    keys = document.shallow()
-                    found = kind_of(keys) if isinstance(keys, dict) else None
-                    if found is None:
-                        raise InputError(document.problem("this line holds no trace", number))
-                    yield from self._read(document, found)
+            yield from self._read_all(
+                (Document(self._file, line.rstrip(b"\r\n"), "json", number), None)
+                for number, line in enumerate(stream, 1)
+                if not line.isspace()
+            )
+
+    def _read_all(self, pieces: Iterable[tuple[Document, Kind | None]]) -> Iterator[Trace]:
+        """Read all pieces; a broken one does not stop the others and is said at the end."""
+        problems: list[Problem] = []
+        for document, kind in pieces:
+            try:
+                yield from self._read(document, kind or _kind(document))
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
 
     def _read_json(self, document: Document) -> Iterator[Trace]:
         top = document.shallow()
@@ -115,13 +123,8 @@ class FileReader:
             raws = msgspec.json.decode(raw, type=list[msgspec.Raw])
         except msgspec.DecodeError:
             raise InputError(document.problem("the cases have to be a list")) from None
-        data, at, line = document.data, 0, 1
-        for item in raws:
-            text = bytes(item)
-            start = data.index(text, at)
-            line += data.count(b"\n", at, start)
-            at = start
-            yield from self._read(Document(self._file, text, "json", line), kind)
+        pieces = raw_documents(self._file, document.data, raws)
+        yield from self._read_all((pieces(index), kind) for index in range(len(raws)))
 
     def _read_quoted(self, document: Document) -> Iterator[Trace]:
         """Read JSON that was written as a JSON string, as older result files were."""
@@ -133,8 +136,10 @@ class FileReader:
         kind = kind_of([str(key) for key in value]) if isinstance(value, dict) else None
         if kind == "evalset":
             items: Any = value.get("eval_cases", value.get("evalCases"))
-            for index, item in enumerate(items if isinstance(items, list) else ()):
-                yield from self._read(document.part(item, ("eval_cases", index)), "eval-case")
+            yield from self._read_all(
+                (document.part(item, ("eval_cases", index)), "eval-case")
+                for index, item in enumerate(items if isinstance(items, list) else ())
+            )
         elif kind is not None:
             yield from self._read(document.part(value, ()), kind)
 
@@ -163,6 +168,14 @@ class FileReader:
 
     def _source(self, kind: Kind) -> Source:
         return Source(format=kind, framework=FRAMEWORKS[kind], location=self._file)
+
+
+def _kind(document: Document) -> Kind:
+    keys = document.shallow()
+    found = kind_of(keys) if isinstance(keys, dict) else None
+    if found is None:
+        raise InputError(document.problem("this line holds no trace", document.first_line))
+    return found
 
 
 def _object_keys(raw: msgspec.Raw) -> list[str] | None:

@@ -7,6 +7,7 @@ parallel work only when it ends in the author, for agents behind a fan-out keep 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from baton.formats.adk_events import Event
@@ -27,13 +28,14 @@ class Origin(NamedTuple):
 class Lanes:
     """The runs that are open in each lane of one turn."""
 
-    def __init__(self, authors: frozenset[str]) -> None:
+    def __init__(self, authors: frozenset[str], new_group: Callable[[], int]) -> None:
         """Take all names that author an event in the turn; other names are containers."""
+        self._new_group = new_group
         self._authors = authors
         self._current: dict[str, AgentRun] = {}
         self._by_path: dict[str, AgentRun] = {}
         self._before_fan_out: AgentRun | None = None
-        self._groups = 0
+        self._group: int | None = None
 
     def origin(self, event: Event, expected: str | None) -> Origin:
         """Place an event; ``expected`` is the agent that control was last handed to."""
@@ -79,5 +81,5 @@ class Lanes:
             return [run for name, run in self._current.items() if name != MAIN], None
         if not any(name != MAIN for name in self._current):
             self._before_fan_out = self._current.pop(MAIN, None)
-            self._groups += 1
-        return ([self._before_fan_out] if self._before_fan_out else []), self._groups
+            self._group = self._new_group()
+        return ([self._before_fan_out] if self._before_fan_out else []), self._group

@@ -40,7 +40,7 @@ class _TurnReader:
         self._turn = self._draft.turn
         self._calls = CallReader(self._draft)
         self._authors = frozenset(e.author for e in events if e.author and not is_plumbing(e))
-        self._lanes = Lanes(self._authors)
+        self._lanes = Lanes(self._authors, self._draft.new_group)
         self._error: str | None = None
 
     def read(self, event: Event) -> None:

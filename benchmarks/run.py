@@ -1,0 +1,251 @@
+"""Measure start-up, speed and memory against the aims of Baton.
+
+Every figure comes from a fresh child process: wall time around it, peak memory from its own
+resource usage. A run counts only when it scored every case that it was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "data"
+SEED = 7
+TOLERANCE = 1.3  # a host's speed drifts by some 20 % within minutes
+MIB = 1024.0
+
+
+class Run(NamedTuple):
+    """What one child process took: seconds, and MiB at its peak."""
+
+    seconds: float
+    peak: float
+
+
+class Row(NamedTuple):
+    """One aim and what was measured; ``aim`` is ``None`` for a figure that only informs."""
+
+    name: str
+    unit: str
+    aim: float | None
+    measured: float
+    low: float
+    high: float
+
+    def verdict(self, tolerance: float) -> str:
+        """Say whether the aim is met; ``near`` is within the tolerance."""
+        if self.aim is None:
+            return ""
+        if self.measured <= self.aim:
+            return "met"
+        return "near" if self.measured <= self.aim * tolerance else "missed"
+
+
+class Bench:
+    """Where data lies, and how often each command runs."""
+
+    def __init__(self, data: Path, scratch: Path, repeat: int) -> None:
+        self.data, self.scratch, self.repeat = data, scratch, repeat
+
+    def set_of(self, cases: int, form: str) -> tuple[Path, Path]:
+        """Return dataset and recordings; made in a child, so that this process stays small."""
+        folder = self.data / f"{form}-{cases}"
+        made = [str(HERE / "generate.py"), str(folder), "--cases", str(cases)]
+        command = [sys.executable, *made, "--seed", str(SEED), "--form", form]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        suffix = "json" if form == "document" else "jsonl"
+        return folder / f"cases.{suffix}", folder / f"recordings.{suffix}"
+
+    def score(self, cases: int, form: str, repeat: int | None = None) -> list[Run]:
+        """Run ``baton score`` on a generated set, from load to report."""
+        dataset, recordings = self.set_of(cases, form)
+        runs = []
+        for _ in range(repeat or self.repeat):
+            out = self.scratch / "evaluations"
+            command = [baton(), "score", str(recordings), "--dataset", str(dataset)]
+            runs.append(child([*command, "--out", str(out)], codes=(0, 1)))
+            _check_scored(out, cases)
+            shutil.rmtree(out)
+        return runs
+
+
+def baton() -> str:
+    """Find the command that stands beside this Python."""
+    return str(Path(sys.executable).with_name("baton"))
+
+
+def child(command: Sequence[str], codes: tuple[int, ...] = (0,)) -> Run:
+    """Run a command to its end; anything but an expected exit code stops the benchmark.
+
+    The kernel counts a child's peak from before it becomes another program, so this process
+    has to stay smaller than what it measures.
+    """
+    with tempfile.TemporaryFile() as said:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in codes:
+            said.seek(0)
+            print(said.read().decode(errors="replace"), file=sys.stderr)
+            raise SystemExit(f"exit code {process.returncode}: {' '.join(command)}")
+    scale = MIB * MIB if sys.platform == "darwin" else MIB  # bytes there, kB elsewhere
+    return Run(seconds, usage.ru_maxrss / scale)
+
+
+def _check_scored(out: Path, cases: int) -> None:
+    (header,) = out.glob("*/evaluation.json")
+    counts = json.loads(header.read_text("utf-8"))["cases"]
+    if counts["passed"] + counts["failed"] != cases or not (counts["failed"] or cases < 100):
+        raise SystemExit(f"{cases} cases were to be scored, and this came out: {counts}")
+
+
+def start_up(bench: Bench) -> list[Row]:
+    """Compare ``import baton`` with an empty program, in turns, as both take so little."""
+    programs = ["pass", "import baton", "from baton import load_dataset, score"]
+    times: list[list[float]] = [[], [], []]
+    for _ in range(bench.repeat * 5):
+        for program, seconds in zip(programs, times, strict=True):
+            seconds.append(child([sys.executable, "-c", program]).seconds * 1000)
+    bare = statistics.median(times[0])
+    rows = []
+    for name, aim, taken in (
+        ("import baton, over bare Python", 60.0, times[1]),
+        ("the same with load_dataset and score", None, times[2]),
+    ):
+        rows.append(_row(name, "ms", aim, [value - bare for value in taken]))
+    return rows
+
+
+def help_text(bench: Bench) -> list[Row]:
+    """Time ``baton --help``."""
+    runs = [child([baton(), "--help"]) for _ in range(bench.repeat * 2)]
+    return [_row("baton --help", "s", 0.25, [run.seconds for run in runs])]
+
+
+def three(bench: Bench) -> list[Row]:
+    """Time the smallest evaluation."""
+    runs = bench.score(3, "document", bench.repeat * 2)
+    return [_row("score 3 recorded cases", "s", 0.6, [run.seconds for run in runs])]
+
+
+def thousand(bench: Bench) -> list[Row]:
+    """Time and weigh 1,000 cases with ``agent_chain``."""
+    return _both("score 1,000 cases", bench.score(1000, "document"), 0.8, 100.0)
+
+
+def document(bench: Bench) -> list[Row]:
+    """Time and weigh 10,000 cases in one JSON document."""
+    return _both("score 10,000 cases, one document", bench.score(10_000, "document"), 8.0, None)
+
+
+def lines(bench: Bench) -> list[Row]:
+    """Tell whether memory grows with the number of JSON lines."""
+    few, many = (bench.score(cases, "lines") for cases in (2000, 10_000))
+    base = statistics.median(run.peak for run in few)
+    return [
+        *_both("score 2,000 cases, JSON lines", few, None, None),
+        *_both("score 10,000 cases, JSON lines", many, None, None),
+        _row("growth of that peak, 2,000 to 10,000", "%", 10.0, [_growth(r, base) for r in many]),
+    ]
+
+
+MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
+    "import": start_up,
+    "help": help_text,
+    "three": three,
+    "thousand": thousand,
+    "document": document,
+    "lines": lines,
+}
+
+
+def _growth(run: Run, base: float) -> float:
+    return (run.peak / base - 1) * 100
+
+
+def _both(name: str, runs: list[Run], seconds: float | None, peak: float | None) -> list[Row]:
+    return [
+        _row(name, "s", seconds, [run.seconds for run in runs]),
+        _row(f"{name}, peak", "MiB", peak, [run.peak for run in runs]),
+    ]
+
+
+def _row(name: str, unit: str, aim: float | None, values: list[float]) -> Row:
+    return Row(name, unit, aim, statistics.median(values), min(values), max(values))
+
+
+def table(rows: list[Row], tolerance: float) -> str:
+    """Draw the rows for people."""
+    head = f"{'':38}{'aim':>9}{'measured':>10}{'min':>9}{'max':>9}       \n"
+    drawn = []
+    for row in rows:
+        digits = 2 if row.unit == "s" else 0 if row.unit == "MiB" else 1
+        aim = "-" if row.aim is None else f"{row.aim:g}"
+        numbers = "".join(f"{value:>9.{digits}f}" for value in (row.low, row.high))
+        drawn.append(
+            f"{row.name:38}{aim:>9}{row.measured:>10.{digits}f}{numbers} {row.unit:4}"
+            f" {row.verdict(tolerance)}".rstrip()
+        )
+    return head + "\n".join(drawn)
+
+
+def as_json(rows: list[Row], tolerance: float) -> dict[str, Any]:
+    """Write the rows for programs, with what they were measured on."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+        "tolerance": tolerance,
+        "rows": [{**row._asdict(), "verdict": row.verdict(tolerance)} for row in rows],
+    }
+
+
+def main() -> int:
+    """Measure what is asked for; 1 when ``--strict`` and an aim is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("only", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each (default: 3)")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep data in benchmarks/data, reuse it"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when an aim is missed")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        help=f"a figure up to so many times its aim is near, not missed (default: {TOLERANCE})",
+    )
+    given = parser.parse_args()
+    unknown = [name for name in given.only if name not in MEASURES]
+    if unknown or given.repeat < 1:
+        parser.error(f"no measure {', '.join(unknown)}" if unknown else "--repeat is at least 1")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="baton-bench-") as scratch:
+        bench = Bench(KEPT if given.keep else Path(scratch) / "data", Path(scratch), given.repeat)
+        for name in given.only or MEASURES:
+            print(f"measuring {name} ...", file=sys.stderr)
+            rows += MEASURES[name](bench)
+    if given.json:
+        print(json.dumps(as_json(rows, given.tolerance), indent=2))
+    else:
+        print(table(rows, given.tolerance))
+    missed = any(row.verdict(given.tolerance) == "missed" for row in rows)
+    return 1 if given.strict and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

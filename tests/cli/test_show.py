@@ -1,0 +1,125 @@
+"""`baton show`, `draft`, `check` and `list`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from baton.model import Trace
+
+Run = Callable[..., Any]
+RECORDS = sorted((Path(__file__).parent.parent / "records").glob("*.json"))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
+def test_every_record_draws_its_agents_and_dispatches(baton: Run, record: Path) -> None:
+    trace = msgspec.json.decode(record.read_bytes(), type=Trace)
+    outcome = baton("show", record)
+    assert outcome.code == 0
+    for turn in trace.turns:
+        for run in turn.runs:
+            assert run.agent in outcome.out
+        for dispatch in turn.dispatches:
+            assert dispatch.id in outcome.out
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
+def test_every_record_prints_as_the_json_it_was_read_from(baton: Run, record: Path) -> None:
+    printed = json.loads(baton("show", record, "--json").out)
+    original = json.loads(record.read_text(encoding="utf-8"))
+    printed["source"].pop("location")
+    original["source"].pop("location", None)
+    assert printed == original
+
+
+def test_a_hand_off_is_drawn_between_its_agents(baton: Run, recordings: Path) -> None:
+    outcome = baton("show", recordings / "support_desk" / "refund.session.json")
+    lines = outcome.out.splitlines()
+    order = [
+        next(i for i, line in enumerate(lines) if mark in line)
+        for mark in ("Please refund", "support_router", "→ billing_agent", "lookup_order", "answer")
+    ]
+    assert order == sorted(order)
+    assert "not recorded:" in outcome.out
+
+
+def test_one_turn_and_one_dispatch_can_be_shown(baton: Run, recordings: Path) -> None:
+    run = recordings / "support_desk" / "weather_then_refund.session.json"
+    second = baton("show", run, "--turn", "2")
+    assert "Please refund order 42." in second.out
+    assert "Oslo" not in second.out
+    one = baton("show", run, "--dispatch", "dispatch3")
+    assert one.out.startswith("→ billing_agent")
+    assert baton("show", run, "--turn", "3").code == 2
+    missing = baton("show", run, "--dispatch", "dispatch33")
+    assert missing.code == 2
+    assert "dispatch3" in missing.err
+
+
+def test_what_was_dropped_is_shown(baton: Run, tmp_path: Path) -> None:
+    part = {"hologram": {"uri": "x"}}
+    event = {"author": "a", "invocationId": "i", "content": {"parts": [part, {"text": "hi"}]}}
+    (tmp_path / "x.json").write_text(json.dumps([event]))
+    assert "dropped: key `content.parts.hologram`" in baton("show", "x.json").out
+
+
+def test_a_drafted_case_passes_with_the_run_it_was_drafted_from(
+    baton: Run, tmp_path: Path, recordings: Path
+) -> None:
+    sessions = sorted((recordings / "support_desk").glob("*[!d].session.json"))
+    for session in sessions:
+        drafted = baton("draft", session, "--agents", recordings / "app_info.support_desk.json")
+        assert drafted.code == 0
+        (tmp_path / "case.yaml").write_text(drafted.out, encoding="utf-8")
+        outcome = baton(
+            "score", session, "-d", "case.yaml",
+            "--agents", recordings / "app_info.support_desk.json",
+        )  # fmt: skip
+        assert outcome.code == 0, (session, outcome)
+
+
+def test_a_draft_says_what_the_recording_does_not_hold(baton: Run, recordings: Path) -> None:
+    outcome = baton("draft", recordings / "support_desk" / "refund.sse")
+    assert "does not hold the user's message" in outcome.err
+    assert "not recorded" in outcome.out
+
+
+def test_check_tells_what_each_file_is(baton: Run, tmp_path: Path, recordings: Path) -> None:
+    examples = recordings.parent
+    outcome = baton(
+        "check",
+        examples / "cases.yaml",
+        examples / "baton.yaml",
+        recordings / "app_info.support_desk.json",
+        recordings / "support_desk" / "refund.sse",
+        recordings / "support_desk" / "refund.session.json",
+        RECORDS[0],
+    )
+    assert outcome.code == 0, outcome
+    kinds = [line.rsplit(": ", 1)[1].split(",")[0] for line in outcome.out.splitlines()]
+    assert kinds == [
+        "dataset (baton)", "config", "agent definitions", "1 trace", "1 trace", "1 trace",
+    ]  # fmt: skip
+
+
+def test_check_says_all_that_is_wrong_in_all_files(baton: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("cases:\n- {id: a, inptu: hi}\n- {id: b, input: 3}\n")
+    (tmp_path / "b.yaml").write_text("evaluators:\n- type: agent_chian\n")
+    outcome = baton("check", "a.yaml", "b.yaml")
+    assert outcome.code == 2
+    assert "a.yaml:2: cases[0].inptu: unknown key; did you mean `input`?" in outcome.err
+    assert "a.yaml:3: cases[1].input: expected text or null, got 3" in outcome.err
+    assert "b.yaml:2" in outcome.err
+    assert "did you mean `agent_chain`?" in outcome.err
+
+
+def test_list_names_evaluators_with_aliases_and_defaults(baton: Run) -> None:
+    outcome = baton("list")
+    assert outcome.code == 0
+    for word in ("agent_chain", "subagent_evaluator", 'sequence_match_type: "contains"', "adk_http"):
+        assert word in outcome.out

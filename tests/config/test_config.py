@@ -1,0 +1,115 @@
+"""Configs: everything is checked before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from baton.config import load_config
+from baton.model import InputError
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "baton.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def problems(folder: Path, text: str, **environment: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        load_config(write(folder, text), environment)
+    return [f"{problem.line}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_the_documented_shape_loads_with_paths_relative_to_the_config(tmp_path: Path) -> None:
+    text = """
+agent: {num_runs: 2, parallel_execution: true, max_workers: 8, log_level: DEBUG}
+dataset: {loader: directory, paths: [evals]}
+providers:
+  - {type: adk_http, agent_id: a, endpoint_url: "http://localhost:8000/run"}
+evaluators:
+  - type: subagent_evaluator
+    enabled: true
+    config: {sequence_match_type: contains, allow_extra_agents: true, min_match_ratio: 0.8}
+  - {type: agent_chain, enabled: false}
+reporters:
+  - {type: console}
+  - {type: json, output_path: out/report.json}
+"""
+    config = load_config(write(tmp_path, text), {})
+    assert config.dataset == [str(tmp_path / "evals")]
+    assert config.reporters[1].output_path == str(tmp_path / "out" / "report.json")
+    assert [p.evaluator.name for p in config.plan.evaluators] == ["subagent_evaluator"]
+
+
+def test_every_unknown_word_is_said_at_once_with_its_line_and_what_was_meant(
+    tmp_path: Path,
+) -> None:
+    text = """evaluators:
+  - type: subagent_evaluatr
+  - type: agent_chain
+    config: {sequence_match_type: fuzzy}
+  - type: agent_chain
+    name: b
+    config: {min_match_ration: 1}
+providers:
+  - {type: adk_htpp}
+reporters:
+  - {type: htlm}
+"""
+    found = problems(tmp_path, text)
+    assert any(p.startswith("2:") and "`subagent_evaluator`" in p for p in found)
+    assert any(p.startswith("4:") and "exact, flexible, subset" in p for p in found), found
+    assert any(p.startswith("7:") and "did you mean `min_match_ratio`?" in p for p in found)
+    assert any(p.startswith("9:") and "did you mean `adk_http`?" in p for p in found)
+    assert any(p.startswith("11:") and "unknown reporter" in p for p in found)
+
+
+def test_an_unknown_key_stops_at_every_level(tmp_path: Path) -> None:
+    found = problems(tmp_path, "evaluator: []\nagent: {num_run: 1}\n")
+    assert "1: unknown key; did you mean `evaluators`?" in found
+    assert "2: unknown key; did you mean `num_runs`?" in found
+
+
+def test_a_provider_option_is_checked_too(tmp_path: Path) -> None:
+    text = "providers:\n- {type: adk_http, endpoint: x}\n"
+    found = problems(tmp_path, text)
+    assert "2: unknown key; did you mean `endpoint_url`?" in found
+    assert "2: `endpoint_url` is missing" in found
+
+
+def test_variables_are_put_in_and_numbers_stay_numbers(tmp_path: Path) -> None:
+    text = """
+evaluators:
+  - {type: agent_chain, config: {min_match_ratio: "${RATIO}", sequence_match_type: "${MODE:-exact}"}}
+dataset: "${FOLDER}/cases-$${x}.yaml"
+"""
+    config = load_config(write(tmp_path, text), {"RATIO": "0.5", "FOLDER": "evals"})
+    options = config.plan.evaluators[0].evaluator.options  # type: ignore[attr-defined]
+    assert (options.min_match_ratio, options.sequence_match_type) == (0.5, "exact")
+    assert config.dataset == [str(tmp_path / "evals" / "cases-${x}.yaml")]
+
+
+def test_a_variable_that_is_not_set_is_an_error_with_its_line(tmp_path: Path) -> None:
+    text = "evaluators:\n- type: agent_chain\n  config: {min_match_ratio: '${RATIOO}'}\n"
+    (found,) = problems(tmp_path, text, RATIO="0.5")
+    assert found == "3: the environment variable RATIOO is not set; did you mean `RATIO`?"
+
+
+def test_secrets_are_masked_in_what_is_stored(tmp_path: Path) -> None:
+    text = """
+providers:
+  - {type: adk_http, endpoint_url: "http://u", api_key: "${KEY}", password: hunter2}
+"""
+    config = load_config(write(tmp_path, text), {"KEY": "sk-123"})
+    assert "sk-123" not in str(config.resolved)
+    assert "hunter2" not in str(config.resolved)
+    assert config.providers[0].api_key == "sk-123"
+
+
+def test_the_same_evaluator_twice_needs_names(tmp_path: Path) -> None:
+    text = "evaluators:\n- {type: agent_chain}\n- {type: agent_chain}\n"
+    assert "stands twice" in problems(tmp_path, text)[0]
+    named = text.replace("- {type: agent_chain}\n", "- {type: agent_chain, name: b}\n", 1)
+    assert len(load_config(write(tmp_path, named), {}).plan.evaluators) == 2

@@ -1,0 +1,47 @@
+"""What tests of several parts need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from baton.cli import main
+
+ROOT = Path(__file__).parent.parent
+
+
+class Outcome(NamedTuple):
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Baton = Callable[..., Outcome]
+
+
+@pytest.fixture
+def recordings() -> Path:
+    """The recorded answers of a real ADK server."""
+    return ROOT / "examples" / "adk" / "recordings"
+
+
+@pytest.fixture
+def baton(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Baton:
+    """Run the command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | os.PathLike[str]) -> Outcome:
+        capsys.readouterr()
+        code = main([os.fspath(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Outcome(code, printed.out, printed.err)
+
+    return run

@@ -1,0 +1,225 @@
+"""`agent_chain`: modes, options, and what it does when it cannot know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.evaluators.agent_chain import AgentChain
+from baton.evaluators.chains import chain_score, longest_common
+from baton.model import (
+    AgentCard,
+    AgentRun,
+    Case,
+    Content,
+    EvalContext,
+    ExpectedTurn,
+    InputError,
+    Score,
+    Source,
+    Trace,
+    Turn,
+)
+
+
+def trace(*chains: list[str], **fields: Any) -> Trace:
+    turns = [
+        Turn(
+            id=f"t{number}",
+            runs=[AgentRun(id=f"t{number}r{i}", agent=name) for i, name in enumerate(chain)],
+        )
+        for number, chain in enumerate(chains)
+    ]
+    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns, **fields)
+
+
+def case(*chains: list[str] | None) -> Case:
+    turns = [ExpectedTurn(input=Content(text="hi"), agents=chain) for chain in chains]
+    return Case(id="x", turns=turns)
+
+
+def score(actual: Trace, expected: Case | None, **options: Any) -> Score:
+    context = EvalContext(agent_names=options.pop("agent_names", {}))
+    (found,) = AgentChain(options=options).evaluate(actual, expected, context)
+    return found
+
+
+ROUTER = ["router", "search_agent", "response_agent"]
+PAIR = ["search_agent", "response_agent"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected", "actual", "value", "status"),
+    [
+        ("exact", ROUTER, ROUTER, 1.0, "passed"),
+        ("exact", ROUTER, ["router", "response_agent", "search_agent"], 0.0, "failed"),
+        ("exact", ROUTER, ["router", "search_agent"], 0.0, "failed"),
+        ("subset", PAIR, ["router", "search_agent", "helper", "response_agent"], 1.0, "passed"),
+        ("subset", PAIR, ["response_agent", "search_agent"], 0.5, "failed"),
+        ("contains", PAIR, ["response_agent", "router", "search_agent"], 1.0, "passed"),
+        ("contains", PAIR, ["router", "helper"], 0.0, "failed"),
+        ("flexible", PAIR, ["search_agent", "helper"], 0.5, "failed"),
+        ("flexible", PAIR, ["completely_different"], 0.0, "failed"),
+    ],
+)
+def test_the_examples_of_every_mode(
+    mode: str, expected: list[str], actual: list[str], value: float, status: str
+) -> None:
+    found = score(trace(actual), case(expected), sequence_match_type=mode)
+    assert (found.value, found.status) == (value, status)
+
+
+def test_half_of_the_agents_pass_when_half_is_enough() -> None:
+    options = {"sequence_match_type": "flexible", "min_match_ratio": 0.5}
+    assert score(trace(["search_agent", "helper"]), case(PAIR), **options).status == "passed"
+
+
+def test_subset_takes_the_longest_common_subsequence_and_not_the_first_fit() -> None:
+    assert longest_common(["a", "b", "c"], ["c", "a", "b"]) == 2
+    assert chain_score(["a", "b", "c"], ["c", "a", "b"], "subset") == pytest.approx(2 / 3)
+
+
+def test_repeats_count_in_order_modes_and_not_in_sets() -> None:
+    assert chain_score(["a", "b", "a"], ["a", "b"], "exact") == 0
+    assert chain_score(["a", "b", "a"], ["a", "b"], "subset") == pytest.approx(2 / 3)
+    assert chain_score(["a", "b", "a"], ["a", "b"], "contains") == 1
+
+
+@pytest.mark.parametrize("mode", ["exact", "subset", "contains", "flexible"])
+def test_a_refused_extra_agent_scores_zero_in_every_mode(mode: str) -> None:
+    found = score(
+        trace(["a", "b", "c"]), case(["a", "b"]), sequence_match_type=mode, allow_extra_agents=False
+    )
+    assert (found.value, found.status) == (0.0, "failed")
+
+
+def test_the_score_is_the_mean_over_the_turns_that_state_agents() -> None:
+    found = score(trace(["a"], ["x"], ["b"]), case(["a"], None, ["b", "c"]))
+    assert found.value == pytest.approx(0.75)
+    assert found.status == "failed"
+    assert found.details["failed_turns"] == [2]
+
+
+def test_four_of_five_agents_reach_the_default_ratio_and_the_missing_one_stays_visible() -> None:
+    found = score(trace(list("abcd")), case(list("abcde")))
+    assert found.status == "passed"
+    assert found.details["all_expected_present"] is False
+    assert found.details["agents_missing"] == ["e"]
+
+
+def test_a_mean_that_misses_the_ratio_by_rounding_alone_passes() -> None:
+    found = score(trace(["a"], ["a"], ["x"]), case(["a"], ["a"], ["a"]), min_match_ratio=2 / 3)
+    assert found.status == "passed"
+
+
+def test_the_agents_of_a_sample_result() -> None:
+    expected, actual = ["search_agent", "booking_agent"], ["router", "search_agent", "booking_agent"]
+    found = score(trace(actual), case(expected))
+    assert found.details == {
+        "sequence_match_type": "contains",
+        "allow_extra_agents": True,
+        "min_match_ratio": 0.8,
+        "average_score": 1.0,
+        "all_expected_present": True,
+        "all_expected_agents": expected,
+        "all_actual_agents": actual,
+        "agents_missing": [],
+        "agents_extra": ["router"],
+        "failed_turns": [],
+        "invocation_results": [
+            {
+                "invocation": 0,
+                "expected_agents": expected,
+                "actual_agents": actual,
+                "score": 1.0,
+                "match_details": {
+                    "all_expected_present": True,
+                    "missing_agents": [],
+                    "extra_agents": ["router"],
+                },
+            }
+        ],
+    }
+
+
+def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
+    found = score(trace(["a"]), case(["a"], ["b"]))
+    assert (found.status, found.value) == ("error", None)
+    assert found.reason == "1 of 2 planned turns were played"
+
+
+@pytest.mark.parametrize("expected", [None, case(None, None), case()])
+def test_without_an_expectation_it_is_skipped(expected: Case | None) -> None:
+    found = score(trace(["a"], ["b"]), expected)
+    assert found.status == "skipped"
+    assert "no expectation" in found.reason
+
+
+def test_a_trace_that_names_no_agent_is_skipped() -> None:
+    actual = trace(["main"])
+    actual.turns[0].runs[0].unknown = ["agent"]
+    found = score(actual, case(["router"]))
+    assert found.status == "skipped"
+    assert "names no agent" in found.reason
+
+
+def test_an_unnamed_opener_is_left_out_of_the_chain() -> None:
+    actual = trace(["main", "search_agent"])
+    actual.turns[0].runs[0].unknown = ["agent"]
+    assert score(actual, case(["search_agent"]), sequence_match_type="exact").status == "passed"
+
+
+def test_a_turn_in_which_nobody_ran_fails_and_says_what_happened() -> None:
+    actual = trace([])
+    actual.turns[0].status, actual.turns[0].error = "failed", "quota"
+    found = score(actual, case(["router"]))
+    assert found.value == 0
+    assert "is failed: quota" in found.reason
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sequence_match_type": "exact"}, {"allow_extra_agents": False}],
+)
+def test_a_left_out_router_is_what_would_mend_it(options: dict[str, Any]) -> None:
+    found = score(trace(["router", "billing"]), case(["billing"]), **options)
+    assert found.status == "failed"
+    assert found.details["mend"].startswith("`router` opened the turn")
+
+
+def test_a_name_in_another_case_is_asked_about() -> None:
+    found = score(trace(["Billing_Agent"]), case(["billing_agent"]))
+    assert "misspelt" in found.details["mend"]
+
+
+def test_node_names_aliases_and_renames_count_as_the_name() -> None:
+    actual = trace(["main", "a1b2", "writer"])
+    actual.turns[0].runs[1].node = "researcher"
+    actual.agents = {"writer": AgentCard(aliases=["author"])}
+    wanted = case(["supervisor", "researcher", "author"])
+    found = score(
+        actual, wanted, sequence_match_type="exact", agent_names={"main": "supervisor"}
+    )
+    assert found.status == "passed"
+
+
+def test_evidence_names_the_runs_of_the_wrong_turn() -> None:
+    found = score(trace(["a"], ["x", "y"]), case(["a"], ["b"]))
+    assert [evidence.ids for evidence in found.evidence] == [["t1r0", "t1r1"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sequence_match_type": "exakt"}, "did you mean `exact`?"),
+        ({"sequence_match_typ": "exact"}, "did you mean `sequence_match_type`?"),
+        ({"min_match_ratio": "0.8"}, "expected a number"),
+        ({"min_match_ratio": 1.5}, "<= 1"),
+        ({"allow_extra_agents": 1}, "expected true or false"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_was_meant(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=".") as caught:
+        AgentChain(options=options)
+    assert said in str(caught.value)

@@ -1,0 +1,108 @@
+"""Evaluation folders: what was done is there once, also after a crash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from baton.model import CaseResult, InputError, Score, Source, Trace, Turn, Usage
+from baton.store import EvaluationWriter, latest_evaluation, read_evaluation
+
+
+def result(position: int, value: float = 1.0) -> CaseResult:
+    score = Score(
+        evaluator="agent_chain",
+        type="agent_chain",
+        version="1",
+        status="passed" if value else "failed",
+        value=value,
+        threshold=0.5,
+    )
+    turn = Turn(id=f"t{position}")
+    source = Source(format="test", location="runs.jsonl")
+    trace = Trace(schema_version=1, id=f"x{position}", source=source, turns=[turn], usage=Usage())
+    status = "passed" if value else "failed"
+    return CaseResult(
+        case_id=f"c{position}", position=position, status=status, scores=[score], trace=trace
+    )
+
+
+def finish(writer: EvaluationWriter) -> None:
+    writer.finish("passed", evaluators=[], cases={}, problems=[])
+
+
+def test_rows_come_by_position_and_bodies_one_at_a_time(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "my set", header={})
+    for position in (2, 0, 1):
+        writer.write(result(position))
+    finish(writer)
+    stored = read_evaluation(writer.folder)
+    assert [row.case_id for row in stored.rows()] == ["c0", "c1", "c2"]
+    body = stored.body(next(stored.rows()))
+    assert body["recorded"] == {"id": "x0", "format": "test", "location": "runs.jsonl"}
+    assert body["scores"][0]["score"] == 1.0
+
+
+def test_the_last_line_of_a_case_stands_and_gives_back_what_it_replaces(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={})
+    assert writer.write(result(0)) is None
+    replaced = writer.write(result(0, 0.0))
+    writer.write(result(1))
+    finish(writer)
+    assert replaced is not None
+    assert (replaced.status, replaced.scores) == ("passed", [("agent_chain", "passed")])
+    stored = read_evaluation(writer.folder)
+    assert [(row.case_id, row.status) for row in stored.rows()] == [("c0", "failed"), ("c1", "passed")]
+
+
+def test_a_line_torn_by_a_crash_is_passed_over(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={})
+    writer.write(result(0))
+    writer.write(result(1))
+    writer.close()
+    index = writer.folder / "index.jsonl"
+    index.write_bytes(index.read_bytes()[:-20])
+    stored = read_evaluation(writer.folder)
+    assert [row.case_id for row in stored.rows()] == ["c0"]
+    assert stored.header.status == "running"
+
+
+def test_a_live_trace_is_kept_whole(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={}, keep_traces=True)
+    writer.write(result(0))
+    finish(writer)
+    stored = read_evaluation(writer.folder)
+    assert stored.body(next(stored.rows()))["trace"]["id"] == "x0"
+
+
+def test_clock_times_stand_under_timings_only(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={"dataset": ["a"]})
+    finish(writer)
+    header = json.loads((writer.folder / "evaluation.json").read_text())
+    assert set(header.pop("timings")) == {"started", "ended", "seconds"}
+    header.pop("id")
+    assert header == {
+        "name": "x", "dataset": ["a"], "status": "passed",
+        "cases": {}, "evaluators": [], "problems": [],
+    }  # fmt: skip
+
+
+def test_two_evaluations_of_one_second_get_folders_of_their_own(tmp_path: Path) -> None:
+    first, second = (EvaluationWriter(tmp_path, "../x", header={}) for _ in range(2))
+    assert first.folder != second.folder
+    assert {first.folder.parent, second.folder.parent} == {tmp_path}
+    finish(first)
+    finish(second)
+    assert latest_evaluation(tmp_path) == max(first.folder, second.folder)
+
+
+def test_what_is_no_evaluation_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no evaluation"):
+        read_evaluation(tmp_path)
+    (tmp_path / "evaluation.json").write_text("{")
+    with pytest.raises(InputError, match=r"evaluation\.json"):
+        read_evaluation(tmp_path)
+    with pytest.raises(InputError, match="name another --out"):
+        EvaluationWriter(tmp_path / "evaluation.json", "x", header={})

@@ -1,0 +1,159 @@
+"""The public functions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import baton
+from baton.model import (
+    AgentRun,
+    Case,
+    Content,
+    EvalContext,
+    Evaluator,
+    ExpectedTurn,
+    Score,
+    Source,
+    Trace,
+    Turn,
+    Unit,
+)
+
+
+def played(case: Case, agent: str = "router") -> Trace:
+    turns = [
+        Turn(id=f"t{i}", input=turn.input, runs=[AgentRun(id=f"r{i}", agent=agent)])
+        for i, turn in enumerate(case.turns)
+    ]
+    return Trace(schema_version=1, id=f"s-{case.id}", source=Source(format="test"), turns=turns)
+
+
+def make_case(name: str, agent: str = "router") -> Case:
+    turn = ExpectedTurn(input=Content(text=f"hi {name}"), agents=[agent])
+    return Case(id=name, turns=[turn])
+
+
+CASES = [make_case("a"), make_case("b"), make_case("c")]
+
+
+class Crash:
+    """An evaluator of a user's own that has a bug."""
+
+    name = type = "crash"
+    version = "1"
+    unit: Unit = "trace"
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        raise ZeroDivisionError("oops")
+
+    def with_options(self, override: Mapping[str, Any]) -> Evaluator:
+        return self
+
+
+def test_traces_meet_their_cases_by_message_and_come_in_the_order_of_the_dataset() -> None:
+    evaluation = baton.score([played(case) for case in reversed(CASES)], CASES)
+    assert [result.case_id for result in evaluation.results] == ["a", "b", "c"]
+    assert evaluation.status == "passed"
+    assert evaluation.exit_code == 0
+
+
+def test_a_case_id_goes_before_the_message() -> None:
+    trace = played(CASES[0])
+    trace.case = "b"
+    results = {r.case_id: r for r in baton.score([trace], CASES).results}
+    assert results["b"].trace is trace
+    assert results["a"].error == "no trace for case `a`"
+
+
+def test_an_evaluator_that_raises_gives_an_error_and_the_others_score() -> None:
+    evaluation = baton.score([played(CASES[0])], CASES[:1], [Crash(), "agent_chain"])
+    crash, chain = evaluation.results[0].scores
+    assert (crash.status, crash.value) == ("error", None)
+    assert crash.reason == "ZeroDivisionError: oops"
+    assert chain.status == "passed"
+    assert evaluation.exit_code == 3
+
+
+def test_an_error_outranks_a_failure() -> None:
+    evaluation = baton.score([played(CASES[0], "wrong")], CASES[:2])
+    assert [result.status for result in evaluation.results] == ["failed", "error"]
+    assert evaluation.exit_code == 3
+    assert baton.score([played(CASES[0], "wrong")], CASES[:1]).exit_code == 1
+
+
+def test_nothing_to_score_is_an_error() -> None:
+    assert baton.score([], None).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("specs", "said"),
+    [
+        ([{"type": "agent_chian"}], r"evaluators\[0\].*did you mean `agent_chain`"),
+        ([{"type": "agent_chain", "conf": {}}], "did you mean `config`"),
+        ([{"type": "agent_chain", "config": {"sequence_match_type": "x"}}], "exact"),
+        ([{"config": {}}], "`type` is missing"),
+        ([], "no evaluator is asked for"),
+    ],
+)
+def test_a_wrong_spec_is_refused(specs: list[Any], said: str) -> None:
+    with pytest.raises(baton.InputError, match=said):
+        baton.score([], CASES, specs)
+
+
+def test_a_provider_may_be_synchronous_or_not() -> None:
+    async def slow(case: Case) -> Trace:
+        await asyncio.sleep(0)
+        return played(case)
+
+    assert baton.evaluate(CASES, played).status == "passed"
+    assert asyncio.run(baton.aevaluate(CASES, slow)).status == "passed"
+
+
+def test_no_more_cases_than_allowed_are_in_play_at_once() -> None:
+    now = most = 0
+
+    async def counted(case: Case) -> Trace:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return played(case)
+
+    cases = [make_case(str(number)) for number in range(12)]
+    assert baton.evaluate(cases, counted, concurrency=3).status == "passed"
+    assert most == 3
+
+
+def test_a_case_the_provider_fails_on_is_an_error_and_the_others_go_on() -> None:
+    def flaky(case: Case) -> Any:
+        if case.id == "b":
+            raise ConnectionError("refused")
+        return played(case) if case.id == "a" else "text"
+
+    results = baton.evaluate(CASES, flaky).results
+    assert [result.status for result in results] == ["passed", "error", "error"]
+    assert results[1].error == "the provider raised ConnectionError: refused"
+    assert results[2].error == "the provider returned str, not a Trace"
+
+
+def test_json_lines_are_scored_without_being_loaded_at_once(tmp_path: Path) -> None:
+    dataset, runs = tmp_path / "cases.jsonl", tmp_path / "runs.jsonl"
+    lines = [{"id": str(n), "input": f"hi {n}", "agents": ["a", "b"]} for n in range(50)]
+    dataset.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    turn = {"user_content": {"parts": [{"text": "x"}]}}
+    recorded = [
+        {"eval_id": str(n), "conversation": [turn], "metadata": {"agent_chain": ["a", "b"]}}
+        for n in range(50)
+    ]
+    runs.write_text("".join(json.dumps(line) + "\n" for line in recorded))
+    evaluation = baton.score(runs, dataset)
+    assert [r.status for r in evaluation.results] == ["passed"] * 50
+    assert len(baton.load_dataset(dataset).cases[10:20]) == 10
+    assert str(baton.load_dataset(dataset).cases[-1].where).endswith("cases.jsonl:50")

@@ -1,0 +1,49 @@
+"""Starting costs nothing worth noticing: nobody pays for what they do not use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DESK = ROOT / "examples" / "adk" / "recordings" / "support_desk"
+HEAVY = [
+    "anyio", "google", "httpx", "httpx2", "jinja2", "litellm", "nltk", "numpy", "openai",
+    "opentelemetry", "pandas", "pydantic", "pydantic_ai", "rouge_score", "starlette",
+]  # fmt: skip
+
+
+def loaded(code: str) -> set[str]:
+    """Return the top-level modules that are loaded after running code in a new interpreter."""
+    tail = "\nimport sys\nprint(' '.join(sorted({m.partition('.')[0] for m in sys.modules})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + tail], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_baton_loads_nothing_else() -> None:
+    more = loaded("import baton") - loaded("import importlib, typing")
+    assert more - {"__future__"} == {"baton"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["score", str(DESK / "refund.sse"), "--out", "{out}"], ["show", str(DESK / "refund.sse")]],
+    ids=["help", "score", "show"],
+)
+def test_no_command_loads_a_framework(arguments: list[str], tmp_path: Path) -> None:
+    filled = [argument.format(out=tmp_path) for argument in arguments]
+    assert not loaded(f"from baton.cli import main\nmain({filled!r})") & set(HEAVY)
+
+
+def test_every_public_name_is_there_and_is_documented() -> None:
+    import baton
+
+    for name in baton.__all__:
+        assert getattr(baton, name).__doc__, name
+    with pytest.raises(AttributeError, match="nonsense"):
+        baton.nonsense  # noqa: B018
