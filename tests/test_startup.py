@@ -32,7 +32,7 @@ def test_importing_baton_loads_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["score", str(DESK / "refund.sse"), "--out", "{out}"], ["show", str(DESK / "refund.sse")]],
+    [["--help"], ["score", f"{DESK}/refund.sse", "--out", "{out}"], ["show", f"{DESK}/refund.sse"]],
     ids=["help", "score", "show"],
 )
 def test_no_command_loads_a_framework(arguments: list[str], tmp_path: Path) -> None:

@@ -81,7 +81,13 @@ def test_the_first_usage_example_passes_and_reports_the_documented_keys(
 def test_strict_order_fails_what_ran_in_another_order(
     baton: Callable[..., Any], tmp_path: Path
 ) -> None:
-    strict = "evaluators:\n- {type: subagent_evaluator, config: {sequence_match_type: exact, allow_extra_agents: false}}"
+    strict = """
+evaluators:
+  - type: subagent_evaluator
+    config:
+      sequence_match_type: exact
+      allow_extra_agents: false
+"""
     wrong = ["router", "booking_agent", "flight_search_agent"]
     files(tmp_path, evalset__yaml=EVALSET, config__yaml=strict, run__json=recorded(wrong))
     outcome = baton("score", "run.json", "-d", "evalset.yaml", "-c", "config.yaml")

@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 def own(folder: Path, **agents: str) -> Path:
     """Write a dataset with a case for each keyword: its id and its expected agents."""
-    lines = [f"  - {{id: {name}, input: hi {name}, agents: {chain}}}" for name, chain in agents.items()]
+    lines = [f"  - {{id: {name}, input: hi, agents: {chain}}}" for name, chain in agents.items()]
     path = folder / "cases.yaml"
     path.write_text("cases:\n" + "\n".join(lines), encoding="utf-8")
     return path
@@ -83,7 +83,8 @@ def test_a_first_message_that_two_cases_share_is_an_error_that_names_both(
     baton: Run, tmp_path: Path, recordings: Path
 ) -> None:
     cases = tmp_path / "c.yaml"
-    cases.write_text("cases:\n- {id: a, input: Please refund order 42.}\n- {id: b, input: Please  refund order 42.}\n")
+    inputs = {"a": "Please refund order 42.", "b": "Please  refund order 42."}
+    cases.write_text(json.dumps({"cases": [{"id": k, "input": v} for k, v in inputs.items()]}))
     outcome = baton("score", recordings / "support_desk" / "refund.session.json", "-d", cases)
     assert outcome.code == 3
     assert "2 cases for trace `refund`" in outcome.out

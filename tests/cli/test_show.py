@@ -121,5 +121,6 @@ def test_check_says_all_that_is_wrong_in_all_files(baton: Run, tmp_path: Path) -
 def test_list_names_evaluators_with_aliases_and_defaults(baton: Run) -> None:
     outcome = baton("list")
     assert outcome.code == 0
-    for word in ("agent_chain", "subagent_evaluator", 'sequence_match_type: "contains"', "adk_http"):
+    words = ("agent_chain", "subagent_evaluator", 'sequence_match_type: "contains"', "adk_http")
+    for word in words:
         assert word in outcome.out

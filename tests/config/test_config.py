@@ -82,7 +82,8 @@ def test_a_provider_option_is_checked_too(tmp_path: Path) -> None:
 def test_variables_are_put_in_and_numbers_stay_numbers(tmp_path: Path) -> None:
     text = """
 evaluators:
-  - {type: agent_chain, config: {min_match_ratio: "${RATIO}", sequence_match_type: "${MODE:-exact}"}}
+  - type: agent_chain
+    config: {min_match_ratio: "${RATIO}", sequence_match_type: "${MODE:-exact}"}
 dataset: "${FOLDER}/cases-$${x}.yaml"
 """
     config = load_config(write(tmp_path, text), {"RATIO": "0.5", "FOLDER": "evals"})

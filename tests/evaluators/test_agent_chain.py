@@ -114,7 +114,8 @@ def test_a_mean_that_misses_the_ratio_by_rounding_alone_passes() -> None:
 
 
 def test_the_agents_of_a_sample_result() -> None:
-    expected, actual = ["search_agent", "booking_agent"], ["router", "search_agent", "booking_agent"]
+    expected = ["search_agent", "booking_agent"]
+    actual = ["router", "search_agent", "booking_agent"]
     found = score(trace(actual), case(expected))
     assert found.details == {
         "sequence_match_type": "contains",
@@ -198,9 +199,7 @@ def test_node_names_aliases_and_renames_count_as_the_name() -> None:
     actual.turns[0].runs[1].node = "researcher"
     actual.agents = {"writer": AgentCard(aliases=["author"])}
     wanted = case(["supervisor", "researcher", "author"])
-    found = score(
-        actual, wanted, sequence_match_type="exact", agent_names={"main": "supervisor"}
-    )
+    found = score(actual, wanted, sequence_match_type="exact", agent_names={"main": "supervisor"})
     assert found.status == "passed"
 
 
@@ -220,6 +219,6 @@ def test_evidence_names_the_runs_of_the_wrong_turn() -> None:
     ],
 )
 def test_a_wrong_option_is_refused_with_what_was_meant(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=".") as caught:
+    with pytest.raises(InputError) as caught:
         AgentChain(options=options)
     assert said in str(caught.value)
