@@ -23,7 +23,10 @@ VERSION = 1  # raise it when the same seed makes other data
 ROUTER = "desk"
 SPECIALISTS = ["billing", "refunds", "shipping", "orders", "weather", "policy", "travel", "repairs"]
 WRONG_SHARE = 0.1
-_SYLLABLES = "ba ce di fo gu la me ni po ru sa te vi zo tra ple stin cor men ver".split()
+_SYLLABLES = [
+    *("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru"),
+    *("sa", "te", "vi", "zo", "tra", "ple", "stin", "cor", "men", "ver"),
+]
 _FIELDS = ["status", "amount", "carrier", "note", "city", "due", "priority", "channel"]
 
 
@@ -55,22 +58,27 @@ def generate(folder: Path, cases: int, seed: int, form: Form) -> Files:
     if note.is_file() and json.loads(note.read_text("utf-8")) == made_from:
         return files
     note.unlink(missing_ok=True)
-    with files.dataset.open("w", encoding="utf-8") as one:
-        with files.recordings.open("w", encoding="utf-8") as other:
-            _write(one, other, _cases(cases, seed), form)
+    with (
+        files.dataset.open("w", encoding="utf-8") as planned,
+        files.recordings.open("w", encoding="utf-8") as recorded,
+    ):
+        _write(planned, recorded, _cases(cases, seed), form)
     note.write_text(json.dumps(made_from), "utf-8")
     return files
 
 
-def _write(one: TextIO, other: TextIO, cases: Iterator[tuple[JSON, JSON]], form: Form) -> None:
+def _write(
+    planned: TextIO, recorded: TextIO, cases: Iterator[tuple[JSON, JSON]], form: Form
+) -> None:
+    files = (planned, recorded)
     between = ",\n" if form == "document" else "\n"
-    for file, name in ((one, "planned"), (other, "recorded")):
+    for file, name in zip(files, ("planned", "recorded"), strict=True):
         if form == "document":
             file.write(f'{{"eval_set_id": "{name}", "name": "{name}", "eval_cases": [\n')
     for number, pair in enumerate(cases):
-        for file, case in zip((one, other), pair, strict=True):
+        for file, case in zip(files, pair, strict=True):
             file.write((between if number else "") + json.dumps(case))
-    for file in (one, other):
+    for file in files:
         file.write("\n]}\n" if form == "document" else "\n")
 
 
@@ -127,6 +135,9 @@ def _planned(turn: Turn, place: int) -> JSON:
         {"type": "agent_transfer", "from_agent": sender, "to_agent": receiver}
         for sender, receiver in pairwise(turn.expected)
     ] or [{"agent_name": turn.expected[0], "type": "text", "text": turn.answer[:60]}]
+    for call in turn.calls:
+        record = {"type": "function_call", "agent_name": turn.expected[-1]}
+        records.append({**record, "name": call["name"], "function_id": call["id"]})
     return {
         "invocation_id": f"inv-{place + 1}",
         "user_content": _said(turn.asked, "user"),
@@ -180,7 +191,7 @@ def _answer(rng: random.Random, call: JSON) -> JSON:
     rows = [
         {"id": f"A{rng.randint(100, 99999)}", "total": rng.randint(100, 99999) / 100}
         | {field: _word(rng) for field in rng.sample(_FIELDS, 4)}
-        for _ in range(rng.randint(2, 6))
+        for _ in range(rng.randint(2, 7))
     ]
     return {"id": call["id"], "name": call["name"], "response": {"rows": rows, "more": False}}
 

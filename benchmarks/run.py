@@ -218,9 +218,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("only", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each (default: 3)")
-    parser.add_argument(
-        "--keep", action="store_true", help="keep data in benchmarks/data, reuse it"
-    )
+    parser.add_argument("--keep", action="store_true", help="keep and reuse benchmarks/data")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit 1 when an aim is missed")
     parser.add_argument(

@@ -6,7 +6,7 @@ import pytest
 
 from baton.model import (
     Case,
-    CaseKey,
+    CaseIndex,
     Content,
     Dataset,
     ExpectedTurn,
@@ -51,8 +51,11 @@ def test_a_dataset_finds_nothing_for_an_id_it_does_not_have() -> None:
 
 def test_a_local_id_that_files_share_finds_all_their_cases() -> None:
     cases = [case("a/c1"), case("b/c1")]
-    keys = [CaseKey(c.id, "c1", c.first_input, overrides={}, where=None) for c in cases]
-    assert Dataset(cases, keys=keys).by_id("c1") == [0, 1]
+    own, joined = CaseIndex(), CaseIndex()
+    own.add(case("c1"))
+    for shared in cases:
+        joined.take(own, 0, shared.id)
+    assert Dataset(cases, index=joined).by_id("c1") == [0, 1]
 
 
 def test_a_dataset_finds_cases_by_their_first_message_with_space_folded() -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.prune import Stray
-from baton.model import Case, CaseKey, InputError, Location, Problem
+from baton.model import Case, CaseIndex, InputError, Location, Problem
 
 from .evalset import eval_case, legacy_case, legacy_flat
 from .lazy import LazyCases, line_documents
@@ -29,7 +29,7 @@ class FileCases(NamedTuple):
     name: str
     format: Format
     cases: LazyCases
-    keys: list[CaseKey]
+    lookup: CaseIndex
     notes: list[str]
 
 
@@ -140,7 +140,7 @@ def _checked(
     """Read every case once, to find all problems before anything runs."""
     parse = _parser(dialect, label)
     strays: list[Stray] = []
-    keys: list[CaseKey] = []
+    found = CaseIndex()
     problems: list[Problem] = []
     format_: Format = "baton" if dialect == "own" else "adk"
     scenarios = 0
@@ -151,8 +151,7 @@ def _checked(
         except InputError as error:
             problems += error.problems
             continue
-        where = Location(file=file, line=text.line(()))
-        keys.append(CaseKey(case.id, case.id, case.first_input, case.evaluators, where))
+        found.add(case, Location(file=file, line=text.line(())))
         scenarios += case.scenario is not None
         if format_ == "adk" and (case.evaluators or case.metadata):
             format_ = "judge-llm"
@@ -167,7 +166,7 @@ def _checked(
     if scenarios:
         notes.append(f"{file}: {scenarios} of {count} cases need a simulated user")
     cases = LazyCases(file, count, document, lambda text: parse(text, []))
-    return FileCases(file, label, name or label, format_, cases, keys, notes)
+    return FileCases(file, label, name or label, format_, cases, found, notes)
 
 
 def _parser(dialect: Dialect, label: str) -> Callable[[Document, list[Stray]], Case]:

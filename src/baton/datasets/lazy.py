@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, overload
 
 from baton.formats.document import Document
-from baton.model import Case, CaseKey, Location
+from baton.model import Case, Location
 
 Parse = Callable[[Document], Case]
 
@@ -53,8 +53,6 @@ class Place(NamedTuple):
 
     cases: LazyCases
     position: int
-    label: str
-    key: CaseKey
 
 
 class JoinedCases(CaseSequence):

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from baton.model import Dataset, InputError, Problem, suggestion
+from baton.model import CaseIndex, Dataset, InputError, Problem, suggestion
 
 from .files import FileCases, Format, dataset_files, read_file
-from .lazy import JoinedCases, Place
+from .lazy import CaseSequence, JoinedCases, Place
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -89,48 +89,56 @@ _NOT_A_DATASET = (
 def _duplicates(parts: list[FileCases]) -> Iterator[Problem]:
     """Find ids that stand twice in one file; two files may well use the same one."""
     for part in parts:
-        first: dict[str, int | None] = {}
-        for key in part.keys:
-            line = key.where.line if key.where else None
-            if key.id in first:
-                message = f"the case id `{key.id}` stands twice, first on line {first[key.id]}"
-                yield Problem(file=part.file, line=line, message=message)
-            first.setdefault(key.id, line)
+        first: dict[str, int] = {}
+        lines = part.lookup.lines
+        for place, case_id in enumerate(part.lookup.ids):
+            earlier = first.setdefault(case_id, place)
+            if earlier != place:
+                message = f"the case id `{case_id}` stands twice, first on line {lines[earlier]}"
+                yield Problem(file=part.file, line=lines[place], message=message)
 
 
 def _unknown_choices(parts: list[FileCases], wanted: dict[str, list[str]]) -> Iterator[Problem]:
     for part in parts:
-        ids = [key.id for key in part.keys]
+        ids = part.lookup.ids
         for name in wanted.get(part.file, ()):
             if name not in ids:
                 yield Problem(file=part.file, message=f"no case `{name}`; {suggestion(name, ids)}")
 
 
 def _joined(parts: list[FileCases], wanted: dict[str, list[str]], notes: list[str]) -> Dataset:
-    """Put files together; an id that several of them use gets the file's label before it."""
+    """Put files together, or choose of one."""
+    formats: set[Format] = {part.format for part in parts}
+    cases: CaseSequence = parts[0].cases
+    index = parts[0].lookup
+    if len(parts) > 1 or wanted:
+        cases, index = _chosen(parts, wanted, notes)
+    return Dataset(
+        cases,
+        name="+".join(part.name for part in parts[:3]) + ("+…" if len(parts) > 3 else ""),
+        format=formats.pop() if len(formats) == 1 else "mixed",
+        index=index,
+        notes=[*notes, *(note for part in parts for note in part.notes)],
+    )
+
+
+def _chosen(
+    parts: list[FileCases], wanted: dict[str, list[str]], notes: list[str]
+) -> tuple[CaseSequence, CaseIndex]:
+    """Line the chosen cases up; an id that files share gets the file's label before it."""
     places = [
-        Place(part.cases, index, part.label, key)
+        (part, position, case_id)
         for part in parts
-        for index, key in enumerate(part.keys)
-        if part.file not in wanted or key.id in wanted[part.file]
+        for position, case_id in enumerate(part.lookup.ids)
+        if part.file not in wanted or case_id in wanted[part.file]
     ]
-    shared = {id_ for id_, count in Counter(p.key.id for p in places).items() if count > 1}
+    shared = {id_ for id_, count in Counter(place[2] for place in places).items() if count > 1}
     labels = Counter(part.label for part in parts)
-    ids = [
-        f"{p.label if labels[p.label] == 1 else p.cases.file}/{p.key.id}"
-        if p.key.id in shared
-        else p.key.id
-        for p in places
-    ]
+    index = CaseIndex()
+    for part, position, case_id in places:
+        label = part.label if labels[part.label] == 1 else part.file
+        index.take(part.lookup, position, f"{label}/{case_id}" if case_id in shared else case_id)
     if shared:
         some = ", ".join(f"`{id_}`" for id_ in sorted(shared)[:3])
         notes.append(f"ids that stand in several files got the file's name before them: {some}")
-    whole = len(parts) == 1 and len(places) == len(parts[0].cases)
-    formats: set[Format] = {part.format for part in parts}
-    return Dataset(
-        parts[0].cases if whole else JoinedCases(places, ids),
-        name="+".join(part.name for part in parts[:3]) + ("+…" if len(parts) > 3 else ""),
-        format=formats.pop() if len(formats) == 1 else "mixed",
-        keys=[place.key._replace(id=id_) for id_, place in zip(ids, places, strict=True)],
-        notes=[*notes, *(note for part in parts for note in part.notes)],
-    )
+    return JoinedCases([Place(p.cases, n) for p, n, _ in places], index.ids), index

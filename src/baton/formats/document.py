@@ -35,13 +35,13 @@ class Document:
         self.first_line = first_line
         self._base: Path = ()
         self._parsed: Any = _UNPARSED
-        self._whole = self
+        self._whole: Document | None = None
         self._node: Any = None
 
     def part(self, value: Any, path: Path) -> Document:
         """Return the part of this document that stands at ``path`` and was parsed before."""
         part = Document(self.file, self.data, self.kind, self.first_line)
-        part._base, part._parsed, part._whole = (*self._base, *path), value, self._whole
+        part._base, part._parsed, part._whole = (*self._base, *path), value, self._whole or self
         return part
 
     @property
@@ -86,7 +86,7 @@ class Document:
         if not path:
             return self.first_line
         if self.kind == "yaml":
-            return yaml_line(self._whole._yaml_node(), path)
+            return yaml_line((self._whole or self)._yaml_node(), path)
         return json_line(self.text, path) + self.first_line - 1
 
     def decode(

@@ -5,9 +5,7 @@ Imports nothing of the rest of Baton.
 
 from .case import (
     Case,
-    CaseKey,
     CaseRubric,
-    Dataset,
     ExpectedDispatch,
     ExpectedToolCall,
     ExpectedTurn,
@@ -17,6 +15,7 @@ from .case import (
     Session,
 )
 from .content import Content, Part
+from .dataset import CaseIndex, Dataset, Override
 from .errors import BatonError, InputError, Problem, nearest, suggestion
 from .integrity import integrity_problems
 from .known import known
@@ -57,7 +56,7 @@ __all__ = [
     "AgentRun",
     "BatonError",
     "Case",
-    "CaseKey",
+    "CaseIndex",
     "CaseResult",
     "CaseRubric",
     "Content",
@@ -78,6 +77,7 @@ __all__ = [
     "InputError",
     "JudgeUse",
     "Location",
+    "Override",
     "Part",
     "Problem",
     "Provider",

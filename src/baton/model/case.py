@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import msgspec
 
 from .content import Content
-from .errors import InputError
 from .trace import DispatchKind, Record
 
 
@@ -114,79 +112,3 @@ class Case(Record, kw_only=True):
         """Return a hash of all that the case states, without where it stands (sha256, hex)."""
         bare = msgspec.structs.replace(self, where=None)
         return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
-
-
-class CaseKey(NamedTuple):
-    """What finds a case: its id, its id within its own file, its first user message.
-
-    ``overrides`` are its evaluators' options, which are checked before anything runs.
-    """
-
-    id: str
-    local_id: str
-    first_input: str
-    overrides: dict[str, dict[str, Any]]
-    where: Location | None
-
-
-class Dataset:
-    """Cases in order, with ids that are unique. ``cases`` may be read from disk one at a time."""
-
-    def __init__(
-        self,
-        cases: Sequence[Case],
-        *,
-        name: str = "dataset",
-        format: Literal["adk", "judge-llm", "baton", "mixed"] = "baton",
-        keys: Iterable[CaseKey] | None = None,
-        notes: Sequence[str] = (),
-    ) -> None:
-        """Index ``cases`` by ``keys``; without these, every case is read for its own."""
-        self.cases = cases
-        self.name = name
-        self.format = format
-        self.notes = list(notes)
-        if keys is None:
-            keys = (_key(case) for case in cases)
-        self._by_id: dict[str, int] = {}
-        self._by_local_id: dict[str, list[int]] = {}
-        self._by_input: dict[bytes, list[int]] = {}
-        self.overriding: list[CaseKey] = []
-        for position, key in enumerate(keys):
-            if self._by_id.setdefault(key.id, position) != position:
-                raise InputError(f"the case id `{key.id}` stands twice")
-            if key.local_id != key.id:
-                self._by_local_id.setdefault(key.local_id, []).append(position)
-            if key.overrides:
-                self.overriding.append(key)
-            if key.first_input:
-                self._by_input.setdefault(_message_key(key.first_input), []).append(position)
-
-    def __len__(self) -> int:
-        return len(self.cases)
-
-    def __iter__(self) -> Iterator[Case]:
-        return iter(self.cases)
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of all cases, in order."""
-        return list(self._by_id)
-
-    def by_id(self, case_id: str) -> list[int]:
-        """Return the places of the cases with this id; several when files share it."""
-        if case_id in self._by_id:
-            return [self._by_id[case_id]]
-        return self._by_local_id.get(case_id, [])
-
-    def by_input(self, message: str) -> list[int]:
-        """Return the places of the cases that open with this user message; space is folded."""
-        return self._by_input.get(_message_key(message), [])
-
-
-def _key(case: Case) -> CaseKey:
-    return CaseKey(case.id, case.id, case.first_input, case.evaluators, case.where)
-
-
-def _message_key(message: str) -> bytes:
-    return hashlib.blake2b(" ".join(message.split()).encode(), digest_size=12).digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from baton.model import (
     Case,
@@ -16,6 +17,13 @@ from baton.model import (
 
 from .pairing import find_case, name_of
 from .plan import Plan, PlannedEvaluator
+
+
+class Met(NamedTuple):
+    """A trace that met a case, by an id that is not the case's and where it was read from."""
+
+    trace_id: str | None
+    location: str | None
 
 
 def score_trace(plan: Plan, trace: Trace, case: Case | None, position: int) -> CaseResult:
@@ -47,7 +55,8 @@ def score_recorded(
         for position, trace in enumerate(traces):
             yield score_trace(plan, trace, None, position)
         return
-    met: dict[int, str] = {}
+    met: list[Met | None] = [None] * len(dataset)
+    names: dict[Met, Met] = {}
     strangers = 0
     for trace in traces:
         match = find_case(trace, dataset)
@@ -57,15 +66,18 @@ def score_recorded(
             yield _error(trace.case or trace.id, position, match.problem or "", trace)
             continue
         case = dataset.cases[match.position]
-        earlier = met.get(match.position)
+        earlier = met[match.position]
         if earlier is not None:
-            problem = f"two traces for case `{case.id}`: {earlier} and {name_of(trace)}"
+            first = name_of(earlier.trace_id or case.id, earlier.location)
+            second = name_of(trace.id, trace.source.location)
+            problem = f"two traces for case `{case.id}`: {first} and {second}"
             yield _error(case.id, match.position, problem, trace)
             continue
-        met[match.position] = name_of(trace)
+        name = Met(trace.id if trace.id != case.id else None, trace.source.location)
+        met[match.position] = names.setdefault(name, name)
         yield score_trace(plan, trace, case, match.position)
     for position, case_id in enumerate(dataset.ids):
-        if position not in met:
+        if met[position] is None:
             yield _error(case_id, position, f"no trace for case `{case_id}`", None)
 
 

@@ -26,16 +26,16 @@ def find_case(trace: Trace, dataset: Dataset) -> Match:
         places, by = _by_first_input(trace, dataset)
     if len(places) == 1:
         return Match(places[0])
+    name = name_of(trace.id, trace.source.location)
     if not places:
-        return Match(None, f"no case for {name_of(trace)}: {by}")
+        return Match(None, f"no case for {name}: {by}")
     names = ", ".join(f"`{dataset.cases[place].id}`" for place in places[:5])
-    return Match(None, f"{len(places)} cases for {name_of(trace)}: {names} share {by}")
+    return Match(None, f"{len(places)} cases for {name}: {names} share {by}")
 
 
-def name_of(trace: Trace) -> str:
+def name_of(trace_id: str, location: str | None) -> str:
     """Name a trace by its id and where it was read from."""
-    location = f" ({trace.source.location})" if trace.source.location else ""
-    return f"trace `{trace.id}`{location}"
+    return f"trace `{trace_id}`" + (f" ({location})" if location else "")
 
 
 def _by_first_input(trace: Trace, dataset: Dataset) -> tuple[list[int], str]:

@@ -99,17 +99,17 @@ def check_overrides(plan: Plan, dataset: Dataset) -> None:
     """Check the options that cases override; raises InputError with every one that is wrong."""
     problems: list[Problem] = []
     names = known_evaluator_names() | {n for p in plan.evaluators for n in p.override_names}
-    for key in dataset.overriding:
-        where = key.where or Location(file=dataset.name)
-        for name in key.overrides:
+    for case_id, place, options in dataset.overrides:
+        where = place or Location(file=dataset.name)
+        for name in options:
             if name not in names:
                 message = f"unknown evaluator `{name}`; {suggestion(name, names)}"
-                problems.append(_of_case(where, key.id, Problem(message=message)))
+                problems.append(_of_case(where, case_id, Problem(message=message)))
         for planned in plan.evaluators:
             try:
-                planned.evaluator.with_options(planned.override_in(key.overrides))
+                planned.evaluator.with_options(planned.override_in(options))
             except InputError as error:
-                problems += [_of_case(where, key.id, problem) for problem in error.problems]
+                problems += [_of_case(where, case_id, problem) for problem in error.problems]
     if problems:
         raise InputError(problems)
 

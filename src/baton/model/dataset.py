@@ -1,0 +1,125 @@
+"""Datasets: cases in order, and what finds one of them among many."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from .case import Case, Location
+from .errors import InputError
+
+
+class Override(NamedTuple):
+    """A case that overrides options of evaluators, and where it stands."""
+
+    case_id: str
+    where: Location | None
+    options: dict[str, dict[str, Any]]
+
+
+class CaseIndex:
+    """Ids, first messages and lines of cases, in columns: small enough for very many of them.
+
+    ``local_ids`` are ids within a case's own file, where that is not its id; ``overrides``
+    those of the few cases that have any.
+    """
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.inputs = array("Q")
+        self.lines = array("L")
+        self.local_ids: dict[str, list[int]] = {}
+        self.overrides: list[Override] = []
+
+    def add(self, case: Case, where: Location | None = None) -> None:
+        """Take up one more case."""
+        where = where or case.where
+        self.ids.append(case.id)
+        self.inputs.append(message_hash(case.first_input))
+        self.lines.append((where.line if where else None) or 0)
+        if case.evaluators:
+            self.overrides.append(Override(case.id, where, case.evaluators))
+
+    def take(self, other: CaseIndex, position: int, case_id: str) -> None:
+        """Take up a case of another index under the id ``case_id``."""
+        local_id = other.ids[position]
+        if case_id != local_id:
+            self.local_ids.setdefault(local_id, []).append(len(self.ids))
+        self.ids.append(case_id)
+        self.inputs.append(other.inputs[position])
+        self.lines.append(other.lines[position])
+        self.overrides += [
+            override._replace(case_id=case_id)
+            for override in other.overrides
+            if override.case_id == local_id
+        ]
+
+
+class Dataset:
+    """Cases in order, with ids that are unique. ``cases`` may be read from disk one at a time."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        *,
+        name: str = "dataset",
+        format: Literal["adk", "judge-llm", "baton", "mixed"] = "baton",
+        index: CaseIndex | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Use ``index``; without one, every case is read for its own."""
+        if index is None:
+            index = CaseIndex()
+            for case in cases:
+                index.add(case)
+        self.cases = cases
+        self.name = name
+        self.format = format
+        self.notes = list(notes)
+        self._index = index
+        self._places = {case_id: place for place, case_id in enumerate(index.ids)}
+        self._by_input: dict[int, list[int]] | None = None
+        if len(self._places) < len(index.ids):
+            twice = next(i for n, i in enumerate(index.ids) if self._places[i] != n)
+            raise InputError(f"the case id `{twice}` stands twice")
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.cases)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The ids of all cases, in order."""
+        return self._index.ids
+
+    @property
+    def overrides(self) -> Sequence[Override]:
+        """The cases that override options of evaluators."""
+        return self._index.overrides
+
+    def by_id(self, case_id: str) -> list[int]:
+        """Return the places of the cases with this id; several when files share it."""
+        if case_id in self._places:
+            return [self._places[case_id]]
+        return self._index.local_ids.get(case_id, [])
+
+    def by_input(self, message: str) -> list[int]:
+        """Return the places of the cases that open with this user message; space is folded."""
+        if self._by_input is None:
+            self._by_input = {}
+            for place, wanted in enumerate(self._index.inputs):
+                if wanted:
+                    self._by_input.setdefault(wanted, []).append(place)
+        return self._by_input.get(message_hash(message), [])
+
+
+def message_hash(message: str) -> int:
+    """Hash a user message, white space folded, to 64 bits; 0 for an empty one."""
+    folded = " ".join(message.split())
+    if not folded:
+        return 0
+    return int.from_bytes(hashlib.blake2b(folded.encode(), digest_size=8).digest())
