@@ -371,6 +371,18 @@ def test_a_transfer_back_by_a_third_agent_is_not_the_return(record: Record, find
     assert round_trip(trace, find(trace, "d1")).result is None
 
 
+def test_a_transfer_on_to_a_third_agent_is_not_the_return(record: Record, find: Find) -> None:
+    trace = record("swarm_revisit_and_ghost")
+    find(trace, "d3").to_agent = "tester"
+    assert ids(round_trip(trace, find(trace, "d1")).after) == ["say-1"]
+
+
+def test_a_delegate_to_the_sender_is_not_the_return(record: Record, find: Find) -> None:
+    trace = record("swarm_revisit_and_ghost")
+    find(trace, "d3").kind = "delegate"
+    assert ids(round_trip(trace, find(trace, "d1")).after) == ["say-1"]
+
+
 def test_a_transfer_back_in_a_later_turn_is_not_the_return(record: Record, find: Find) -> None:
     """There the user spoke in between, so it is no answer to the transfer."""
     trace = record("adk_transfer_two_turns")

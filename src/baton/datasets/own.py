@@ -65,11 +65,9 @@ class SessionSpec(Own, kw_only=True):
     id: str | None = None
 
 
-class TurnSpec(Own, kw_only=True):
-    """A user message and what should come of it; whatever is left out is not checked."""
+class Expectations(Own, kw_only=True):
+    """What should come of a user message; whatever is left out is not checked."""
 
-    input: str
-    new_session: bool = False
     response: str | None = None
     response_contains: str | list[str] | None = None
     structured: dict[str, Any] | None = None
@@ -80,23 +78,26 @@ class TurnSpec(Own, kw_only=True):
     rubrics: list[str | RubricSpec] | None = None
 
     def __post_init__(self) -> None:
-        _refuse_no_agents(self.agents)
+        if self.agents == []:
+            raise ValueError(
+                "`agents: []` can't be: an agent always runs; "
+                "for no hand-off write `dispatches: []`"
+            )
 
 
-class CaseSpec(Own, kw_only=True):
+class TurnSpec(Expectations, kw_only=True):
+    """A user message and what should come of it."""
+
+    input: str
+    new_session: bool = False
+
+
+class CaseSpec(Expectations, kw_only=True):
     """One conversation: ``turns``, or the fields of a single turn right here."""
 
     id: str
     turns: list[TurnSpec] | None = None
     input: str | None = None
-    response: str | None = None
-    response_contains: str | list[str] | None = None
-    structured: dict[str, Any] | None = None
-    agents: list[str] | None = None
-    dispatches: list[str | DispatchSpec] | None = None
-    tools: list[str | ToolSpec] | None = None
-    interactions: list[VisitSpec] | None = None
-    rubrics: list[str | RubricSpec] | None = None
     session: SessionSpec | None = None
     state: dict[str, Any] | None = None
     final_state: dict[str, Any] | None = None
@@ -106,7 +107,7 @@ class CaseSpec(Own, kw_only=True):
     metadata: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        _refuse_no_agents(self.agents)
+        super().__post_init__()
         stated = [name for name in _TURN_FIELDS if getattr(self, name) is not None]
         if self.turns is None and self.input is None:
             raise ValueError("a case needs `input`, or `turns` that have one each")
@@ -124,9 +125,8 @@ class DatasetSpec(Own, kw_only=True):
     description: str | None = None
 
 
-_TURN_FIELDS = [
-    name for name in TurnSpec.__struct_fields__ if name not in ("new_session", "rubrics")
-]
+# Rubrics of a case that has turns are those of the whole conversation.
+_TURN_FIELDS = ["input", *(n for n in Expectations.__struct_fields__ if n != "rubrics")]
 
 
 def own_case(document: Document) -> Case:
@@ -210,10 +210,3 @@ def _rubrics(specs: list[str | RubricSpec] | None) -> list[CaseRubric] | None:
 
 def _list(value: str | list[str] | None) -> list[str] | None:
     return [value] if isinstance(value, str) else value
-
-
-def _refuse_no_agents(agents: list[str] | None) -> None:
-    if agents == []:
-        raise ValueError(
-            "`agents: []` can't be: an agent always runs; for no hand-off write `dispatches: []`"
-        )
