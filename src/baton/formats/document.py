@@ -155,10 +155,12 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
     lines = array("L")
     at, line = 0, 1
     for raw in raws:
-        start = data.index(bytes(raw), at)
+        text = bytes(raw)
+        start = data.index(text, at)
         line += data.count(b"\n", at, start)
         lines.append(line)
-        at = start
+        at = start + len(text)
+        line += text.count(b"\n")
     return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
 
 

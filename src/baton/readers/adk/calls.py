@@ -143,8 +143,12 @@ class CallReader:
             self._come_back(opened, dispatch, wire, event, error)
 
     def _hand_over(self, dispatch: Dispatch, error: str | None, event: Event) -> None:
+        """Settle a transfer; an event that answers several carries out only the one it names."""
         target = event.actions.transfer_to_agent if event.actions else None
-        dispatch.to_agent = target or dispatch.to_agent
+        parts = (event.content.parts if event.content else None) or []
+        alone = sum(part.function_response is not None for part in parts) == 1
+        if target and alone:
+            dispatch.to_agent = target
         dispatch.ended = event.timestamp
         if error:
             dispatch.status, dispatch.error = "refused", error

@@ -26,7 +26,7 @@ class Wire(NamedTuple):
 
 def looks_like_sse(data: bytes) -> bool:
     """Tell a server-sent event stream, with or without the HTTP headers before it."""
-    line = _body(data).lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0]
+    line = _body(data).lstrip().split(b"\n", 1)[0]
     return line.startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
@@ -86,6 +86,7 @@ def _event(document: Document, strays: list[Stray]) -> Event:
 
 def _body(data: bytes) -> bytes:
     """Leave out the head of an HTTP response that was stored with its body."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.startswith(b"HTTP/"):
         return data
     ends = [at + len(gap) for gap in (b"\r\n\r\n", b"\n\n") if (at := data.find(gap)) >= 0]

@@ -1,0 +1,295 @@
+"""Files as people store them: streams, answers, sessions, eval sets, results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import baton
+from baton.model import InputError, integrity_problems
+from baton.model.views import agent_chain
+
+DESK = Path(__file__).parent.parent.parent / "examples" / "adk" / "recordings" / "support_desk"
+REFUND = ["support_router", "billing_agent"]
+
+
+def chains(*paths: Path, **options: Any) -> list[list[list[str]]]:
+    traces = baton.load_traces(paths, **options)
+    return [[agent_chain(trace, turn) for turn in trace.turns] for trace in traces]
+
+
+def stored(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def stream(*events: dict[str, Any]) -> str:
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+
+
+HELLO = {"invocationId": "i", "author": "a", "content": {"parts": [{"text": "Hi"}]}}
+
+
+def test_every_recording_is_consistent_and_nothing_of_it_is_dropped() -> None:
+    traces = list(baton.iter_traces(DESK.parent))
+    assert len(traces) >= 30
+    for trace in traces:
+        assert integrity_problems(trace) == [], trace.source.location
+        assert trace.dropped == [], trace.source.location
+
+
+@pytest.mark.parametrize("name", ["refund", "streaming_refund", "thought"])
+def test_a_run_reads_the_same_from_its_stream_and_its_session(name: str) -> None:
+    assert chains(DESK / f"{name}.sse") == chains(DESK / f"{name}.session.json") == [[REFUND]]
+
+
+def test_a_run_reads_the_same_from_the_answer_of_run() -> None:
+    assert chains(DESK / "refund.run.json") == [[REFUND]]
+
+
+@pytest.mark.parametrize(
+    ("name", "statuses"),
+    [
+        ("refund", ["completed"]),
+        ("weather_then_refund", ["completed", "completed"]),
+        ("approval", ["waiting"]),
+        ("approval_resumed", ["completed"]),
+        ("confirmation", ["waiting"]),
+        ("refusal_resumed", ["completed"]),
+        ("model_error", ["failed"]),
+        ("pending", ["completed"]),
+    ],
+)
+def test_the_status_of_each_turn(name: str, statuses: list[str]) -> None:
+    (trace,) = baton.load_traces(DESK / f"{name}.session.json")
+    assert [turn.status for turn in trace.turns] == statuses
+
+
+def test_a_call_that_a_person_refused_says_so() -> None:
+    (trace,) = baton.load_traces(DESK / "refusal_resumed.session.json")
+    calls = [s for run in trace.turns[0].runs for s in run.steps if getattr(s, "refused_by", None)]
+    assert [(c.name, c.status, c.refused_by) for c in calls] == [
+        ("close_account", "refused", "user")
+    ]
+
+
+def test_definitions_that_lie_in_the_folder_tell_agents_from_tools() -> None:
+    (policy,) = (
+        t for t in baton.iter_traces(DESK.parent) if t.source.location == f"{DESK}/policy.sse"
+    )
+    assert agent_chain(policy, policy.turns[0]) == [*REFUND, "policy_expert"]
+    assert policy.turns[0].dispatches[0].tools_source == "definition"
+    assert chains(DESK / "policy.sse") == [[REFUND]]
+    assert chains(DESK / "policy.sse", agents=DESK.parent / "app_info.support_desk.json") == [
+        [[*REFUND, "policy_expert"]]
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        stream(HELLO),
+        stream(HELLO).replace("\n", "\r\n"),
+        stream(HELLO).replace("data: ", "data:"),
+        ": keep-alive\n\nevent: message\nid: 7\n" + stream(HELLO),
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + stream(HELLO),
+        "\ufeff" + stream(HELLO),
+        "data: {\ndata: " + json.dumps(HELLO)[1:] + "\n\n",
+        stream(HELLO).rstrip("\n"),
+    ],
+    ids=["plain", "crlf", "no-space", "comments", "headers", "bom", "multi-line", "no-blank-line"],
+)
+def test_an_event_stream_is_read_however_it_was_stored(tmp_path: Path, text: str) -> None:
+    (trace,) = baton.load_traces(stored(tmp_path, "hello.txt", text))
+    assert (trace.id, trace.turns[0].output.text, trace.turns[0].status) == (  # type: ignore[union-attr]
+        "hello", "Hi", "completed",
+    )  # fmt: skip
+
+
+def test_a_stream_cut_in_the_middle_of_an_event_is_incomplete_and_keeps_the_rest(
+    tmp_path: Path,
+) -> None:
+    (trace,) = baton.load_traces(stored(tmp_path, "x.sse", stream(HELLO) + 'data: {"author": "b'))
+    assert trace.turns[0].status == "incomplete"
+    assert trace.turns[0].output.text == "Hi"  # type: ignore[union-attr]
+    assert trace.dropped[0].example == '{"author": "b'
+
+
+def test_a_broken_event_is_named_by_number_and_line(tmp_path: Path) -> None:
+    path = stored(tmp_path, "x.sse", stream(HELLO) + "data: {nope}\n\n" + stream(HELLO))
+    with pytest.raises(InputError, match=r"x\.sse:3: .*event 2: not JSON"):
+        baton.load_traces(path)
+
+
+def test_an_event_of_the_wrong_type_is_named_too(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x\.sse:1: content\.parts: .*expected a list"):
+        baton.load_traces(stored(tmp_path, "x.sse", stream({**HELLO, "content": {"parts": "Hi"}})))
+
+
+def test_snake_case_and_camel_case_may_mix(tmp_path: Path) -> None:
+    event = {
+        "invocation_id": "i",
+        "author": "a",
+        "content": {"parts": [{"functionCall": {"id": "1", "name": "f", "args": {"userId": 1}}}]},
+        "longRunningToolIds": ["1"],
+        "usage_metadata": {"promptTokenCount": 3},
+    }
+    (trace,) = baton.load_traces(stored(tmp_path, "x.json", json.dumps([event])))
+    assert trace.turns[0].status == "waiting"
+    assert trace.turns[0].runs[0].steps[0].arguments == {"userId": 1}  # type: ignore[union-attr]
+    assert trace.turns[0].runs[0].usage.input_tokens == 3  # type: ignore[union-attr]
+
+
+def test_events_may_stand_one_to_a_line(tmp_path: Path) -> None:
+    lines = [json.dumps({**HELLO, "id": str(n)}) for n in range(3)]
+    (trace,) = baton.load_traces(stored(tmp_path, "x.jsonl", "\n".join(lines)))
+    assert len(trace.turns[0].runs[0].steps) == 3
+
+
+def saved_case(eval_id: str = "c1", **data: Any) -> dict[str, Any]:
+    turn = {
+        "user_content": {"parts": [{"text": "Refund, please"}]},
+        "final_response": {"parts": [{"text": "Done."}]},
+        "intermediate_data": data,
+    }
+    return {"eval_id": eval_id, "conversation": [turn]}
+
+
+EVENTS = [
+    {
+        "author": "desk",
+        "content": {
+            "parts": [
+                {
+                    "function_call": {
+                        "id": "1",
+                        "name": "transfer_to_agent",
+                        "args": {"agent_name": "billing"},
+                    }
+                }
+            ]
+        },
+    },
+    {
+        "author": "desk",
+        "content": {
+            "parts": [
+                {
+                    "function_response": {
+                        "id": "1",
+                        "name": "transfer_to_agent",
+                        "response": {"result": None},
+                    }
+                }
+            ]
+        },
+    },
+    {"author": "billing", "model_version": "m", "usage_metadata": {"prompt_token_count": 3}},
+]
+
+
+def test_a_saved_session_reads_with_its_hand_off_and_its_final_answer(tmp_path: Path) -> None:
+    text = json.dumps({"eval_cases": [saved_case(invocation_events=EVENTS)]})
+    (trace,) = baton.load_traces(stored(tmp_path, "x.evalset.json", text))
+    assert trace.case == "c1"
+    assert agent_chain(trace, trace.turns[0]) == ["desk", "billing"]
+    assert [d.kind for d in trace.turns[0].dispatches] == ["transfer"]
+    assert trace.turns[0].output.text == "Done."  # type: ignore[union-attr]
+    assert trace.turns[0].runs[1].output.text == "Done."  # type: ignore[union-attr]
+
+
+def test_a_result_file_gives_the_session_of_each_case_also_when_doubly_encoded(
+    tmp_path: Path,
+) -> None:
+    session = {"id": "s1", "app_name": "a", "user_id": "u", "state": {"k": 1}, "events": [HELLO]}
+    actual = [{"actual_invocation": saved_case(invocation_events=EVENTS)["conversation"][0]}]
+    outcomes = [
+        {"eval_id": "c1", "session_id": "s1", "session_details": session, "final_eval_status": 1},
+        {"eval_id": "c2", "session_id": "s2", "eval_metric_result_per_invocation": actual},
+    ]
+    text = json.dumps({"eval_set_result_id": "r", "eval_case_results": outcomes})
+    for name, stored_text in (("a.json", text), ("b.json", json.dumps(text))):
+        first, second = baton.load_traces(stored(tmp_path, name, stored_text))
+        assert (first.case, first.id, first.state) == ("c1", "s1", {"k": 1})
+        assert agent_chain(second, second.turns[0]) == ["desk", "billing"]
+
+
+def test_chains_in_metadata_are_read_by_turn(tmp_path: Path) -> None:
+    turns = [{"invocation_id": f"t{n}", "user_content": {"parts": [{"text": "x"}]}} for n in (1, 2)]
+    chains_ = [
+        {"invocation_id": "t2", "agent_chain": ["b", "c"]},
+        {"invocation_id": "t1", "agent_chain": ["a"]},
+    ]
+    case = {"eval_id": "x", "conversation": turns, "metadata": {"agent_chains": chains_}}
+    path = stored(tmp_path, "x.json", json.dumps({"eval_cases": [case]}))
+    assert chains(path) == [[["a"], ["b", "c"]]]
+
+
+def test_a_report_of_judge_llm_gives_one_trace_an_execution(tmp_path: Path) -> None:
+    history = saved_case(
+        tool_uses=[{"id": "9", "name": "lookup", "args": {"n": 1}}],
+        intermediate_responses=[
+            {"type": "function_call", "agent_name": "billing", "function_id": "9"},
+        ],
+    )["conversation"]
+    result = {
+        "conversation_history": history,
+        "cost": 0.1,
+        "metadata": {"agent_chain": ["desk", "billing"]},
+        "success": True,
+    }
+    run = {"execution_id": "e1", "eval_case_id": "c1", "provider_result": result}
+    text = json.dumps({"execution_runs": [run], "summary": {}})
+    (trace,) = baton.load_traces(stored(tmp_path, "r.json", text))
+    assert (trace.id, trace.case) == ("e1", "c1")
+    assert agent_chain(trace, trace.turns[0]) == ["desk", "billing"]
+    assert trace.turns[0].runs[1].steps[0].name == "lookup"  # type: ignore[union-attr]
+
+
+def test_a_broken_line_does_not_stop_the_others(tmp_path: Path) -> None:
+    lines = [json.dumps(saved_case(f"c{n}", invocation_events=EVENTS)) for n in range(3)]
+    lines[1] = lines[1][:-5]
+    path = stored(tmp_path, "x.jsonl", "\n".join(lines))
+    problems: list[InputError] = []
+    found = list(baton.iter_traces(path, on_problem=problems.append))
+    assert [trace.case for trace in found] == ["c0", "c2"]
+    assert str(problems[0]).startswith(f"{path}:2: not JSON")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no trace"),
+        ("hello", "holds no trace"),
+        ("[]", "holds no trace"),
+        ('{"a": 1}', "holds no trace"),
+        ("{", "not JSON"),
+        (b"\xff\xfe\x00", "holds no trace"),
+        (b'{"id": "\xff", "events": []}', "not UTF-8 text"),
+        ('{"schema_version": 2, "turns": []}', "schema_version is 2; this Baton reads 1"),
+        ('{"schema_version": 1, "turns": [], "id": "x"}', "`source` is missing"),
+        ('{"id": "x", "events": 3}', "expected a list"),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_error(
+    tmp_path: Path, text: str | bytes, said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        baton.load_traces(stored(tmp_path, "x.json", text))
+    assert said in str(caught.value)
+    assert "x.json" in str(caught.value)
+
+
+def test_a_record_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    record = {
+        "schema_version": 1,
+        "id": "x",
+        "source": {"format": "x"},
+        "turns": [{"id": "t", "runs": [{"id": "t", "agent": "a"}]}],
+    }
+    with pytest.raises(InputError, match="id `t` stands twice"):
+        baton.load_traces(stored(tmp_path, "x.json", json.dumps(record)))
