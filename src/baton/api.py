@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baton.datasets import load_dataset
 from baton.model import Case, CaseResult, Dataset, Evaluation, Evaluator, Provider, Trace
@@ -14,6 +12,9 @@ from baton.readers import iter_traces, load_traces
 from baton.runner.execute import score_trace
 from baton.runner.plan import Plan, check_overrides, make_plan
 from baton.runner.recorded import collect, score_in_memory
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["aevaluate", "evaluate", "iter_traces", "load_dataset", "load_traces", "score"]
 
@@ -69,6 +70,8 @@ async def aevaluate(
     ``concurrency`` cases are in play at once. A case that it raises for is an error, and the
     others go on. Other arguments, and what is raised, are those of :func:`score`.
     """
+    import asyncio
+
     if concurrency < 1:
         raise ValueError(f"concurrency has to be at least 1, got {concurrency}")
     plan = make_plan(evaluators, agent_names=agent_names)
@@ -89,6 +92,8 @@ def evaluate(
     name: str | None = None,
 ) -> Evaluation:
     """Do what :func:`aevaluate` does, for code that is not asynchronous."""
+    import asyncio
+
     return asyncio.run(
         aevaluate(
             dataset,
@@ -119,6 +124,8 @@ def _as_traces(traces: Trace | Iterable[Trace] | Path) -> Iterable[Trace]:
 async def _play(
     plan: Plan, provider: Provider, dataset: Dataset, position: int, free: asyncio.Semaphore
 ) -> CaseResult:
+    import inspect
+
     async with free:
         case = dataset.cases[position]
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from msgspec import inspect
@@ -10,6 +10,7 @@ from msgspec import inspect
 from baton.model import nearest
 
 from .explain import Path
+from .spelling import fields_of
 
 
 class Stray(NamedTuple):
@@ -49,12 +50,19 @@ def _prune(value: Any, info: inspect.Type, path: Path, strays: list[Stray]) -> A
 def _prune_struct(
     value: dict[str, Any], info: inspect.StructType, path: Path, strays: list[Stray]
 ) -> dict[str, Any]:
-    fields = {field.encode_name: field for field in info.fields}
+    fields = fields_of(info.cls)
     kept = {}
     for key, item in value.items():
         if key in fields:
-            kept[key] = _prune(item, fields[key].type, (*path, key), strays)
+            nested = isinstance(item, dict | list)
+            kept[key] = _prune(item, fields[key], (*path, key), strays) if nested else item
         elif item not in (None, [], {}, ""):
-            meant = nearest(str(key), [name for name in fields if name not in value], 1, 0.85)
-            strays.append(Stray((*path, key), item, meant[0] if meant else None))
+            free = tuple(name for name in fields if name not in value)
+            strays.append(Stray((*path, key), item, _meant(str(key), free)))
     return kept
+
+
+@lru_cache(maxsize=4096)
+def _meant(key: str, names: tuple[str, ...]) -> str | None:
+    """Find what a key may be a misspelling of; a file has the same few strays over and over."""
+    return next(iter(nearest(key, names, 1, 0.85)), None)

@@ -37,24 +37,36 @@ def _info(type_: Any) -> inspect.Type:
     return inspect.type_info(type_)
 
 
+@cache
+def fields_of(cls: type) -> dict[str, inspect.Type]:
+    """Return the fields of a struct type by the names that files use."""
+    info = inspect.type_info(cls)
+    fields = info.fields if isinstance(info, inspect.StructType) else ()
+    return {field.encode_name: field.type for field in fields}
+
+
 def _normalise(value: Any, info: inspect.Type) -> Any:
     match info:
         case inspect.UnionType():
             return _normalise_union(value, info)
         case inspect.StructType() if isinstance(value, dict):
-            fields = {field.encode_name: field for field in info.fields}
-            renamed = {}
-            for key, item in value.items():
-                name = key if key in fields else snake(key)
-                name = name if name in fields and (name == key or name not in value) else key
-                known = fields.get(name)
-                renamed[name] = _normalise(item, known.type) if known else item
-            return renamed
+            return _normalise_struct(value, fields_of(info.cls))
         case inspect.ListType() if isinstance(value, list):
             return [_normalise(item, info.item_type) for item in value]
         case inspect.DictType() if isinstance(value, dict):
             return {key: _normalise(item, info.value_type) for key, item in value.items()}
     return value
+
+
+def _normalise_struct(value: dict[str, Any], fields: dict[str, inspect.Type]) -> dict[str, Any]:
+    renamed = {}
+    for key, item in value.items():
+        name = key
+        if key not in fields and (spelt := snake(key)) in fields and spelt not in value:
+            name = spelt
+        nested = name in fields and isinstance(item, dict | list)
+        renamed[name] = _normalise(item, fields[name]) if nested else item
+    return renamed
 
 
 def _normalise_union(value: Any, info: inspect.UnionType) -> Any:
