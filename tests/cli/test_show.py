@@ -37,6 +37,12 @@ def test_every_record_prints_as_the_json_it_was_read_from(baton: Run, record: Pa
     assert printed == original
 
 
+def test_printed_records_are_read_again(baton: Run, tmp_path: Path) -> None:
+    printed = baton("show", RECORDS[0], RECORDS[1], "--json").out
+    (tmp_path / "records.jsonl").write_text(printed, encoding="utf-8")
+    assert baton("show", "records.jsonl", "--json").out.count("\n") == 2
+
+
 def test_a_hand_off_is_drawn_between_its_agents(baton: Run, recordings: Path) -> None:
     outcome = baton("show", recordings / "support_desk" / "refund.session.json")
     lines = outcome.out.splitlines()

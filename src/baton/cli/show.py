@@ -35,7 +35,7 @@ def show_command(
     agents
         Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
     json
-        Print the record, one JSON object for each trace.
+        Print the record as JSON, one line for each trace; Baton reads that again.
     """
     from baton.reports.trace import print_dispatch, print_trace
 
@@ -56,7 +56,7 @@ def show_command(
         if turn is not None and not 1 <= turn <= len(trace.turns):
             raise InputError(f"trace `{trace.id}` has no turn {turn}: it has {len(trace.turns)}")
         if json:
-            print(msgspec.json.format(msgspec.json.encode(trace), indent=2).decode())
+            print(msgspec.json.encode(trace).decode())
         elif dispatch is not None and chosen is not None:
             print_dispatch(trace, chosen, sys.stdout)
         else:
