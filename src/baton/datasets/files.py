@@ -80,7 +80,7 @@ def _read_json(file: str, data: bytes, label: str) -> FileCases | None:
             raise InputError(whole.problem_at((key,), "has to be a list of cases")) from None
     else:
         raws, name = top, None
-        keys = msgspec.json.decode(raws[0]) if raws else None
+        keys = Document(file, bytes(raws[0]), "json").value() if raws else None
         dialect_ = dialect_of_case(keys) if isinstance(keys, dict) else None
         if dialect_ is None:
             return None
@@ -120,7 +120,9 @@ def _read_yaml(file: str, data: bytes, label: str) -> FileCases | None:
 def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> str | None:
     """Check what stands beside the cases; return the dataset's name."""
     plain = {
-        key: msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+        key: Document(document.file, bytes(value), "json").value()
+        if isinstance(value, msgspec.Raw)
+        else value
         for key, value in rest.items()
     }
     if dialect == "own":

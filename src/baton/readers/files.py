@@ -181,5 +181,5 @@ def _kind(document: Document) -> Kind:
 def _object_keys(raw: msgspec.Raw) -> list[str] | None:
     try:
         return list(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None

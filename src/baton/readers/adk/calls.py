@@ -9,7 +9,7 @@ from baton.formats.evalset import FunctionCall, FunctionResponse
 from baton.model import AgentRun, Content, Dispatch, ToolCall
 
 from .content import error_of, result_content
-from .draft import Draft, OpenCall
+from .draft import Draft, OpenCall, not_before
 
 TRANSFER_TOOL = "transfer_to_agent"
 REQUESTS = frozenset({"adk_request_confirmation", "adk_request_credential", "adk_request_input"})
@@ -49,7 +49,11 @@ class CallReader:
                 continue
             if actions.transfer_to_agent and opened.dispatch is None:
                 opened.dispatch = self._draft.dispatch(
-                    "transfer", run, actions.transfer_to_agent, event.timestamp, opened.call
+                    "transfer",
+                    opened.run,
+                    actions.transfer_to_agent,
+                    opened.call.at,
+                    opened.call,
                 )
             self._settle(opened, wire, event)
 
@@ -133,7 +137,7 @@ class CallReader:
         else:
             call.status = "failed" if error else "ok"
         opened.answered = True
-        call.ended = event.timestamp
+        call.ended = not_before(call.at, event.timestamp)
         if dispatch is None:
             call.error = error
             call.result = None if error else result_content(wire.response)
@@ -149,7 +153,7 @@ class CallReader:
         alone = sum(part.function_response is not None for part in parts) == 1
         if target and alone:
             dispatch.to_agent = target
-        dispatch.ended = event.timestamp
+        dispatch.ended = not_before(dispatch.started, event.timestamp)
         if error:
             dispatch.status, dispatch.error = "refused", error
             self._draft.transfers.remove(dispatch)
@@ -165,9 +169,9 @@ class CallReader:
         dispatch.error = error
         dispatch.result = None if error else result_content(wire.response)
         dispatch.status = "failed" if error else "completed"
-        dispatch.ended = event.timestamp
+        dispatch.ended = not_before(dispatch.started, event.timestamp)
         if opened.inner is not None:
             opened.inner.output, opened.inner.error = dispatch.result, error
             opened.inner.status = "failed" if error else "completed"
-            opened.inner.ended = event.timestamp
+            opened.inner.ended = dispatch.ended
         self._draft.got_back(opened.run, dispatch, event.timestamp)

@@ -10,6 +10,11 @@ from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Turn
 from baton.readers.catalog import Catalog
 
 
+def not_before(started: float | None, at: float | None) -> float | None:
+    """Return the time something ended; ``None`` when the source puts that before its start."""
+    return None if started is not None and at is not None and at < started else at
+
+
 class OpenCall:
     """A tool call that may still be answered, maybe in a later turn."""
 

@@ -109,7 +109,8 @@ class _TurnReader:
         pending = self._draft.pending
         origin = self._lanes.origin(event, pending.to_agent if pending else None)
         run = self._run(origin, event)
-        run.ended = event.timestamp or run.ended
+        # A paused call is answered with an earlier time than it was made at.
+        run.ended = max(filter(None, (run.ended, event.timestamp)), default=None)
         run.model = event.model_version or run.model
         if event.usage_metadata or event.model_version:
             run.usage = add_usage(run.usage, event.usage_metadata)
