@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from baton.model import AgentCard, InputError
 
 Catalog = dict[str, AgentCard]
 
+_ROOT = re.compile(rb'"root(AgentName|_agent_name)"')
 _AGENT_TOOL_SCHEMA = {
     "type": "object",
     "properties": {"request": {"type": "string"}},
@@ -88,7 +90,7 @@ def is_catalog_file(path: Path) -> bool:
     if path.stat().st_size > 4_000_000:
         return False
     data = path.read_bytes()
-    if not data.lstrip().startswith(b"{"):
+    if not data.lstrip().startswith(b"{") or not _ROOT.search(data):
         return False
     try:
         return is_app_info(msgspec.json.decode(data))
