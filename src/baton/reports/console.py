@@ -6,7 +6,7 @@ from typing import IO
 
 from rich.console import Console
 
-_WIDE = 200
+_WIDE = 400
 
 
 def console_for(out: IO[str]) -> Console:

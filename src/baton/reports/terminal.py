@@ -38,7 +38,7 @@ def print_terminal(evaluation: StoredEvaluation, out: IO[str], *, limit: int = 1
         console.print(f"\n… and {left} more cases that did not pass; the JSON report has them all")
     for problem in header.problems:
         console.print(Text(f"! {one_line(problem, 400)}", STYLES["error"]))
-    verdict = Text(f"\n{header.status}", STYLES.get(header.status, "bold"))
+    verdict = Text().append(f"\n{header.status}", STYLES.get(header.status, "bold"))
     console.print(verdict.append(f"   {evaluation.folder}", "dim"))
 
 
@@ -62,7 +62,7 @@ def _counts(evaluation: StoredEvaluation) -> Table:
 
 
 def _case(row: IndexRow, body: dict[str, Any]) -> Iterator[Text]:
-    mark = Text(f"\n{MARKS[row.status]} ", STYLES[row.status])
+    mark = Text().append(f"\n{MARKS[row.status]} ", STYLES[row.status])
     yield mark.append(one_line(row.case_id, 200), "bold").append(_where(body), "dim")
     if body.get("error"):
         yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])

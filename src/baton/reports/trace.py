@@ -40,7 +40,7 @@ def print_trace(trace: Trace, out: IO[str], *, turn: int | None = None) -> None:
     for name in trace.agents:
         if trace.agents[name].kind != "agent":
             tree.add(Text(f"{one_line(name)} is a {trace.agents[name].kind}", "dim"))
-    console.print(tree)
+    console.print(tree, soft_wrap=False)
     for line in _gaps(trace):
         console.print(Text(line, "yellow"))
 
@@ -64,11 +64,11 @@ def print_dispatch(trace: Trace, dispatch: Dispatch, out: IO[str]) -> None:
         node = branch.add(_run_line(run))
         for step in run.steps:
             node.add(_step_line(step, names))
-    console.print(tree)
+    console.print(tree, soft_wrap=False)
 
 
 def _headline(trace: Trace) -> Text:
-    line = Text(one_line(trace.id), "bold")
+    line = Text().append(one_line(trace.id), "bold")
     about = [trace.source.format]
     about += [f"case {one_line(trace.case)}"] if trace.case and trace.case != trace.id else []
     about += [one_line(trace.source.location, 200)] if trace.source.location else []
@@ -77,7 +77,7 @@ def _headline(trace: Trace) -> Text:
 
 
 def _add_turn(tree: Tree, trace: Trace, turn: Turn, number: int) -> None:
-    head = Text(f"turn {number}  ", "bold")
+    head = Text().append(f"turn {number}  ", "bold")
     head.append(content_line(turn.input, 100) if turn.input else "no user message")
     head.append(_seconds(turn.started, turn.ended), "dim").append_text(_status(turn.status))
     if turn.error:
@@ -119,7 +119,7 @@ def _arrivals(started_by: list[Dispatch]) -> Text:
 
 
 def _run_line(run: AgentRun) -> Text:
-    line = Text(one_line(run.agent), "bold cyan")
+    line = Text().append(one_line(run.agent), "bold cyan")
     if run.node and run.node != run.agent:
         line.append(f" as {one_line(run.node)}")
     about = [f"in {one_line(' > '.join(run.inside))}"] if run.inside else []
@@ -161,7 +161,7 @@ def _call_line(call: ToolCall) -> Text:
 
 
 def _dispatch_line(dispatch: Dispatch) -> Text:
-    line = Text(f"→ {one_line(dispatch.to_agent)}", "bold magenta")
+    line = Text().append(f"→ {one_line(dispatch.to_agent)}", "bold magenta")
     about = [dispatch.kind, dispatch.id]
     about += [f"known by {dispatch.basis}"] if dispatch.basis != "stated" else []
     about += [dispatch.mode] if dispatch.mode == "background" else []
