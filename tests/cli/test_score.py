@@ -144,6 +144,7 @@ def test_a_broken_file_does_not_stop_the_others(
         (["score", "x.txt"], "holds no trace"),
         (["score", "x.txt", "-d", "y.yaml"], "y.yaml: no such file or folder"),
         (["score", "x.txt", "-c", "y.yaml"], "y.yaml: no such file or folder"),
+        (["score", "x.txt", "--agents", "y.yaml"], "y.yaml: no such file or folder"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(
@@ -155,6 +156,7 @@ def test_bad_usage_is_one_line_and_exit_code_2(
     assert said in outcome.err
     assert outcome.out == ""
     assert len(outcome.err.strip().splitlines()) == 1
+    assert not (tmp_path / ".baton").exists()
 
 
 def test_the_dataset_in_a_folder_of_recordings_is_not_taken_for_one(

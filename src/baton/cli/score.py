@@ -13,7 +13,7 @@ from baton.config import Config, load_config
 from baton.datasets import load_dataset
 from baton.model import InputError, Problem, Trace
 from baton.plugins import reporter_entry, resolve
-from baton.readers import iter_traces
+from baton.readers import Catalog, iter_traces, load_catalog
 from baton.reports.json import EXIT_CODES
 from baton.runner.plan import Plan, make_plan
 from baton.runner.recorded import score_to_folder
@@ -62,6 +62,7 @@ def score_command(
         raise InputError("name the files or folders that hold the traces")
     settings = load_config(config) if config is not None else None
     plan = _plan(settings, evaluators)
+    catalog = load_catalog(agents) if agents is not None else None
     paths = list(dataset) or (settings.dataset if settings else [])
     cases = load_dataset(paths) if paths else None
     for text in cases.notes if cases else ():
@@ -71,7 +72,7 @@ def score_command(
     problems: list[str] = []
     folder = score_to_folder(
         plan,
-        _read(traces, paths, agents, problems),
+        _read(traces, paths, catalog, problems),
         cases,
         root=out,
         name=name or (cases.name if cases else traces[0].name),
@@ -89,14 +90,14 @@ def _plan(settings: Config | None, evaluators: tuple[str, ...]) -> Plan:
 
 
 def _read(
-    traces: tuple[Path, ...], dataset: list[str], agents: Path | None, problems: list[str]
+    traces: tuple[Path, ...], dataset: list[str], catalog: Catalog | None, problems: list[str]
 ) -> Iterator[Trace]:
     """Read traces; a broken file is named and the others go on, but reading none is an error."""
     found = 0
     errors: list[InputError] = []
     exclude = [Path(path) for path in dataset]
     for trace in iter_traces(
-        traces, agents=agents, exclude=exclude, on_problem=errors.append, on_note=note
+        traces, agents=catalog, exclude=exclude, on_problem=errors.append, on_note=note
     ):
         found += 1
         yield trace

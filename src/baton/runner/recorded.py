@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,12 @@ def score_to_folder(
     if dataset is not None:
         check_overrides(plan, dataset)
     tally = Tally(plan)
+    # The first trace is read before a folder is made, so that bad input leaves none behind.
+    rest = iter(traces)
+    read = itertools.chain(list(itertools.islice(rest, 1)), rest)
     writer = EvaluationWriter(root, name, header=header)
     try:
-        for result in score_recorded(plan, traces, dataset):
+        for result in score_recorded(plan, read, dataset):
             earlier = writer.write(result)
             if earlier is not None:
                 tally.add(earlier.status, earlier.scores, by=-1)
