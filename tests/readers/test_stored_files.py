@@ -271,6 +271,8 @@ def test_a_broken_line_does_not_stop_the_others(tmp_path: Path) -> None:
         ('{"schema_version": 2, "turns": []}', "schema_version is 2; this Baton reads 1"),
         ('{"schema_version": 1, "turns": [], "id": "x"}', "`source` is missing"),
         ('{"id": "x", "events": 3}', "expected a list"),
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ('{"id": "x", "events": ' + "[" * 5000 + "]" * 5000 + "}", "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_error(

@@ -187,6 +187,6 @@ def _json_lines_dialect(path: Path) -> Dialect | None:
             return None
     try:
         keys = msgspec.json.decode(first)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return dialect_of_case(keys) if isinstance(keys, dict) else None

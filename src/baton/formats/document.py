@@ -63,6 +63,8 @@ class Document:
             return msgspec.json.decode(self.data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return self._json_again(error)
+        except RecursionError:
+            raise self._too_deep() from None
 
     def shallow(self) -> dict[str, msgspec.Raw] | list[msgspec.Raw]:
         """Parse a JSON object or list, its values left as text."""
@@ -71,6 +73,8 @@ class Document:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._json_again(error)
             raise InputError(self.problem(f"not JSON: {error}")) from error
+        except RecursionError:
+            raise self._too_deep() from None
 
     def problem(self, message: str, line: int | None = None, path: Path = ()) -> Problem:
         """Word a problem of this document."""
@@ -106,6 +110,8 @@ class Document:
                     return msgspec.json.decode(self.data, type=attempt)
                 except (msgspec.DecodeError, UnicodeDecodeError):
                     continue
+                except RecursionError:
+                    raise self._too_deep() from None
         return self.convert(self.value(), type_, strays=strays)
 
     def convert(
@@ -119,15 +125,20 @@ class Document:
         Raises:
             InputError: with every fault, its line, and what to write instead.
         """
-        value = normalise(value, type_)
-        if strays is not None:
-            value, found = prune(value, type_)
-            strays.extend(Stray((*path, *stray.path), *stray[1:]) for stray in found)
         try:
+            value = normalise(value, type_)
+            if strays is not None:
+                value, found = prune(value, type_)
+                strays.extend(Stray((*path, *stray.path), *stray[1:]) for stray in found)
             return msgspec.convert(value, type_)
         except msgspec.ValidationError as error:
             faults = explain(value, type_, path) or [Fault(path, str(error))]
             raise InputError(self.problem_at(f.path, f.message) for f in faults) from None
+        except RecursionError:
+            raise self._too_deep() from None
+
+    def _too_deep(self) -> InputError:
+        return InputError(self.problem("nested too deeply to be read", self.first_line))
 
     def _yaml_node(self) -> Any:
         """Compose the document once, however many lines are asked for."""

@@ -94,5 +94,5 @@ def is_catalog_file(path: Path) -> bool:
         return False
     try:
         return is_app_info(msgspec.json.decode(data))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False

@@ -73,7 +73,7 @@ class FileReader:
             return None
         try:
             return kind_of(msgspec.json.decode(first, type=dict[str, msgspec.Raw]))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def _read_lines(self, kind: Kind) -> Iterator[Trace]:
@@ -181,5 +181,5 @@ def _kind(document: Document) -> Kind:
 def _object_keys(raw: msgspec.Raw) -> list[str] | None:
     try:
         return list(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
