@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
@@ -65,3 +66,9 @@ def test_counts_tell_verdicts_from_the_rest() -> None:
     for status in (*SCORED, *UNSCORED):
         counts.add(status)
     assert (counts.scored, counts.skipped, counts.error) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_value_has_to_be_finite(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Score(evaluator="e", type="e", version="1", status="failed", value=value)

@@ -118,8 +118,13 @@ def test_runs_that_open_a_turn_side_by_side_stand_at_the_top() -> None:
 def test_a_group_has_one_sender_and_one_mode() -> None:
     sends: list[Step] = [off("d1"), off("d2"), off("d3")]
     trace = trace_of(
-        [run("a", "", sends), run("b", "d1", [off("d4")]), run("c", "d2"), run("e", "d3")]
-        + [run("f", "d4")],
+        [
+            run("a", "", sends),
+            run("b", "d1", [off("d4")]),
+            run("c", "d2"),
+            run("e", "d3"),
+            run("f", "d4"),
+        ],
         [
             dispatch("d1", "delegate", "a -> b", group=1),
             dispatch("d2", "delegate", "a -> c", group=1),
@@ -139,7 +144,7 @@ def test_a_dispatch_is_found_by_its_id_though_it_was_changed(record: Record, fin
 
 def test_an_early_answer_to_its_neighbour_did_not_come_before_a_dispatch() -> None:
     """What was issued together was issued without any of the answers."""
-    sends = [says("go"), off("d1"), back("d1"), off("d2"), back("d2"), says("done")]
+    sends: list[Step] = [says("go"), off("d1"), back("d1"), off("d2"), back("d2"), says("done")]
     trace = trace_of(
         [run("a", "", sends), run("b", "d1"), run("c", "d2")],
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -57,6 +58,8 @@ class Score(msgspec.Struct, kw_only=True):
         scored = self.status in ("passed", "failed")
         if scored != (self.value is not None):
             raise ValueError(f"a score that is {self.status} has value {self.value}")
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"the value of a score has to be finite, got {self.value}")
 
 
 class CaseResult(msgspec.Struct, kw_only=True):
