@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from baton.cli.app import VERBS
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +25,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -60,9 +58,7 @@ def test_the_yaml_example_passes_with_the_run_it_speaks_of(tmp_path: Path) -> No
 
 
 def test_make_demo_shows_a_true_failure_with_its_reason() -> None:
-    """Its set-up is what `make test` has done before."""
-    if not (ROOT / ".venv" / ".core").exists():
-        pytest.fail("run the tests with `make test`")
+    """It is quick, as `make test` has done its set-up before."""
     done = run("make demo", ROOT)
     assert done.returncode == 0, done.stderr
     (shown,) = re.findall(r"```text\n(.+?)```", README, re.DOTALL)
