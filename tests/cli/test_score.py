@@ -202,3 +202,30 @@ def test_hostile_text_does_not_reach_the_terminal(baton: Run, tmp_path: Path) ->
     for outcome in (baton("score", run, "-d", cases), baton("show", run)):
         assert "\u001b" not in outcome.out
         assert "[bold]" in outcome.out
+
+
+def test_what_a_case_states_and_nobody_checks_is_said(
+    baton: Run, tmp_path: Path, recordings: Path
+) -> None:
+    run = recordings / "support_desk" / "refund.sse"
+    case = {"id": "refund", "input": "hi", "agents": ["billing_agent"]}
+    (tmp_path / "c.json").write_text(
+        json.dumps({"cases": [{**case, "response": "no", "tools": ["f"], "final_state": {"x": 1}}]})
+    )
+    outcome = baton("score", run, "-d", "c.json")
+    assert outcome.code == 0
+    assert "checked by no evaluator asked for: `final_state`, `response`, `tools`" in outcome.err
+    (tmp_path / "c.json").write_text(json.dumps({"cases": [case]}))
+    assert baton("score", run, "-d", "c.json").err == ""
+
+
+def test_a_tolerant_config_says_why_a_failure_is_exit_code_0(
+    baton: Run, tmp_path: Path, recordings: Path
+) -> None:
+    own(tmp_path, wrong_specialist="[billing_agent]")
+    config = "dataset: cases.yaml\nagent: {fail_on_threshold_violation: false}\n"
+    (tmp_path / "b.yaml").write_text(config)
+    run = recordings / "support_desk" / "wrong_specialist.sse"
+    outcome = baton("score", run, "-c", "b.yaml")
+    assert outcome.code == 0
+    assert "fail_on_threshold_violation" in outcome.err

@@ -130,3 +130,17 @@ def test_list_names_evaluators_with_aliases_and_defaults(baton: Run) -> None:
     words = ("agent_chain", "subagent_evaluator", 'sequence_match_type: "contains"', "adk_http")
     for word in words:
         assert word in outcome.out
+
+
+def test_check_takes_the_same_files_for_cases_as_score_does(baton: Run, tmp_path: Path) -> None:
+    line = '{"id": "a", "input": "hi", "agents": ["x"]}\n'
+    (tmp_path / "one.jsonl").write_text(line)
+    (tmp_path / "list.yaml").write_text("- {id: a, input: hi, agents: [x]}\n")
+    (tmp_path / "config.yaml").write_text("dataset: one.jsonl\n")
+    outcome = baton("check", "one.jsonl", "list.yaml", "config.yaml")
+    assert outcome.code == 0, outcome.err
+    assert [text.split(": ")[1].split(",")[0] for text in outcome.out.splitlines()] == [
+        "dataset (baton)",
+        "dataset (baton)",
+        "config",
+    ]

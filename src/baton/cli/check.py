@@ -50,9 +50,10 @@ def _checker(file: Path) -> Callable[[Path], str]:
     if looks_like_sse(data):
         return _check_traces
     keys = _top_keys(file, data)
-    if keys & {"evaluators", "providers", "reporters"} and "cases" not in keys:
+    config = {"evaluators", "providers", "reporters", "dataset", "agent_names"}
+    if keys & config and not keys & {"cases", "id", "turns"}:
         return _check_config
-    if "agents" in keys and not keys & {"turns", "cases"}:
+    if "agents" in keys and not keys & {"turns", "cases", "id", "input"}:
         return _check_agents
     if keys & {"cases", "eval_cases", "eval_id", "query", "data"}:
         return _check_dataset

@@ -15,7 +15,7 @@ from baton.model import InputError, Problem, Trace
 from baton.plugins import reporter_entry, resolve
 from baton.readers import Catalog, iter_traces, load_catalog
 from baton.reports.json import EXIT_CODES
-from baton.runner.plan import Plan, make_plan
+from baton.runner.plan import Plan, make_plan, unchecked
 from baton.runner.recorded import score_to_folder
 from baton.store import StoredEvaluation, read_evaluation
 
@@ -26,8 +26,8 @@ OUT = Path(".baton/evaluations")
 
 def score_command(
     *traces: Path,
-    dataset: Annotated[tuple[str, ...], Parameter(name=["--dataset", "-d"])] = (),
-    evaluators: Annotated[tuple[str, ...], Parameter(name=["--evaluator", "-e"])] = (),
+    dataset: Annotated[tuple[str, ...], Parameter(name=["--dataset", "-d"], negative="")] = (),
+    evaluators: Annotated[tuple[str, ...], Parameter(name=["--evaluator", "-e"], negative="")] = (),
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
     agents: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -67,6 +67,10 @@ def score_command(
     cases = load_dataset(paths) if paths else None
     for text in cases.notes if cases else ():
         note(text)
+    left = unchecked(plan, cases) if cases else []
+    if left:
+        names = ", ".join(f"`{field}`" for field in left)
+        note(f"stated in the dataset and checked by no evaluator asked for: {names}")
     if settings is not None and settings.providers:
         note(f"{settings.file}: `providers` are not used: recorded traces are scored")
     problems: list[str] = []
@@ -135,7 +139,10 @@ def _report(folder: Path, settings: Config | None, *, json: bool, limit: int) ->
             _write_report(evaluation, reporter.type, Path(reporter.output_path))
     code = EXIT_CODES.get(evaluation.header.status, 3)
     tolerant = settings is not None and not settings.agent.fail_on_threshold_violation
-    return 0 if code == 1 and tolerant else code
+    if code == 1 and tolerant:
+        note("the exit code is 0, as the config says `fail_on_threshold_violation: false`")
+        return 0
+    return code
 
 
 def _write_report(evaluation: StoredEvaluation, kind: str, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from baton.formats.document import Document
 from baton.formats.explain import Path
 from baton.formats.yaml import load_yaml
-from baton.model import InputError, Problem, suggestion
+from baton.model import InputError, Problem, nearest
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\})")
 
@@ -53,8 +53,9 @@ def _interpolate(
         if name in env and (env[name] or default is None):
             return env[name]
         if default is None:
-            hint = suggestion(name, [known for known in env if known[:1] == name[:1]])
-            message = f"the environment variable {name} is not set; {hint}".rstrip("; ")
+            alike = nearest(name, env, 1, 0.8)
+            hint = f"; did you mean `{alike[0]}`?" if alike else ""
+            message = f"the environment variable {name} is not set{hint}"
             problems.append(document.problem_at(path, message))
             return ""
         return str(default[2:])

@@ -9,7 +9,8 @@ from baton.model import ToolCall, Trace, Turn, known
 from baton.model.views import agent_chain, tool_calls
 
 _HEAD = """\
-# Drafted from a recorded run: everything it did is expected. Take out what may differ.
+# Drafted from a recorded run: what it did, as what is expected. Take out what may differ.
+# Each part is checked when an evaluator for it is asked for; `agent_chain` checks `agents`.
 """
 _NO_INPUT = "not recorded: write the user's message here"
 

@@ -65,6 +65,7 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
     version = "1"
     unit: ClassVar[Unit] = "trace"
     options_type = AgentChainOptions
+    checks = frozenset({"agents"})
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: the mean over the turns that state agents.

@@ -20,6 +20,7 @@ class OptionedEvaluator(Generic[Options]):
     version: ClassVar[str]
     unit: ClassVar[Unit]
     options_type: ClassVar[Any]
+    checks: ClassVar[frozenset[str]] = frozenset()
 
     __slots__ = ("name", "options")
 

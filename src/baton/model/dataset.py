@@ -32,6 +32,7 @@ class CaseIndex:
         self.lines = array("L")
         self.local_ids: dict[str, list[int]] = {}
         self.overrides: list[Override] = []
+        self.stated: set[str] = set()
 
     def add(self, case: Case, where: Location | None = None) -> None:
         """Take up one more case."""
@@ -39,6 +40,7 @@ class CaseIndex:
         self.ids.append(case.id)
         self.inputs.append(message_hash(case.first_input))
         self.lines.append((where.line if where else None) or 0)
+        self.stated |= _stated(case)
         if case.evaluators:
             self.overrides.append(Override(case.id, where, case.evaluators))
 
@@ -50,6 +52,7 @@ class CaseIndex:
         self.ids.append(case_id)
         self.inputs.append(other.inputs[position])
         self.lines.append(other.lines[position])
+        self.stated |= other.stated
         self.overrides += [
             override._replace(case_id=case_id)
             for override in other.overrides
@@ -97,6 +100,11 @@ class Dataset:
         return self._index.ids
 
     @property
+    def stated(self) -> set[str]:
+        """What any of the cases states, by the names that Baton's own files use."""
+        return self._index.stated
+
+    @property
     def overrides(self) -> Sequence[Override]:
         """The cases that override options of evaluators."""
         return self._index.overrides
@@ -115,6 +123,29 @@ class Dataset:
                 if wanted:
                     self._by_input.setdefault(wanted, []).append(place)
         return self._by_input.get(message_hash(message), [])
+
+
+_TURN_FIELDS = {
+    "response": "response",
+    "response_contains": "response_contains",
+    "structured": "structured",
+    "agents": "agents",
+    "dispatches": "dispatches",
+    "tool_calls": "tools",
+    "interactions": "interactions",
+    "rubrics": "rubrics",
+}
+
+
+def _stated(case: Case) -> set[str]:
+    found = {
+        name
+        for field, name in _TURN_FIELDS.items()
+        if any(getattr(turn, field) is not None for turn in case.turns)
+    }
+    if case.rubrics:
+        found.add("rubrics")
+    return found if case.final_state is None else {*found, "final_state"}
 
 
 def message_hash(message: str) -> int:

@@ -77,7 +77,8 @@ def make_plan(
     """
     planned: list[PlannedEvaluator] = []
     problems: list[Problem] = []
-    for index, spec in enumerate(DEFAULT_EVALUATORS if specs is None else specs):
+    wanted = [specs] if isinstance(specs, str) else specs
+    for index, spec in enumerate(DEFAULT_EVALUATORS if wanted is None else wanted):
         try:
             made = _plan_one(spec)
         except InputError as error:
@@ -93,6 +94,17 @@ def make_plan(
     if problems:
         raise InputError(problems)
     return Plan(evaluators=tuple(planned), context=EvalContext(agent_names=dict(agent_names or {})))
+
+
+def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
+    """Return what cases state that no evaluator of the plan looks at, by name."""
+    checked: set[str] = set()
+    for planned in plan.evaluators:
+        names = getattr(planned.evaluator, "checks", None)
+        if names is None:
+            return []
+        checked |= names
+    return sorted(dataset.stated - checked)
 
 
 def check_overrides(plan: Plan, dataset: Dataset) -> None:
