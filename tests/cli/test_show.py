@@ -144,3 +144,17 @@ def test_check_takes_the_same_files_for_cases_as_score_does(baton: Run, tmp_path
         "dataset (baton)",
         "config",
     ]
+
+
+def test_check_looks_at_every_file_of_a_folder(
+    baton: Run, tmp_path: Path, recordings: Path
+) -> None:
+    good = baton("check", recordings.parent)
+    assert good.code == 0, good.err
+    assert "baton.yaml: config, 1 evaluator" in good.out
+    assert "refund.sse: 1 trace, 1 turn" in good.out
+    assert "ghost.run.500.txt: nothing that Baton reads" in good.err
+    (tmp_path / "f").mkdir()
+    assert baton("check", "f").code == 2
+    (tmp_path / "f" / "c.yaml").write_text("evaluators: [{type: agent_chian}]\n")
+    assert baton("check", "f").code == 2

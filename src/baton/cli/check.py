@@ -12,6 +12,7 @@ from baton.formats.spelling import snake
 from baton.model import InputError, Problem
 from baton.readers import load_catalog, load_traces
 from baton.readers.adk.wire import looks_like_sse
+from baton.readers.load import NOT_A_TRACE, files_below
 from baton.runner.plan import check_overrides, make_plan
 
 from .notes import note
@@ -29,6 +30,9 @@ def check_command(*files: Path) -> int:
         raise InputError("name the files to check")
     problems: list[Problem] = []
     for file in files:
+        if file.is_dir():
+            problems += _check_folder(file)
+            continue
         try:
             print(f"{file}: {_check(file)}")
         except InputError as error:
@@ -38,14 +42,30 @@ def check_command(*files: Path) -> int:
     return 0
 
 
+def _check_folder(folder: Path) -> list[Problem]:
+    """Check every file of a folder; one that is nothing Baton reads is noted."""
+    problems: list[Problem] = []
+    found = 0
+    for file in files_below(folder):
+        try:
+            print(f"{file}: {_check(file)}")
+            found += 1
+        except InputError as error:
+            if error.problems[0].message == NOT_A_TRACE:
+                note(f"{file}: nothing that Baton reads")
+            else:
+                problems += error.problems
+    if not found and not problems:
+        problems.append(Problem(file=str(folder), message="holds nothing that Baton reads"))
+    return problems
+
+
 def _check(file: Path) -> str:
     return _checker(file)(file)
 
 
 def _checker(file: Path) -> Callable[[Path], str]:
     """Choose what to check a file as."""
-    if file.is_dir():
-        return _check_folder
     data = read_bytes(file)
     if looks_like_sse(data):
         return _check_traces
@@ -75,16 +95,6 @@ def _top_keys(file: Path, data: bytes) -> set[str]:
     if isinstance(value, list):
         value = value[0] if value else {}
     return {snake(str(key)) for key in value} if isinstance(value, dict) else set()
-
-
-def _check_folder(folder: Path) -> str:
-    """Check a folder as a dataset, or as recordings when no file in it holds cases."""
-    try:
-        return _check_dataset(folder)
-    except InputError as error:
-        if any(problem.file for problem in error.problems):
-            raise
-        return _check_traces(folder)
 
 
 def _check_dataset(file: Path) -> str:

@@ -86,7 +86,7 @@ def _files(
         yield target, catalog
     else:
         left_out = {path.resolve() for path in exclude}
-        files = [f for f in sorted(target.rglob("*")) if _may_hold(f, target)]
+        files = files_below(target)
         definitions = [file for file in files if is_catalog_file(file)]
         known = dict(catalog)
         for file in definitions:
@@ -94,6 +94,11 @@ def _files(
         for file in files:
             if file not in definitions and file.resolve() not in left_out:
                 yield file, known
+
+
+def files_below(folder: Path) -> list[Path]:
+    """List the files of a folder that may hold what Baton reads; hidden ones are left out."""
+    return [file for file in sorted(folder.rglob("*")) if _may_hold(file, folder)]
 
 
 def _may_hold(file: Path, folder: Path) -> bool:
