@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from baton.formats.adk_events import Event
 from baton.model import SCHEMA_VERSION, Dropped, Source, Trace, Turn
 from baton.readers.catalog import Catalog
@@ -75,6 +77,8 @@ def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
     if not lost:
         return whole, []
     text = "".join((event.content.text() if event.content else None) or "" for event in lost)
+    # A chunk still tells who was at work when the stream ended, and that it ended too early.
+    whole += [msgspec.structs.replace(chunks[-1], content=None) for chunks in open_chunks.values()]
     what = "partial chunks without the whole they belong to"
     return whole, [Dropped(what=what, count=len(lost), example=text[:80] or None)]
 

@@ -24,6 +24,7 @@ def is_plumbing(event: Event) -> bool:
     """Tell an event that only keeps books: state changes, agent ends, nothing said or done."""
     return not (
         (event.content and event.content.parts)
+        or event.partial
         or event.error_code
         or event.error_message
         or event.usage_metadata
@@ -42,6 +43,7 @@ class _TurnReader:
         self._authors = frozenset(e.author for e in events if e.author and not is_plumbing(e))
         self._lanes = Lanes(self._authors, self._draft.new_group)
         self._error: str | None = None
+        self._cut = False
 
     def read(self, event: Event) -> None:
         turn = self._turn
@@ -62,7 +64,7 @@ class _TurnReader:
         waiting = [run for run in turn.runs if any(_waits(step) for step in run.steps)]
         if self._error is not None:
             turn.status = "failed"
-        elif torn or not (waiting or turn.output):
+        elif torn or self._cut or not (waiting or turn.output):
             turn.status = "incomplete"
         elif waiting:
             turn.status = "waiting"
@@ -109,6 +111,7 @@ class _TurnReader:
         pending = self._draft.pending
         origin = self._lanes.origin(event, pending.to_agent if pending else None)
         run = self._run(origin, event)
+        self._cut = self._cut or bool(event.partial)
         # A paused call is answered with an earlier time than it was made at.
         run.ended = max(filter(None, (run.ended, event.timestamp)), default=None)
         run.model = event.model_version or run.model
