@@ -15,7 +15,6 @@ from baton.model import (
     EvalContext,
     Evidence,
     Score,
-    Status,
     Trace,
     Turn,
     Unit,
@@ -67,6 +66,11 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
     options_type = AgentChainOptions
     checks = frozenset({"agents"})
 
+    @property
+    def threshold(self) -> float:
+        """The mean from which a case passes."""
+        return self.options.min_match_ratio
+
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: the mean over the turns that state agents.
 
@@ -74,10 +78,10 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
         the trace does not name the agents of a turn that expects some.
         """
         if case is None or not any(turn.agents is not None for turn in case.turns):
-            return [self._unscored("skipped", _nothing_expected(case))]
+            return [self.unscored("skipped", _nothing_expected(case))]
         if len(trace.turns) < len(case.turns):
             played = f"{len(trace.turns)} of {len(case.turns)} planned turns were played"
-            return [self._unscored("error", played)]
+            return [self.unscored("error", played)]
         pairs = list(zip(case.turns, trace.turns, strict=False))
         nameless = [
             number
@@ -85,7 +89,7 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             if expected.agents is not None and not _names_agents(trace, turn)
         ]
         if nameless:
-            return [self._unscored("skipped", _nameless(trace, nameless))]
+            return [self.unscored("skipped", _nameless(trace, nameless))]
         matches = [
             self._match(trace, turn, index, expected.agents, context)
             for index, (expected, turn) in enumerate(pairs)
@@ -112,25 +116,19 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
 
     def _score(self, matches: list[TurnMatch], unplanned: int) -> Score:
         average = sum(match.score for match in matches) / len(matches)
-        threshold = self.options.min_match_ratio
-        passed = average >= threshold - 1e-9
         wrong = [match for match in matches if match.score < 1 - 1e-9]
-        return Score(
-            evaluator=self.name,
-            type=self.type,
-            version=self.version,
-            status="passed" if passed else "failed",
-            value=average,
-            threshold=threshold,
-            reason=_reason(matches, wrong, self.options)
+        score = self.scored(
+            average,
+            _reason(matches, wrong, self.options)
             + (f"; {unplanned} more turns were played than planned" if unplanned else ""),
-            details={
-                **self._details(matches, average),
-                **({"unplanned_turns": unplanned} if unplanned else {}),
-                **({"mend": mend} if not passed and (mend := self._mend(wrong)) else {}),
-            },
-            evidence=[Evidence(ids=match.run_ids, quote=_arrow(match.actual)) for match in wrong],
+            self._details(matches, average),
+            [Evidence(ids=match.run_ids, quote=_arrow(match.actual)) for match in wrong],
         )
+        if unplanned:
+            score.details["unplanned_turns"] = unplanned
+        if score.status == "failed" and (mend := self._mend(wrong)):
+            score.details["mend"] = mend
+        return score
 
     def _details(self, matches: list[TurnMatch], average: float) -> dict[str, Any]:
         return {
@@ -174,17 +172,6 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
         if not match.missing and self.options.sequence_match_type == "exact":
             return "the agents ran in another order or number; `subset` or `contains` allow that"
         return None
-
-    def _unscored(self, status: Status, reason: str) -> Score:
-        return Score(
-            evaluator=self.name,
-            type=self.type,
-            version=self.version,
-            status=status,
-            threshold=self.options.min_match_ratio,
-            reason=reason,
-            details=msgspec.structs.asdict(self.options),
-        )
 
 
 def _nothing_expected(case: Case | None) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 
 from baton.formats.explain import explain, path_text
-from baton.model import InputError, Problem, Unit
+from baton.model import Evidence, InputError, Problem, Score, Status, Unit
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
@@ -34,6 +34,50 @@ class OptionedEvaluator(Generic[Options]):
         if not override:
             return self
         return self.__class__(self.name, {**msgspec.structs.asdict(self.options), **override})
+
+    @property
+    def threshold(self) -> float:
+        """The value from which a score passes."""
+        return float(getattr(self.options, "threshold", 1.0))
+
+    def scored(
+        self,
+        value: float,
+        reason: str,
+        details: Mapping[str, Any],
+        evidence: Sequence[Evidence] = (),
+    ) -> Score:
+        """Give a verdict: passed from the threshold on (to 1e-9), else failed."""
+        return Score(
+            evaluator=self.name,
+            type=self.type,
+            version=self.version,
+            unit=self.unit,
+            status="passed" if value >= self.threshold - 1e-9 else "failed",
+            value=value,
+            threshold=self.threshold,
+            reason=reason,
+            details=dict(details),
+            evidence=list(evidence),
+        )
+
+    def unscored(self, status: Status, reason: str) -> Score:
+        """Say why there is no verdict: ``skipped`` or ``error``."""
+        return Score(
+            evaluator=self.name,
+            type=self.type,
+            version=self.version,
+            unit=self.unit,
+            status=status,
+            threshold=self.threshold,
+            reason=reason,
+            details=self.option_details(),
+        )
+
+    def option_details(self) -> dict[str, Any]:
+        """Return the options as plain data, as results state them; those left out apart."""
+        options = msgspec.structs.asdict(self.options)
+        return {name: value for name, value in options.items() if value is not None}
 
     def _checked(self, options: dict[str, Any]) -> Options:
         try:

@@ -1,10 +1,10 @@
 """What can be named in a config, and where it lives."""
 
+from .alias import Alias
 from .registry import (
     EVALUATORS,
     PROVIDERS,
     REPORTERS,
-    Alias,
     Entry,
     evaluator_entry,
     known_evaluator_names,

@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 
 from baton.model import InputError, suggestion
 
-
-class Alias(NamedTuple):
-    """Another tool's name for an entry, and the class name that its reports use."""
-
-    name: str
-    class_name: str
+from .alias import Alias
 
 
 class Entry(NamedTuple):
@@ -27,11 +22,12 @@ class Entry(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Every name it may be asked for under."""
-        return [self.type, *dict.fromkeys(name for alias in self.aliases for name in alias)]
+        pairs = ((alias.name, alias.class_name) for alias in self.aliases)
+        return [self.type, *dict.fromkeys(name for pair in pairs for name in pair)]
 
     def asked_as(self, name: str) -> Alias:
         """Return the name to report under, and the class name that goes with it."""
-        found = (alias for alias in self.aliases if name in alias)
+        found = (a for a in self.aliases if name in (a.name, a.class_name))
         return next(found, Alias(self.type, self.type))
 
 

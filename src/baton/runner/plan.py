@@ -18,7 +18,7 @@ from baton.model import (
     Problem,
     suggestion,
 )
-from baton.plugins import evaluator_entry, known_evaluator_names, resolve
+from baton.plugins import Entry, evaluator_entry, known_evaluator_names, resolve
 
 DEFAULT_EVALUATORS: tuple[Mapping[str, Any], ...] = ({"type": "agent_chain"},)
 
@@ -43,6 +43,7 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
     evaluator: Evaluator
     optional: bool = False
     override_names: tuple[str, ...] = ()
+    entry: Entry | None = None
 
     def for_case(self, case: Case | None) -> Evaluator:
         """Return the evaluator with the options that a case overrides."""
@@ -54,7 +55,8 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
         """Collect the options meant for this evaluator."""
         found: dict[str, Any] = {}
         for name in self.override_names:
-            found.update(overrides.get(name, {}))
+            options = overrides.get(name, {})
+            found |= self.entry.asked_as(name).translate(options) if self.entry else options
         return found
 
 
@@ -138,10 +140,16 @@ def _plan_one(
     if not spec.enabled:
         return None
     entry = evaluator_entry(spec.type)
-    name = spec.name or entry.asked_as(spec.type).name
-    evaluator: Evaluator = resolve(entry)(name, spec.config)
+    alias = entry.asked_as(spec.type)
+    options = {**alias.presets, **alias.translate(spec.config)}
+    try:
+        evaluator: Evaluator = resolve(entry)(spec.name or alias.name, options)
+    except InputError as error:
+        raise alias.in_its_words(error) from None
+    name = evaluator.name
     return PlannedEvaluator(
         evaluator=evaluator,
+        entry=entry,
         optional=spec.optional,
         override_names=tuple(dict.fromkeys([*entry.names, name])),
     )

@@ -1,0 +1,1 @@
+"""Providers: what drives a live agent system, or stands in for one. A file each."""
