@@ -102,3 +102,20 @@ def test_a_field_that_does_not_exist_is_an_error(field: str) -> None:
     trace = trace_of()
     with pytest.raises(AttributeError, match=field):
         known(trace, trace.turns[0], field)
+
+
+def test_steps_are_known_when_all_kinds_of_them_are() -> None:
+    run = AgentRun(id="run-1", agent="a", unknown=["steps.said"])
+    trace = trace_of(run=run)
+    assert [known(trace, run, f) for f in ("steps", "steps.said", "steps.tool_call")] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_unknown_steps_leave_no_kind_of_them_known() -> None:
+    run = AgentRun(id="run-1", agent="a")
+    trace = trace_of(run=run, unknown=("run.steps",))
+    assert not known(trace, run, "steps.tool_call")
+    assert known(trace_of(run=run, unknown=("run.steps.said",)), run, "steps.tool_call")

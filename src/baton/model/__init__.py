@@ -16,7 +16,7 @@ from .case import (
 )
 from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
-from .errors import BatonError, InputError, Problem, nearest, suggestion
+from .errors import BatonError, InputError, Problem, ProviderError, nearest, suggestion
 from .integrity import integrity_problems
 from .known import known
 from .ports import EvalContext, Evaluator, Provider
@@ -81,6 +81,7 @@ __all__ = [
     "Part",
     "Problem",
     "Provider",
+    "ProviderError",
     "Said",
     "Scenario",
     "Score",

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from .trace import Trace
+
 
 class Problem(msgspec.Struct, frozen=True, order=True):
     """One thing wrong with an input.
@@ -39,6 +41,14 @@ class InputError(BatonError):
             [problems] if isinstance(problems, Problem) else list(problems)
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ProviderError(BatonError):
+    """A case that could not be played to its end; ``trace`` is what was seen of it."""
+
+    def __init__(self, reason: str, trace: Trace | None = None) -> None:
+        super().__init__(reason)
+        self.trace = trace
 
 
 def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:

@@ -180,8 +180,9 @@ def _times(name: str, started: float | None, ended: float | None) -> Iterator[st
 def _unknown_names(obj: Trace | Turn | AgentRun | Dispatch | ToolCall, name: str) -> Iterator[str]:
     """Check that ``unknown`` names fields that exist and hold nothing."""
     for field in obj.unknown:
-        kind, _, rest = field.rpartition(".")
-        if kind and not (obj.__class__ is Trace and kind in KINDS):
+        kind, _, rest = field.partition(".") if isinstance(obj, Trace) else ("", "", field)
+        kind, rest = (kind, rest) if rest else ("", kind)
+        if kind and kind not in KINDS:
             yield f"{name}: unknown names `{field}`, which is no field"
             continue
         none_by_default = NONE_BY_DEFAULT[KINDS[kind] if kind else type(obj)]

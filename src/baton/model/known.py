@@ -27,6 +27,15 @@ NONE_BY_DEFAULT: dict[type, dict[str, bool]] = {
     owner: _none_by_default(owner) for owner in (Trace, Turn, AgentRun, Dispatch, ToolCall)
 }
 """For each kind of object its fields, and whether ``None`` is what they hold by default."""
+PARTS: dict[str, tuple[str, ...]] = {
+    "steps": ("steps", "steps.said", "steps.tool_call"),
+    "steps.said": ("steps", "steps.said"),
+    "steps.tool_call": ("steps", "steps.tool_call"),
+}
+"""What makes the steps of a run unknown, all of them or one kind."""
+for _part in PARTS:
+    NONE_BY_DEFAULT[AgentRun][_part] = False
+
 _PREFIX = {kind: f"{name}." for name, kind in KINDS.items()}
 
 
@@ -37,6 +46,8 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
     (``dispatch.prompt``) holds for all objects of that kind: for a field that is ``None`` by
     default, for those that have no value there; for any other (lists, statuses) for every
     object, as what stands there may be incomplete. What is recorded as empty is known.
+    ``steps`` of a run are known when all kinds of them are; ``steps.said`` and
+    ``steps.tool_call`` ask for one kind.
 
     Raises:
         AttributeError: ``obj`` has no such field.
@@ -45,8 +56,9 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
     none_by_default = NONE_BY_DEFAULT[owner].get(field)
     if none_by_default is None:
         raise AttributeError(f"{owner.__name__} has no field `{field}`")
-    if field in obj.unknown:
+    names = PARTS.get(field, (field,))
+    if any(name in obj.unknown for name in names):
         return False
     if owner is Trace or (none_by_default and getattr(obj, field) is not None):
         return True
-    return _PREFIX[owner] + field not in trace.unknown
+    return not any(_PREFIX[owner] + name in trace.unknown for name in names)

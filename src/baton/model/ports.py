@@ -51,7 +51,16 @@ class Evaluator(Protocol):
 
 
 class Provider(Protocol):
-    """Drives a live agent system through one case."""
+    """Drives a live agent system through one case.
+
+    A provider with ``__aenter__`` and ``__aexit__`` is entered before the first case and left
+    after the last. One with a ``notice`` has it shown on every report.
+    """
 
     def __call__(self, case: Case) -> Trace | Awaitable[Trace]:
-        """Play the case and return what happened."""
+        """Play the case and return what happened.
+
+        Raises:
+            ProviderError: the case could not be played to its end. Whatever else is raised is
+                the error of this case as well.
+        """

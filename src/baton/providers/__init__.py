@@ -1,1 +1,1 @@
-"""Providers: what drives a live agent system, or stands in for one. A file each."""
+"""Driving live agent systems: each provider plays a case and returns a trace."""

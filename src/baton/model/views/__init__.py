@@ -5,6 +5,7 @@ from .dispatch_view import DispatchView, dispatch_view
 from .round_trip import RoundTrip, round_trip
 from .tool_calls import tool_calls
 from .tree import TreeNode, turn_tree
+from .usage_sum import sum_usage
 
 __all__ = [
     "DispatchView",
@@ -14,6 +15,7 @@ __all__ = [
     "dispatch_view",
     "round_trip",
     "run_names",
+    "sum_usage",
     "tool_calls",
     "turn_tree",
 ]

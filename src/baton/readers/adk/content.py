@@ -69,18 +69,6 @@ def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
     return usage
 
 
-def sum_usage(usages: list[Usage | None]) -> Usage | None:
-    """Add up the usage of runs; a run that tells nothing makes the sum a lower bound."""
-    told = [usage for usage in usages if usage is not None]
-    if not told:
-        return None
-    total = Usage(complete=len(told) == len(usages) and all(usage.complete for usage in told))
-    for name in ("input_tokens", "cache_read_tokens", "output_tokens", "requests"):
-        values = [value for usage in told if (value := getattr(usage, name)) is not None]
-        setattr(total, name, sum(values) if values else None)
-    return total
-
-
 def _values(parts: list[WirePart], kinds: tuple[str, ...]) -> list[tuple[str, Any]]:
     return [(kind, value) for part in parts for kind in kinds if (value := getattr(part, kind))]
 

@@ -9,9 +9,9 @@ import msgspec
 
 from baton.formats.adk_events import Event
 from baton.model import SCHEMA_VERSION, Dropped, Source, Trace, Turn
+from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 
-from .content import sum_usage
 from .draft import Session
 from .turn import is_plumbing, read_turn
 from .wire import Wire

@@ -32,7 +32,7 @@ from .draft import Draft, Session
 from .wire import dropped_keys
 
 _NEVER_TOLD = [
-    "run.steps",
+    "run.steps.said",
     "run.input",
     "run.output",
     "run.model",
@@ -127,6 +127,9 @@ def _turn(draft: Draft, wire: Invocation, chain: list[str] | None) -> Turn:
     turn.status = "completed" if turn.output else "incomplete"
     names = chain or stated_agents(data)
     _runs(draft, names or [], opener_named=bool(chain) or _opener_named(data))
+    if data.tool_uses is None:
+        for run in turn.runs:
+            run.unknown.append("steps.tool_call")
     _said(draft, data)
     _calls(draft, data)
     _link(draft, data)

@@ -14,14 +14,16 @@ from baton.formats.spelling import camel_twin
 from baton.model import Dropped, InputError
 
 _CAMEL_EVENT = camel_twin(Event)
+_OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has no name
 
 
 class Wire(NamedTuple):
-    """Events in the order they came; ``torn`` when the stream was cut in the middle of one."""
+    """Events in the order they came, up to a ``fault``; ``torn`` when the stream was cut."""
 
     events: list[Event]
     dropped: list[Dropped]
     torn: bool = False
+    fault: InputError | None = None
 
 
 def looks_like_sse(data: bytes) -> bool:
@@ -34,26 +36,48 @@ def read_sse(file: str, data: bytes) -> Wire:
     """Read a stored answer of ``/run_sse``.
 
     Raises:
-        InputError: an event is no JSON or no event of ADK, with its number and line. Only the
-            last one may be cut off; what is whole is kept then.
+        InputError: an event is no JSON or no event of ADK, or a line is no part of a stream,
+            with its number. Only the last event may be cut off; what is whole is kept then.
     """
-    first_line = data[: len(data) - len(_body(data))].count(b"\n") + 1
+    wire = scan_sse(file, data)
+    if wire.fault is not None:
+        raise wire.fault
+    return wire
+
+
+def scan_sse(file: str, data: bytes, *, torn: bool = False) -> Wire:
+    """Read a stream as far as it can be read; ``torn`` when it is known to have been cut."""
+    body = _body(data)
+    first_line = data[: len(data) - len(body)].count(b"\n") + 1
     events: list[Event] = []
     strays: list[Stray] = []
-    for number, (line, text, whole) in enumerate(_frames(_body(data), first_line), 1):
-        document = Document(file, text, "json", line)
+    for number, frame in enumerate(_frames(body, first_line), 1):
+        document = Document(file, frame.text, "json", frame.line)
         try:
+            if frame.stray:
+                raise InputError(document.problem(_no_stream_line(frame.text), frame.line))
             events.append(_event(document, strays))
         except InputError as error:
-            if not whole:
-                example = text[:80].decode(errors="replace")
-                torn = Dropped(what="an event that the stream was cut in", example=example)
-                return Wire(events, [torn, *dropped_keys(strays)], torn=True)
-            raise InputError(
-                msgspec.structs.replace(problem, message=f"event {number}: {problem.message}")
-                for problem in error.problems
-            ) from None
-    return Wire(events, dropped_keys(strays))
+            lost = dropped_keys(strays)
+            if not frame.whole:
+                example = frame.text[:80].decode(errors="replace")
+                cut = Dropped(what="an event that the stream was cut in", example=example)
+                return Wire(events, [cut, *lost], torn=True)
+            fault = error if frame.stray else _numbered(error, number)
+            return Wire(events, lost, torn=True, fault=fault)
+    return Wire(events, dropped_keys(strays), torn=torn)
+
+
+def _numbered(error: InputError, number: int) -> InputError:
+    return InputError(
+        msgspec.structs.replace(problem, message=f"event {number}: {problem.message}")
+        for problem in error.problems
+    )
+
+
+def _no_stream_line(text: bytes) -> str:
+    shown = " ".join(text[:60].decode(errors="replace").split())
+    return f"no part of an event stream: “{shown}”; lines start with `data:`"
 
 
 def read_events(document: Document) -> Wire:
@@ -93,16 +117,29 @@ def _body(data: bytes) -> bytes:
     return data[min(ends, default=0) :]
 
 
-def _frames(data: bytes, line: int) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield the data of each event, the line it starts on, and whether a blank line ends it."""
+class _Frame(NamedTuple):
+    """The data of an event, or a line that does not belong; ``whole`` when its end came."""
+
+    line: int
+    text: bytes
+    whole: bool
+    stray: bool = False
+
+
+def _frames(data: bytes, line: int) -> Iterator[_Frame]:
     pieces: list[bytes] = []
     start = line
-    for number, text in enumerate(data.splitlines(), line):
-        if text.startswith(b"data:"):
+    lines = data.splitlines(keepends=True)
+    for number, ended in enumerate(lines, line):
+        text = ended.rstrip(b"\r\n")
+        field = text.partition(b":")[0]
+        if field == b"data":
             start = start if pieces else number
             pieces.append(text[5:].removeprefix(b" "))
         elif not text and pieces:
-            yield start, b"\n".join(pieces), True
+            yield _Frame(start, b"\n".join(pieces), True)
             pieces = []
+        elif text and field not in _OTHER_FIELDS:
+            yield _Frame(number, text, text != ended, stray=True)
     if pieces:
-        yield start, b"\n".join(pieces), False
+        yield _Frame(start, b"\n".join(pieces), False)

@@ -1,0 +1,1 @@
+"""Agents of Google ADK: behind a server, or in this process."""

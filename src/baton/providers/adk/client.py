@@ -1,0 +1,266 @@
+"""Requests to an ADK server: retried where that is safe, and every refusal worded."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, NamedTuple
+
+import httpx2
+import msgspec
+import stamina
+
+from baton.model import InputError, Problem, ProviderError
+
+from .options import AdkHttpOptions, base_url, credentials
+from .play import LostBeforeAnswer
+
+LONGEST_ANSWER = 256 * 1024 * 1024  # bytes
+LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
+Retry = Literal["safe", "unless_begun", "refused_only"]
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+_CUT = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.DecodingError)
+
+
+class Refused(Exception):  # noqa: N818 - the status says whether it is an error
+    """An answer that is not 200."""
+
+    def __init__(
+        self, method: str, url: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        super().__init__(f"{method} {url} answered {status}{_detail(body)}")
+        self.status = status
+        self.headers = headers
+        self.attempts = 1
+        self.no_such_route = status == 405 or (status == 404 and _field(body) == "Not Found")
+
+
+class Body(NamedTuple):
+    """An answer's bytes and kind; ``cut`` says why it ended too early."""
+
+    data: bytes
+    media: str
+    charset: str
+    cut: str | None
+
+
+class AdkClient:
+    """An HTTP client for one server."""
+
+    def __init__(self, options: AdkHttpOptions) -> None:
+        """Open no connection yet.
+
+        Raises:
+            InputError: contradictory credentials, or a file of a CA that cannot be read.
+        """
+        self.url = base_url(options.endpoint_url)
+        self._options = options
+        auth = credentials(options)
+        self._http = httpx2.AsyncClient(
+            headers=auth.headers,
+            auth=auth.basic,
+            verify=_tls(options.verify_ssl),
+            timeout=httpx2.Timeout(options.timeout, pool=None),
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=2),
+            follow_redirects=False,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def json(
+        self, method: str, path: str, body: Any = None, *, timeout: float | None = None
+    ) -> tuple[Any, int]:
+        """Ask for JSON; return it and how often it was asked for.
+
+        Raises:
+            Refused: the server answered with another status than 200 or 204.
+            ProviderError: no connection, no answer in time, no JSON.
+        """
+        async with self._answer(method, path, body, "safe", timeout) as (response, attempts):
+            found = await _read(response)
+        if found.cut is not None:
+            raise ProviderError(f"{method} {self.url}{path}: {found.cut}")
+        try:
+            return (msgspec.json.decode(found.data) if found.data else None), attempts
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            what = what_it_is(found)
+            raise ProviderError(f"{method} {self.url}{path} answered {what}, not JSON") from None
+
+    async def run(self, path: str, body: Any, retry: Retry) -> Body:
+        """Send a message and read all that comes of it.
+
+        Raises:
+            Refused: the server answered with another status than 200.
+            LostBeforeAnswer: the connection broke before anything came.
+            ProviderError: no connection, no answer in time.
+        """
+        async with self._answer("POST", path, body, retry, None) as (response, _):
+            return await _read(response)
+
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, path: str, body: Any, retry: Retry, timeout: float | None
+    ) -> AsyncIterator[tuple[httpx2.Response, int]]:
+        url = self.url + path
+        options = self._options
+        response = None
+        number = 0
+        try:
+            async for attempt in stamina.retry_context(
+                on=lambda error: _wait(error, retry),
+                attempts=options.retry_attempts,
+                timeout=None,
+                wait_initial=options.retry_delay,
+                wait_max=max(60, options.retry_delay),
+                wait_jitter=min(1, options.retry_delay / 4),
+            ):
+                with attempt:
+                    number = attempt.num
+                    response = await self._send(method, url, body, timeout)
+        except Refused as error:
+            error.attempts = number
+            raise
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise _worded(error, url, options.timeout, number, retry) from error
+        if response is None:
+            raise AssertionError("a request is sent at least once")
+        try:
+            yield response, number
+        finally:
+            await response.aclose()
+
+    async def _send(
+        self, method: str, url: str, body: Any, timeout: float | None
+    ) -> httpx2.Response:
+        limits: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
+        headers = {"Accept": "text/event-stream, application/json"}
+        content = None
+        if body is not None:
+            content = msgspec.json.encode(body)
+            headers["Content-Type"] = "application/json"
+        request = self._http.build_request(method, url, content=content, headers=headers, **limits)
+        response = await self._http.send(request, stream=True)
+        if response.status_code in (200, 204):
+            return response
+        try:
+            found = await _read(response)
+        finally:
+            await response.aclose()
+        if response.is_redirect:
+            place = response.headers.get("location", "elsewhere")
+            raise ProviderError(
+                f"{method} {url} redirects to {place}: a login page? give the agent server's own "
+                "address and the credentials it asks for"
+            )
+        raise Refused(method, url, response.status_code, response.headers, found.data)
+
+
+def what_it_is(body: Body) -> str:
+    """Word what an answer is that cannot be read."""
+    start = body.data[:300].lstrip().lower()
+    if body.media == "text/html" or start.startswith((b"<!doctype html", b"<html")):
+        return "an HTML page (a login page? check the address and the credentials)"
+    if not start:
+        return "nothing"
+    return f"“{' '.join(body.data[:80].decode(errors='replace').split())}”"
+
+
+def refusal(error: Refused) -> str:
+    """Say what a refusal means and what to do about it."""
+    if error.status in (401, 403):
+        return f"{error}; check `auth_type` and the credentials"
+    if error.status == 429:
+        return f"{error}; lower `concurrency`, or raise `retry_attempts`"
+    return str(error)
+
+
+async def _read(response: httpx2.Response) -> Body:
+    data = bytearray()
+    cut = None
+    try:
+        async for chunk in response.aiter_bytes():
+            data += chunk
+            if len(data) > LONGEST_ANSWER:
+                cut = f"the answer is longer than {LONGEST_ANSWER // 1024 // 1024} MiB"
+                break
+    except httpx2.ReadTimeout:
+        cut = f"the answer stopped after {len(data)} bytes, and the time-out ran out"
+    except _CUT as error:
+        cut = f"the answer was cut off after {len(data)} bytes: {_name(error)}"
+    media, _, _ = response.headers.get("content-type", "").partition(";")
+    charset = response.charset_encoding or "utf-8"
+    return Body(bytes(data), media.strip().lower(), charset, cut)
+
+
+def _wait(error: Exception, retry: Retry) -> bool | float:
+    """Tell whether to try again, or after how many seconds."""
+    if isinstance(error, Refused):
+        if error.status == 429 or (error.status >= 500 and retry != "refused_only"):
+            return _retry_after(error.headers)
+        return error.status == 503 and _retry_after(error.headers)
+    return isinstance(error, _NOT_SENT) or (retry == "safe" and isinstance(error, _CUT))
+
+
+def _retry_after(headers: Mapping[str, str]) -> bool | float:
+    told = headers.get("retry-after")
+    if told is None:
+        return True
+    try:
+        seconds = float(told)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(told)
+        except ValueError:
+            return True
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        seconds = (moment - datetime.now(UTC)).total_seconds()
+    return max(seconds, 0.0) if seconds <= LONGEST_WAIT else False
+
+
+def _worded(
+    error: Exception, url: str, timeout: float, attempts: int, retry: Retry
+) -> ProviderError | LostBeforeAnswer:
+    tried = f" ({attempts} attempts)" if attempts > 1 else ""
+    if isinstance(error, _NOT_SENT):
+        reason = f"cannot connect to {url}: {_name(error)}{tried}; is the server running there?"
+        return ProviderError(reason)
+    if isinstance(error, httpx2.TimeoutException):
+        return ProviderError(f"{url}: no answer within {timeout:g} s (`timeout`){tried}")
+    reason = f"{url}: the connection broke before an answer came: {_name(error)}{tried}"
+    if isinstance(error, _CUT) and retry != "safe":
+        return LostBeforeAnswer(reason)
+    return ProviderError(reason)
+
+
+def _name(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _field(body: bytes) -> str | None:
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    detail = value.get("detail", value.get("error")) if isinstance(value, dict) else None
+    return detail if isinstance(detail, str) or detail is None else str(detail)
+
+
+def _detail(body: bytes) -> str:
+    text = _field(body) or ("" if b"<" in body[:20] else body[:200].decode(errors="replace"))
+    folded = " ".join(text.split())
+    return f": {folded[:300]}" if folded else ""
+
+
+def _tls(verify: bool | str) -> ssl.SSLContext | bool:
+    if isinstance(verify, bool):
+        return verify
+    try:
+        return ssl.create_default_context(cafile=verify)
+    except (OSError, ssl.SSLError) as error:
+        message = f"the file of a CA cannot be read: {error}"
+        raise InputError(Problem(path="verify_ssl", message=message)) from None

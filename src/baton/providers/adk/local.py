@@ -1,0 +1,225 @@
+"""``adk_local``: cases are played with agents of Google ADK in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from baton.formats.adk_events import Event
+from baton.formats.document import Document
+from baton.model import AgentCard, Case, InputError, Problem, ProviderError, Source, Trace
+from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.functions import Raised
+from baton.readers import Catalog
+from baton.readers.adk.wire import Wire, read_events
+
+from .options import AdkLocalOptions
+from .play import Answer, SessionKey, play
+
+
+class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
+    """Plays cases with the agents of a folder; they are imported when it is entered."""
+
+    options_type = AdkLocalOptions
+    attempts = 1
+
+    def __init__(self, options: AdkLocalOptions, around: Surroundings | None = None) -> None:
+        super().__init__(options, around)
+        folder = self.around.folder / options.path
+        self._folder = folder.parent if folder.name == "__init__.py" else folder
+        if not self._folder.is_dir():
+            message = f"{self._folder}: no such folder; name the one that has `agent.py`"
+            raise InputError(Problem(path="path", message=message))
+        if importlib.util.find_spec("google") is None or _missing("google.adk"):
+            message = "`adk_local` needs google-adk: pip install 'baton-evals[adk]'"
+            raise InputError(Problem(path="type", message=message))
+        self.source = Source(format="adk-event", framework="google-adk", location=str(options.path))
+        self._agents: _Agents | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self._agents = await _Agents.load(self._folder.resolve(), self.options)
+        self._stack.push_async_callback(self._agents.close)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def __call__(self, case: Case) -> Trace:
+        """Play a case; raises ProviderError."""
+        return await play(self, case, self.hooks)
+
+    async def catalog(self, case: Case) -> Catalog:  # noqa: ARG002 - a folder is one app
+        """Return what the agents and the config tell of the agents."""
+        return {**self._loaded.catalog, **self.around.agents}
+
+    @asynccontextmanager
+    async def session(
+        self, case: Case, state: dict[str, Any], *, another: bool
+    ) -> AsyncIterator[SessionKey]:
+        """Open a session with its state, and forget it."""
+        stated = case.session.id if not another else None
+        key = SessionKey(
+            app=self.options.app_name or case.session.app or self._folder.name,
+            user=case.session.user or self.options.user_id,
+            id=stated or f"___eval___session___{uuid.uuid4()}",
+        )
+        await self._loaded.open(key, state)
+        try:
+            yield key
+        finally:
+            await self._loaded.forget(key)
+
+    async def send(self, session: SessionKey, message: str) -> Answer:
+        """Run the agents with one message."""
+        lines: list[bytes] = []
+        trouble: Exception | None = None
+        try:
+            async for line in self._loaded.run(session, message):
+                lines.append(line)
+        except Exception as error:  # noqa: BLE001 - whatever agents raise ends their turn
+            trouble = error
+        except SystemExit as error:
+            trouble = Raised(error)
+        document = Document(str(self.options.path), b"[" + b",\n".join(lines) + b"]", "json")
+        wire = read_events(document)
+        if trouble is not None:
+            reason = str(trouble) or type(trouble).__name__
+            wire = Wire([*wire.events, Event(error=reason)], wire.dropped)
+        return Answer(wire)
+
+    async def state(self, session: SessionKey) -> dict[str, Any] | None:
+        """Return the session's state."""
+        return await self._loaded.state(session)
+
+    @property
+    def _loaded(self) -> _Agents:
+        if self._agents is None:
+            raise RuntimeError("enter the provider with `async with` first")
+        return self._agents
+
+
+class _Agents:
+    """One app of ADK with services that keep everything in memory."""
+
+    def __init__(self, app: Any, name: str, catalog: Catalog, streaming: bool) -> None:
+        from google.adk.apps.app import App
+        from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
+        from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+        from google.adk.sessions.in_memory_session_service import InMemorySessionService
+
+        self.catalog = catalog
+        self._app = app if isinstance(app, App) else App(name=name, root_agent=app)
+        self._services: dict[str, Any] = {
+            "session_service": InMemorySessionService(),
+            "artifact_service": InMemoryArtifactService(),
+            "memory_service": InMemoryMemoryService(),
+        }
+        self._streaming = streaming
+        self._runners: dict[str, Any] = {}
+
+    @classmethod
+    async def load(cls, folder: Path, options: AdkLocalOptions) -> _Agents:
+        """Import the agents of a folder; raises InputError when that fails."""
+        from google.adk.cli.utils.agent_loader import AgentLoader
+
+        try:
+            app = AgentLoader(str(folder.parent)).load_agent(folder.name)
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}"
+            message = f"the agents cannot be loaded: {reason}"
+            raise InputError(Problem(file=str(folder), message=message)) from error
+        root = getattr(app, "root_agent", app)
+        return cls(app, folder.name, await _catalog(root), options.streaming)
+
+    async def open(self, key: SessionKey, state: dict[str, Any]) -> None:
+        """Create a session."""
+        from google.adk.errors.already_exists_error import AlreadyExistsError
+
+        sessions = self._services["session_service"]
+        try:
+            await sessions.create_session(
+                app_name=key.app, user_id=key.user, session_id=key.id, state=state
+            )
+        except AlreadyExistsError as error:
+            reason = f"the session `{key.id}` exists already: leave the id out of the case"
+            raise ProviderError(reason) from error
+
+    async def run(self, key: SessionKey, message: str) -> AsyncIterator[bytes]:
+        """Yield the events of one message, each as a server would write it."""
+        from google.adk.agents.run_config import RunConfig, StreamingMode
+        from google.genai import types
+
+        mode = StreamingMode.SSE if self._streaming else StreamingMode.NONE
+        events = self._runner(key.app).run_async(
+            user_id=key.user,
+            session_id=key.id,
+            new_message=types.Content(role="user", parts=[types.Part(text=message)]),
+            run_config=RunConfig(streaming_mode=mode),
+        )
+        try:
+            async for event in events:
+                yield event.model_dump_json(by_alias=True, exclude_none=True).encode()
+        finally:
+            await events.aclose()
+
+    async def state(self, key: SessionKey) -> dict[str, Any] | None:
+        """Return the state of a session as plain data; ``None`` where it is no JSON."""
+        sessions = self._services["session_service"]
+        session = await sessions.get_session(app_name=key.app, user_id=key.user, session_id=key.id)
+        with suppress(TypeError, msgspec.MsgspecError):
+            return msgspec.json.decode(msgspec.json.encode(session.state), type=dict[str, Any])
+        return None
+
+    async def forget(self, key: SessionKey) -> None:
+        """Delete a session."""
+        await self._services["session_service"].delete_session(
+            app_name=key.app, user_id=key.user, session_id=key.id
+        )
+
+    async def close(self) -> None:
+        """Close what the runners hold open."""
+        for runner in self._runners.values():
+            await runner.close()
+
+    def _runner(self, app: str) -> Any:
+        from google.adk.runners import Runner
+
+        if app not in self._runners:
+            self._runners[app] = Runner(app=self._app, app_name=app, **self._services)
+        return self._runners[app]
+
+
+async def _catalog(root: Any) -> Catalog:
+    """Read the tree of agents, those behind an AgentTool included."""
+    found: Catalog = {}
+    waiting = [root]
+    while waiting:
+        agent = waiting.pop()
+        if agent.name in found:
+            continue
+        tools = await agent.canonical_tools() if hasattr(agent, "canonical_tools") else None
+        below = list(getattr(agent, "sub_agents", None) or ())
+        instructions = getattr(agent, "instruction", None)
+        found[agent.name] = AgentCard(
+            description=agent.description or None,
+            instructions=instructions if isinstance(instructions, str) and instructions else None,
+            tools=None if tools is None else [tool.name for tool in tools],
+            sub_agents=[child.name for child in below],
+            kind="agent" if tools is not None else "workflow",
+        )
+        waiting += [*below, *(tool.agent for tool in tools or () if hasattr(tool, "agent"))]
+    return found
+
+
+def _missing(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is None
+    except ModuleNotFoundError:
+        return True

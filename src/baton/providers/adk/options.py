@@ -1,0 +1,133 @@
+"""Options of the providers for Google ADK."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Literal
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+import msgspec
+
+from baton.model import InputError, Problem
+from baton.providers.base import NotNegative, Positive, ProviderOptions
+
+AuthType = Literal["none", "bearer", "api_key", "basic"]
+USER = "eval_user"
+
+
+class AdkOptions(ProviderOptions, kw_only=True):
+    """Options of both; what a case's own session states goes before them."""
+
+    user_id: str = USER
+    app_name: str | None = None
+
+
+class AdkHttpOptions(AdkOptions, kw_only=True):
+    """A live server of Google ADK.
+
+    ``endpoint_url`` is the server, with or without ``/run`` or ``/run_sse``. ``auth_type`` is
+    told by the credentials when left out. ``timeout`` is how many seconds the server may be
+    silent, ``retry_attempts`` how often a request is sent in all, ``retry_delay`` the seconds
+    before the second time (doubled from then on). ``verify_ssl`` is true, false, or the file of
+    a CA. ``keep_sessions`` leaves sessions on the server.
+    """
+
+    type: Literal["adk_http"]
+    endpoint_url: str
+    auth_type: AuthType | None = None
+    api_key: str | None = None
+    auth_header: str = "X-API-Key"
+    username: str | None = None
+    password: str | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    timeout: Positive = 60
+    verify_ssl: bool | str = True
+    retry_attempts: Annotated[int, msgspec.Meta(ge=1)] = 3
+    retry_delay: NotNegative = 1
+    keep_sessions: bool = False
+    streaming: bool = False
+
+
+class AdkLocalOptions(AdkOptions, kw_only=True):
+    """Agents of Google ADK in this process; ``path`` is the folder with ``agent.py``."""
+
+    type: Literal["adk_local"]
+    path: str
+    streaming: bool = False
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes with every request."""
+
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    basic: tuple[str, str] | None = None
+
+
+def base_url(endpoint_url: str) -> str:
+    """Return the server's address without credentials, ``/run`` or ``/run_sse``.
+
+    Raises:
+        InputError: it is no http address.
+    """
+    parts = _parts(endpoint_url)
+    path = parts.path.rstrip("/")
+    for route in ("/run_sse", "/run"):
+        path = path.removesuffix(route)
+    place = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, place, path, "", ""))
+
+
+def credentials(
+    options: AdkHttpOptions, environment: Mapping[str, str] = os.environ
+) -> Credentials:
+    """Work out how to authenticate; settings that contradict each other stop.
+
+    Raises:
+        InputError: something is missing, or is given and not used.
+    """
+    parts = _parts(options.endpoint_url)
+    username, password = options.username or parts.username, options.password or parts.password
+    kind = options.auth_type or _told_by(options.api_key, username)
+    if kind == "basic":
+        _refuse(kind, api_key=options.api_key)
+        if username is None:
+            raise _problem("auth_type", "`basic` needs `username` and `password`")
+        return Credentials(headers=options.headers, basic=(username, password or ""))
+    _refuse(kind, username=username, password=password)
+    if kind == "none":
+        _refuse(kind, api_key=options.api_key)
+        return Credentials(headers=options.headers)
+    key = options.api_key or environment.get("ADK_API_KEY")
+    if not key:
+        raise _problem("auth_type", f"`{kind}` needs `api_key`, or ADK_API_KEY in the environment")
+    header = {"Authorization": f"Bearer {key}"} if kind == "bearer" else {options.auth_header: key}
+    return Credentials(headers={**options.headers, **header})
+
+
+def _parts(endpoint_url: str) -> SplitResult:
+    try:
+        parts = urlsplit(endpoint_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        shown = endpoint_url.rpartition("@")[2]
+        raise _problem("endpoint_url", f"`{shown}` is no address: write http://HOST:PORT")
+    return parts
+
+
+def _told_by(api_key: str | None, username: str | None) -> AuthType:
+    if api_key is not None and username is None:
+        return "bearer"
+    return "basic" if username is not None else "none"
+
+
+def _refuse(kind: AuthType, **given: str | None) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise _problem(name, f"is given and not used by `auth_type: {kind}`")
+
+
+def _problem(path: str, message: str) -> InputError:
+    return InputError(Problem(path=path, message=message))

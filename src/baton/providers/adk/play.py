@@ -1,0 +1,183 @@
+"""Playing a case against agents of ADK, wherever they run."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from baton.formats.adk_events import Event
+from baton.formats.evalset import Part, WireContent
+from baton.model import Case, ProviderError, Source, Trace, Turn
+from baton.providers.base import Hooks, refuse_unplayable
+from baton.readers import Catalog
+from baton.readers.adk.conversation import read_conversation
+from baton.readers.adk.wire import Wire
+
+
+class SessionKey(NamedTuple):
+    """What an ADK session goes by."""
+
+    app: str
+    user: str
+    id: str
+
+
+class Answer(NamedTuple):
+    """The events that came for one message; ``trouble`` says why there may be more."""
+
+    wire: Wire
+    trouble: str | None = None
+
+
+class LostBeforeAnswer(Exception):  # noqa: N818 - a signal to start over
+    """The connection broke after a message was sent and before anything was answered.
+
+    Its tools may have acted, so that the message cannot be sent to the same session again.
+    """
+
+
+class AgentServer(Protocol):
+    """Where sessions live and messages are sent to."""
+
+    source: Source
+    attempts: int
+
+    async def catalog(self, case: Case) -> Catalog:
+        """Return what is known of the agents that a case talks to."""
+
+    def session(
+        self, case: Case, state: dict[str, Any], *, another: bool
+    ) -> AbstractAsyncContextManager[SessionKey]:
+        """Open a session, and end it; ``another`` when the case had one before."""
+
+    async def send(self, session: SessionKey, message: str) -> Answer:
+        """Send one message and wait for all that comes of it."""
+
+    async def state(self, session: SessionKey) -> dict[str, Any] | None:
+        """Return the state of a session; ``None`` when it is not told."""
+
+
+class Exchange(NamedTuple):
+    """One message and its answer; times are seconds since the epoch by this machine's clock."""
+
+    session: SessionKey
+    message: str
+    answer: Answer
+    sent: float
+    ended: float
+
+
+async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
+    """Play all turns of a case; one session unless a turn asks for another.
+
+    A case whose connection broke before the first byte of an answer starts over in a fresh
+    session, unless its session's id is stated.
+
+    Raises:
+        ProviderError: with what was seen of the case.
+    """
+    refuse_unplayable(case)
+    catalog = await server.catalog(case)
+    for attempt in range(1, server.attempts + 1):
+        try:
+            return await _Conversation(server, case, hooks, catalog).play(attempt > 1)
+        except LostBeforeAnswer as lost:
+            if attempt == server.attempts or case.session.id is not None:
+                raise ProviderError(str(lost)) from lost
+    raise AssertionError("a case has at least one attempt")
+
+
+class _Conversation:
+    def __init__(self, server: AgentServer, case: Case, hooks: Hooks, catalog: Catalog) -> None:
+        self._server = server
+        self._case = case
+        self._hooks = hooks
+        self._catalog = catalog
+        self._exchanges: list[Exchange] = []
+
+    async def play(self, again: bool) -> Trace:
+        state = await self._hooks.state(self._case)
+        final: dict[str, Any] | None = None
+        for index, numbers in enumerate(_sessions(self._case)):
+            opened = self._server.session(self._case, state, another=again or index > 0)
+            async with opened as session:
+                for number in numbers:
+                    await self._turn(session, number)
+                final = await self._server.state(session)
+        return self._trace(self._exchanges, final)
+
+    async def _turn(self, session: SessionKey, number: int) -> None:
+        message = self._case.turns[number].input.plain()
+        sent = time.time()
+        answer = await self._server.send(session, message)
+        exchange = Exchange(session, message, answer, sent, time.time())
+        self._exchanges.append(exchange)
+        turn = self._trace([exchange], None).turns[-1]
+        trouble = answer.trouble or turn.error
+        if trouble is None and not answer.wire.events:
+            trouble = "the answer holds no event"
+        if trouble is not None:
+            reason = f"turn {number + 1}: {trouble}"
+            raise ProviderError(reason, self._trace(self._exchanges, None))
+        await self._hooks.after_turn(self._case, turn)
+
+    def _trace(self, exchanges: list[Exchange], state: dict[str, Any] | None) -> Trace:
+        events: list[Event] = []
+        names: dict[str, None] = {}
+        for number, exchange in enumerate(exchanges, 1):
+            name = _invocation(exchange, number, names)
+            names[name] = None
+            events.append(_user_event(name, exchange.message))
+            events += [
+                msgspec.structs.replace(event, invocation_id=name)
+                for event in exchange.answer.wire.events
+            ]
+        wire = Wire(
+            events,
+            [lost for exchange in exchanges for lost in exchange.answer.wire.dropped],
+            exchanges[-1].answer.wire.torn,
+        )
+        trace = read_conversation(
+            wire,
+            id_=exchanges[0].session.id,
+            source=msgspec.structs.replace(self._server.source),
+            catalog=self._catalog,
+            case=self._case.id,
+            state=state,
+        )
+        for turn, exchange in zip(trace.turns, exchanges, strict=True):
+            turn.started, turn.ended = exchange.sent, exchange.ended
+            _say_trouble(turn, exchange.answer.trouble)
+        return trace
+
+
+def _sessions(case: Case) -> list[list[int]]:
+    """Group the turns of a case, by their place, by the session they are played in."""
+    groups: list[list[int]] = [[]]
+    for number, turn in enumerate(case.turns):
+        if turn.new_session and number:
+            groups.append([])
+        groups[-1].append(number)
+    return groups
+
+
+def _invocation(exchange: Exchange, number: int, taken: dict[str, None]) -> str:
+    """Name the turn as the server did; a message is a turn, also when ids are used again."""
+    told = (event.invocation_id for event in exchange.answer.wire.events)
+    name = next((id_ for id_ in told if id_), f"turn{number}")
+    return name if name not in taken else f"{name}-{number}"
+
+
+def _user_event(invocation: str, message: str) -> Event:
+    """Write down the user's message, which ADK does not repeat in its answer."""
+    content = WireContent(role="user", parts=[Part(text=message)])
+    return Event(author="user", invocation_id=invocation, content=content)
+
+
+def _say_trouble(turn: Turn, trouble: str | None) -> None:
+    if trouble is not None and turn.error is None:
+        turn.error = trouble
+        turn.status = "incomplete"

@@ -1,0 +1,120 @@
+"""What every provider has in common: its options, its surroundings, its hooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from baton.model import Case, InputError, ProviderError, Turn
+from baton.readers import Catalog
+
+from .functions import Function, call, load_function
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class HookOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Functions of the user's own, as ``module:function``, sync or async.
+
+    ``before_case(case)`` may return a dict that is added to the session's state at the start;
+    ``after_turn(case, turn)`` gets the turn that was just played.
+    """
+
+    before_case: str | None = None
+    after_turn: str | None = None
+
+
+class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Options of any provider.
+
+    ``agent_id`` and ``agent_metadata`` describe the agent in the evaluation's folder. ``model``
+    is what runs are priced by when a source does not name theirs; ``custom_pricing`` gives USD
+    per million tokens by model, as ``input`` and ``output``.
+    """
+
+    agent_id: str | None = None
+    agent_metadata: dict[str, Any] | None = None
+    model: str | None = None
+    custom_pricing: dict[str, dict[str, NotNegative]] | None = None
+    hooks: HookOptions | None = None
+
+
+class Surroundings(NamedTuple):
+    """What a provider is set up in: paths and functions are looked for below ``folder``."""
+
+    folder: Path = Path()
+    agents: Catalog = {}  # noqa: RUF012 - never written to
+
+
+Options = TypeVar("Options", bound=ProviderOptions)
+
+
+class ConfiguredProvider(Generic[Options]):
+    """A provider made from options of a config."""
+
+    options_type: type[Options]
+    notice: str | None = None
+
+    def __init__(self, options: Options, around: Surroundings | None = None) -> None:
+        """Check what can be checked before anything runs; raises InputError."""
+        self.options = options
+        self.around = around or Surroundings()
+        self.hooks = Hooks(options.hooks, self.around.folder)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+class Hooks:
+    """The user's functions that run beside a case."""
+
+    def __init__(self, options: HookOptions | None, folder: Path) -> None:
+        self._before_case = _function(options.before_case if options else None, folder)
+        self._after_turn = _function(options.after_turn if options else None, folder)
+
+    async def state(self, case: Case) -> dict[str, Any]:
+        """Run the hook before a case; return the state to start with."""
+        if self._before_case is None:
+            return case.state
+        more = await _run("before_case", self._before_case, case)
+        if more is not None and not isinstance(more, dict):
+            kind = type(more).__name__
+            raise ProviderError(f"the hook before_case returned {kind}, not a dict of state")
+        return {**case.state, **(more or {})}
+
+    async def after_turn(self, case: Case, turn: Turn) -> None:
+        """Run the hook after a turn."""
+        if self._after_turn is not None:
+            await _run("after_turn", self._after_turn, case, turn)
+
+
+def refuse_unplayable(case: Case) -> None:
+    """Raise ProviderError for a case that has no messages to send."""
+    if case.scenario is not None:
+        raise ProviderError("the case is a scenario: it needs a simulated user")
+    if not case.turns:
+        raise ProviderError("the case has no turns: there is nothing to send")
+    for number, turn in enumerate(case.turns, 1):
+        if turn.input.parts:
+            raise ProviderError(f"turn {number}: attachments of a message cannot be sent")
+        if not turn.input.plain():
+            raise ProviderError(f"turn {number}: the message is empty")
+
+
+def _function(spec: str | None, folder: Path) -> Function | None:
+    return None if spec is None else load_function(spec, folder)
+
+
+async def _run(name: str, function: Function, *arguments: object) -> object:
+    try:
+        return await call(function, *arguments)
+    except InputError as error:
+        raise ProviderError(f"the hook {name} failed: {error}") from error
+    except Exception as error:
+        raise ProviderError(f"the hook {name} raised {type(error).__name__}: {error}") from error

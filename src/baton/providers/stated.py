@@ -1,0 +1,123 @@
+"""What a function says of one message, as a turn: text, or a dict that tells more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from baton.formats.explain import explain, path_text
+from baton.model import AgentRun, Content, ProviderError, ToolCall, Turn, Usage, suggestion
+
+
+class StatedCall(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A tool call; without ``agent`` the first agent made it."""
+
+    name: str
+    arguments: Any = None
+    result: Any = None
+    agent: str | None = None
+    error: str | None = None
+
+
+class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What happened; what is left out is unknown, what is empty is not."""
+
+    output: Any = msgspec.UNSET
+    agents: list[str] | msgspec.UnsetType = msgspec.UNSET
+    tool_calls: list[StatedCall] | msgspec.UnsetType = msgspec.UNSET
+    usage: Usage | msgspec.UnsetType = msgspec.UNSET
+    error: str | None = None
+
+
+def stated_turn(answer: Any, id_: str) -> Turn:
+    """Turn text or a dict into a turn; a dict with none of our keys is structured output.
+
+    Raises:
+        ProviderError: it is neither, or a key or value of the dict is wrong.
+    """
+    said = _read(answer)
+    names = said.agents if said.agents is not msgspec.UNSET else None
+    turn = Turn(id=id_, error=said.error, unknown=["dispatches"])
+    turn.status = "completed" if said.error is None else "failed"
+    if said.output is msgspec.UNSET:
+        turn.unknown.append("output")
+    else:
+        turn.output = _content(said.output)
+    if names is None:
+        turn.unknown.append("runs")
+    turn.runs = [AgentRun(id=f"{id_}-run{n}", agent=name) for n, name in enumerate(names or (), 1)]
+    if not turn.runs and (said.tool_calls or said.usage):
+        turn.runs = [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
+    _add_calls(turn, said)
+    _name_unknown(turn, said)
+    return turn
+
+
+def _read(answer: Any) -> StatedTurn:
+    if isinstance(answer, str):
+        return StatedTurn(output=answer)
+    if not isinstance(answer, dict):
+        kind = "nothing" if answer is None else type(answer).__name__
+        raise ProviderError(
+            f"the function returned {kind}: it has to return text, a dict or a Trace"
+        )
+    keys = StatedTurn.__struct_fields__
+    if not any(key in keys for key in answer):
+        return StatedTurn(output=answer)
+    for key in answer:
+        if key not in keys:
+            hint = suggestion(str(key), keys)
+            raise ProviderError(f"the function returned a dict with `{key}`; {hint}")
+    try:
+        return msgspec.convert(answer, StatedTurn)
+    except msgspec.ValidationError:
+        faults = explain(answer, StatedTurn)
+        said = "; ".join(f"{path_text(fault.path)}: {fault.message}" for fault in faults)
+        raise ProviderError(f"the function returned a dict with faults: {said}") from None
+
+
+def _add_calls(turn: Turn, said: StatedTurn) -> None:
+    for number, stated in enumerate(said.tool_calls or (), 1):
+        owner = next((run for run in turn.runs if run.agent == stated.agent), None)
+        if owner is None and stated.agent is not None:
+            hint = suggestion(stated.agent, [run.agent for run in turn.runs])
+            raise ProviderError(
+                f"tool_calls[{number - 1}]: `{stated.agent}` is none of `agents`; {hint}"
+            )
+        call = ToolCall(
+            id=f"{turn.id}-call{number}",
+            name=stated.name,
+            arguments=stated.arguments,
+            result=None if stated.result is None else _content(stated.result),
+            status="ok" if stated.error is None else "failed",
+            error=stated.error,
+        )
+        (owner or turn.runs[0]).steps.append(call)
+
+
+def _name_unknown(turn: Turn, said: StatedTurn) -> None:
+    calls_told = said.tool_calls is not msgspec.UNSET
+    for run in turn.runs:
+        run.unknown += ["steps.said", "input", "output", "tools_offered", "model", "inside"]
+        if not calls_told:
+            run.unknown.append("steps.tool_call")
+        run.unknown += ["started", "ended"]
+    if said.usage is not msgspec.UNSET and len(turn.runs) == 1:
+        turn.runs[0].usage = said.usage
+    for run in turn.runs:
+        if run.usage is None:
+            run.unknown.append("usage")
+
+
+def _content(value: Any) -> Content | None:
+    if value is None:
+        return None
+    return Content(text=value) if isinstance(value, str) else Content(data=_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return msgspec.to_builtins(value)
+    except (TypeError, ValueError) as error:
+        raise ProviderError(f"the function returned what is no JSON: {error}") from None
