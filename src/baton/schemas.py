@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from baton.config.load import ConfigFile
+from baton.config.shape import ConfigFile
 from baton.datasets.own import DatasetSpec
 from baton.model import Trace
 

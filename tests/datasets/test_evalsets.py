@@ -210,11 +210,13 @@ def test_a_folder_is_walked_and_ids_that_files_share_get_the_files_name(tmp_path
         value = {"eval_cases": [{"eval_id": "hi", "conversation": [turn()]}]}
         (tmp_path / folder / "basic.evalset.json").write_text(json.dumps(value))
     (tmp_path / "test_config.json").write_text('{"criteria": {}}')
+    (tmp_path / "other.json").write_text('{"a": 1}')
     dataset = baton.load_dataset(tmp_path)
     assert dataset.ids == ["one/basic/hi", "two/basic/hi"]
     assert [case.id for case in dataset] == dataset.ids
     assert dataset.by_id("hi") == [0, 1]
-    assert any("test_config.json: holds no cases" in note for note in dataset.notes)
+    assert [note for note in dataset.notes if "test_config" in note] == []
+    assert any("other.json: holds no cases" in note for note in dataset.notes)
 
 
 def test_a_broken_file_in_a_folder_is_not_passed_over(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_clock_times_stand_under_timings_only(tmp_path: Path) -> None:
     header.pop("id")
     assert header == {
         "name": "x", "dataset": ["a"], "status": "passed",
-        "cases": {}, "evaluators": [], "problems": [],
+        "cases": {}, "evaluators": [], "problems": [], "repeats": 1,
     }  # fmt: skip
 
 

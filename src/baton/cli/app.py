@@ -16,6 +16,7 @@ from baton.model import InputError, suggestion
 BAD_INPUT = 2
 
 VERBS = {
+    "eval": "Play a dataset against live agents and score what they did.",
     "score": "Score recorded traces, against a dataset where there is one.",
     "show": "Draw recorded traces: runs, dispatches and tools.",
     "draft": "Turn a good run into a case.",

@@ -37,6 +37,13 @@ def _options(entry: Entry) -> Iterator[str]:
     if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
         return
     for field in msgspec.structs.fields(struct):
-        default = msgspec.json.encode(field.default).decode() if not field.required else "required"
         if field.name != "type":
-            yield f"{field.name}: {default}"
+            yield f"{field.name}: {_default(field)}"
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    made = field.default is msgspec.NODEFAULT
+    value = field.default_factory() if made else field.default
+    return msgspec.json.encode(value).decode()

@@ -10,11 +10,13 @@ from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
 from baton.store import latest_evaluation, read_evaluation
 
-from .score import OUT
+from .output import OUT
 
 
 def report_command(
-    evaluation: Path | None = None, *, format: Literal["terminal", "json"] = "terminal"
+    evaluation: Path | None = None,
+    *,
+    format: Literal["terminal", "json", "junit"] = "terminal",
 ) -> int:
     """Report on a stored evaluation; the exit code is its own.
 

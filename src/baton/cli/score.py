@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from baton.config import Config, load_config
 from baton.datasets import load_dataset
-from baton.model import InputError, Problem, Trace
-from baton.plugins import reporter_entry, resolve
+from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
-from baton.reports.json import EXIT_CODES
-from baton.runner.plan import Plan, make_plan, unchecked
+from baton.runner.plan import Plan, make_plan
 from baton.runner.recorded import score_to_folder
-from baton.store import StoredEvaluation, read_evaluation
 
 from .notes import note
-
-OUT = Path(".baton/evaluations")
+from .output import OUT, header_of, note_unchecked, report
 
 
 def score_command(
@@ -31,7 +26,8 @@ def score_command(
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
     agents: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
-    limit: int = 10,
+    show: int = 10,
+    junit: Path | None = None,
     out: Path = OUT,
     name: str | None = None,
 ) -> int:
@@ -51,8 +47,10 @@ def score_command(
         Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
     json
         Print the whole report as JSON.
-    limit
+    show
         How many cases that did not pass are printed in full.
+    junit
+        Write a JUnit report to this file as well.
     out
         Where evaluations are stored.
     name
@@ -62,15 +60,12 @@ def score_command(
         raise InputError("name the files or folders that hold the traces")
     settings = load_config(config) if config is not None else None
     plan = _plan(settings, evaluators)
-    catalog = load_catalog(agents) if agents is not None else None
+    definitions = agents or (settings.agents if settings else None)
+    catalog = load_catalog(definitions) if definitions is not None else None
     paths = list(dataset) or (settings.dataset if settings else [])
     cases = load_dataset(paths) if paths else None
-    for text in cases.notes if cases else ():
-        note(text)
-    left = unchecked(plan, cases) if cases else []
-    if left:
-        names = ", ".join(f"`{field}`" for field in left)
-        note(f"stated in the dataset and checked by no evaluator asked for: {names}")
+    if cases is not None:
+        note_unchecked(plan, cases)
     if settings is not None and settings.providers:
         note(f"{settings.file}: `providers` are not used: recorded traces are scored")
     problems: list[str] = []
@@ -80,17 +75,17 @@ def score_command(
         cases,
         root=out,
         name=name or (cases.name if cases else traces[0].name),
-        header=_header(settings, traces, paths, plan),
+        header=header_of(settings, plan, paths, traces=[str(path) for path in traces]),
         input_problems=problems,
     )
-    return _report(folder, settings, json=json, limit=limit)
+    files = {"junit": junit} if junit is not None else {}
+    return report(folder, settings, json=json, show=show, files=files)
 
 
 def _plan(settings: Config | None, evaluators: tuple[str, ...]) -> Plan:
-    if evaluators or settings is None:
-        names = settings.plan.context.agent_names if settings else None
-        return make_plan(evaluators or None, agent_names=names)
-    return settings.plan
+    if settings is None:
+        return make_plan(evaluators or None)
+    return settings.plan_with(evaluators) if evaluators else settings.plan
 
 
 def _read(
@@ -109,47 +104,3 @@ def _read(
     if not found:
         raise InputError(broken or f"no trace in {', '.join(map(str, traces))}")
     problems += [str(problem) for problem in broken]
-
-
-def _header(
-    settings: Config | None, traces: tuple[Path, ...], dataset: list[str], plan: Plan
-) -> dict[str, Any]:
-    from baton import __version__
-
-    return {
-        "versions": {"baton": __version__},
-        "traces": [str(path) for path in traces],
-        "dataset": dataset,
-        "config": settings.resolved if settings else None,
-        "evaluator_versions": {
-            planned.evaluator.name: planned.evaluator.version for planned in plan.evaluators
-        },
-    }
-
-
-def _report(folder: Path, settings: Config | None, *, json: bool, limit: int) -> int:
-    """Print the report, write those that the config asks for, and return the exit code."""
-    evaluation = read_evaluation(folder)
-    if json:
-        resolve(reporter_entry("json"))(evaluation, sys.stdout)
-    else:
-        resolve(reporter_entry("terminal"))(evaluation, sys.stdout, limit=limit)
-    for reporter in settings.reporters if settings else ():
-        if reporter.output_path is not None:
-            _write_report(evaluation, reporter.type, Path(reporter.output_path))
-    code = EXIT_CODES.get(evaluation.header.status, 3)
-    tolerant = settings is not None and not settings.agent.fail_on_threshold_violation
-    if code == 1 and tolerant:
-        note("the exit code is 0, as the config says `fail_on_threshold_violation: false`")
-        return 0
-    return code
-
-
-def _write_report(evaluation: StoredEvaluation, kind: str, path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
-            resolve(reporter_entry(kind))(evaluation, file)
-    except OSError as error:
-        message = f"the report cannot be written: {error.strerror}"
-        raise InputError(Problem(file=str(path), message=message)) from None

@@ -1,78 +1,65 @@
-"""Loading a config: checked in full before anything runs."""
+"""Loading a config: everything is checked before anything runs."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
 from baton.formats.document import Document, read_bytes
 from baton.model import InputError, Problem
 from baton.plugins import provider_entry, reporter_entry, resolve
+from baton.providers.base import ProviderOptions
+from baton.runner.live import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
+from baton.runner.prices import ModelPrice, from_custom_pricing
 
 from .environment import interpolate
+from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 
-_SECRET = re.compile(r"api_?key|token|password|secret|authorization|credential", re.IGNORECASE)
-Count = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a config: an unknown key stops the run."""
-
-
-class AgentSpec(Strict, kw_only=True):
-    """How to run; ``name`` and the rest of ``metadata`` only describe."""
-
-    name: str | None = None
-    description: str | None = None
-    num_runs: Count = 1
-    parallel_execution: bool = False
-    max_workers: Count = 4
-    fail_on_threshold_violation: bool = True
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
-    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class DatasetSpec(Strict, kw_only=True):
-    """Where the cases are."""
-
-    paths: list[str]
-    loader: Literal["local_file", "directory"] | None = None
-
-
-class ReporterSpec(Strict, kw_only=True):
-    """A report; ``output_path`` of none is standard output."""
-
-    type: str
-    output_path: str | None = None
-
-
-class ConfigFile(Strict, kw_only=True):
-    """The shape of a config file."""
-
-    agent: AgentSpec = msgspec.field(default_factory=AgentSpec)
-    dataset: str | list[str] | DatasetSpec | None = None
-    providers: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    evaluators: list[EvaluatorSpec] | None = None
-    reporters: list[ReporterSpec] = msgspec.field(default_factory=list)
-    agent_names: dict[str, str] = msgspec.field(default_factory=dict)
+_SECRET = re.compile(
+    r"api[-_]?key|token|password|secret|authorization|credential|cookie", re.IGNORECASE
+)
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_JUDGE_LLM_DEFAULT = 4
 
 
 class Config(msgspec.Struct, kw_only=True):
-    """A checked config; ``resolved`` is what it says, paths made full and secrets masked."""
+    """A checked config; ``resolved`` is what it says, secrets masked.
+
+    ``evaluators`` is ``None`` when it asks for none; ``plan`` has the default one then.
+    """
 
     file: str
+    name: str | None
     agent: AgentSpec
     dataset: list[str]
-    providers: list[Any]
+    providers: list[ProviderOptions]
+    agents: str | None
+    evaluators: list[EvaluatorSpec] | None
     plan: Plan
+    run: RunOptions
     reporters: list[ReporterSpec]
     resolved: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where the paths in it start."""
+        return Path(self.file).parent
+
+    def plan_with(self, evaluators: Sequence[EvaluatorSpec | str]) -> Plan:
+        """Return the plan with other evaluators, and all else as the config says."""
+        return make_plan(
+            evaluators,
+            agent_names=self.plan.context.agent_names,
+            pass_rule=self.plan.pass_rule,
+            prices=self.plan.prices,
+            default_model=self.plan.default_model,
+        )
 
 
 def load_config(
@@ -98,7 +85,8 @@ def load_config(
             reporter_entry(reporter.type)
         except InputError as error:
             problems += _located(document, ("reporters", index, "type"), error)
-    plan = _plan(document, spec, problems)
+    run = _run_options(document, spec, problems)
+    plan = _plan(document, spec, providers, problems)
     if problems or plan is None:
         raise InputError(problems)
     folder = file.parent
@@ -111,16 +99,46 @@ def load_config(
     ]
     return Config(
         file=str(file),
+        name=spec.name or spec.agent.name,
         agent=spec.agent,
         dataset=dataset,
         providers=providers,
+        agents=_below(folder, spec.agents) if spec.agents else None,
+        evaluators=spec.evaluators,
         plan=plan,
+        run=run,
         reporters=reporters,
         resolved=_masked(value),
     )
 
 
-def _plan(document: Document, spec: ConfigFile, problems: list[Problem]) -> Plan | None:
+def _run_options(document: Document, spec: ConfigFile, problems: list[Problem]) -> RunOptions:
+    """Work out how to run, from our own words or judge-llm's; not from both."""
+    agent = spec.agent
+    for ours, theirs in (
+        ("repeat", "num_runs"),
+        ("concurrency", "max_workers"),
+        ("concurrency", "parallel_execution"),
+    ):
+        if getattr(spec, ours) is not None and getattr(agent, theirs) is not None:
+            message = f"says the same as `{ours}`: leave one of them out"
+            problems.append(document.problem_at(("agent", theirs), message))
+    workers = agent.max_workers or _JUDGE_LLM_DEFAULT
+    concurrency = 1 if agent.parallel_execution is False else workers
+    options = {"timeout": spec.timeout} if spec.timeout is not None else {}
+    return RunOptions(
+        repeat=spec.repeat or agent.num_runs or 1,
+        concurrency=spec.concurrency or concurrency,
+        **options,
+    )
+
+
+def _plan(
+    document: Document,
+    spec: ConfigFile,
+    providers: Sequence[ProviderOptions],
+    problems: list[Problem],
+) -> Plan | None:
     found = []
     for index, evaluator in enumerate(spec.evaluators or ()):
         try:
@@ -131,13 +149,36 @@ def _plan(document: Document, spec: ConfigFile, problems: list[Problem]) -> Plan
                 for problem in error.problems
             ]
     problems += found
+    prices = _prices(document, spec, providers, problems)
     if found:
         return None
     try:
-        return make_plan(spec.evaluators, agent_names=spec.agent_names)
+        return make_plan(
+            spec.evaluators,
+            agent_names=spec.agent_names,
+            pass_rule=spec.pass_rule,
+            prices=prices,
+            default_model=next((p.model for p in providers if p.model), None),
+        )
     except InputError as error:
         problems += _located(document, ("evaluators",), error)
     return None
+
+
+def _prices(
+    document: Document,
+    spec: ConfigFile,
+    providers: Sequence[ProviderOptions],
+    problems: list[Problem],
+) -> dict[str, ModelPrice] | None:
+    """Collect prices; ``prices:`` goes before the pricing of a provider."""
+    found: dict[str, ModelPrice] = {}
+    for index, provider in enumerate(providers):
+        try:
+            found |= from_custom_pricing(provider.custom_pricing or {})
+        except InputError as error:
+            problems += _located(document, ("providers", index, "custom_pricing"), error)
+    return {**found, **spec.prices} or None
 
 
 def _path_of(index: int, problem: Problem) -> tuple[str | int, ...]:
@@ -145,8 +186,10 @@ def _path_of(index: int, problem: Problem) -> tuple[str | int, ...]:
     return ("evaluators", index, *(steps or ["type"]))
 
 
-def _providers(document: Document, spec: ConfigFile, problems: list[Problem]) -> list[Any]:
-    options = []
+def _providers(
+    document: Document, spec: ConfigFile, problems: list[Problem]
+) -> list[ProviderOptions]:
+    options: list[ProviderOptions] = []
     for index, provider in enumerate(spec.providers):
         path = ("providers", index)
         name = provider.get("type")
@@ -154,7 +197,8 @@ def _providers(document: Document, spec: ConfigFile, problems: list[Problem]) ->
             problems.append(document.problem_at(path, "`type` is missing"))
             continue
         try:
-            options.append(document.convert(provider, resolve(provider_entry(name)), path=path))
+            kind = resolve(provider_entry(name)).options_type
+            options.append(document.convert(provider, kind, path=path))
         except InputError as error:
             located = all(problem.file for problem in error.problems)
             problems += error.problems if located else _located(document, (*path, "type"), error)
@@ -182,4 +226,6 @@ def _masked(value: Any, key: str = "") -> Any:
         return {name: _masked(item, str(name)) for name, item in value.items()}
     if isinstance(value, list):
         return [_masked(item, key) for item in value]
-    return "***" if _SECRET.search(key) and value is not None else value
+    if _SECRET.search(key) and value is not None:
+        return "***"
+    return _USERINFO.sub("***", value) if isinstance(value, str) else value

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.prune import Stray
 from baton.model import Case, CaseIndex, InputError, Location, Problem
+from baton.model.dataset import Format
 
 from .evalset import eval_case, legacy_case, legacy_flat
 from .lazy import LazyCases, line_documents
 from .own import DatasetSpec, own_case
 from .sniff import Dialect, dialect_of_case, dialect_of_mapping
 
-Format = Literal["adk", "judge-llm", "baton", "mixed"]
 _SUFFIXES = {".json", ".jsonl", ".ndjson", ".yaml", ".yml"}
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from baton.model import CaseIndex, Dataset, InputError, Problem, suggestion
+from baton.model.dataset import Format
 
-from .files import FileCases, Format, dataset_files, read_file
+from .files import FileCases, dataset_files, read_file
 from .lazy import CaseSequence, JoinedCases, Place
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -73,11 +74,14 @@ def _read(target: Path, notes: list[str], problems: list[Problem]) -> list[FileC
         except InputError as error:
             problems += error.problems
             continue
-        if found is None:
+        if found is None and file.name != _CRITERIA:
             notes.append(f"{file}: holds no cases")
-        else:
+        elif found is not None:
             parts.append(found)
     return parts
+
+
+_CRITERIA = "test_config.json"  # lies beside cases of ADK, and says how to score them
 
 
 _NOT_A_DATASET = (
@@ -119,6 +123,7 @@ def _joined(parts: list[FileCases], wanted: dict[str, list[str]], notes: list[st
         format=formats.pop() if len(formats) == 1 else "mixed",
         index=index,
         notes=[*notes, *(note for part in parts for note in part.notes)],
+        files={part.file: part.format for part in parts},
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, overload
 
 from .case import Case, Location
 from .errors import InputError
+
+Format = Literal["adk", "judge-llm", "baton", "mixed"]
 
 
 class Override(NamedTuple):
@@ -68,11 +70,15 @@ class Dataset:
         cases: Sequence[Case],
         *,
         name: str = "dataset",
-        format: Literal["adk", "judge-llm", "baton", "mixed"] = "baton",
+        format: Format = "baton",
         index: CaseIndex | None = None,
         notes: Sequence[str] = (),
+        files: Mapping[str, Format] | None = None,
     ) -> None:
-        """Use ``index``; without one, every case is read for its own."""
+        """Use ``index``; without one, every case is read for its own.
+
+        ``files`` are those the cases stand in, each with its format.
+        """
         if index is None:
             index = CaseIndex()
             for case in cases:
@@ -81,6 +87,7 @@ class Dataset:
         self.name = name
         self.format = format
         self.notes = list(notes)
+        self.files = dict(files or {})
         self._index = index
         self._places = {case_id: place for place, case_id in enumerate(index.ids)}
         self._by_input: dict[int, list[int]] | None = None
@@ -109,6 +116,21 @@ class Dataset:
         """The cases that override options of evaluators."""
         return self._index.overrides
 
+    def subset(self, places: Sequence[int]) -> Dataset:
+        """Return the cases at some places, in the order given."""
+        index = CaseIndex()
+        for place in places:
+            index.take(self._index, place, self.ids[place])
+        cases = _Chosen(self.cases, places)
+        return Dataset(
+            cases,
+            name=self.name,
+            format=self.format,
+            index=index,
+            notes=self.notes,
+            files=self.files,
+        )
+
     def by_id(self, case_id: str) -> list[int]:
         """Return the places of the cases with this id; several when files share it."""
         if case_id in self._places:
@@ -123,6 +145,25 @@ class Dataset:
                 if wanted:
                     self._by_input.setdefault(wanted, []).append(place)
         return self._by_input.get(message_hash(message), [])
+
+
+class _Chosen(Sequence[Case]):
+    """Some of the cases of a sequence, each read when it is asked for."""
+
+    def __init__(self, cases: Sequence[Case], places: Sequence[int]) -> None:
+        self._cases, self._places = cases, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Case]: ...
+    def __getitem__(self, index: int | slice) -> Case | list[Case]:
+        if isinstance(index, slice):
+            return [self._cases[place] for place in self._places[index]]
+        return self._cases[self._places[index]]
 
 
 _TURN_FIELDS = {

@@ -65,8 +65,9 @@ class Score(msgspec.Struct, kw_only=True):
 class CaseResult(msgspec.Struct, kw_only=True):
     """What became of one case (or of one trace that met no case) in one repeat.
 
-    ``position`` is the place of the case in the dataset; ``error`` says why nothing could be
-    scored at all.
+    ``position`` is the place of the case in the dataset; ``error`` says why the case could not
+    be played to its end, or scored at all. ``mean`` is there when it decided. ``timings`` are of
+    live runs: when the case ``started`` (seconds since the epoch) and its ``seconds``.
     """
 
     case_id: str
@@ -76,6 +77,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     scores: list[Score] = msgspec.field(default_factory=list)
     trace: Trace | None = None
     error: str | None = None
+    mean: float | None = None
+    timings: dict[str, float] | None = None
 
 
 class EvaluatorCounts(msgspec.Struct, kw_only=True):
@@ -100,13 +103,17 @@ class EvaluatorCounts(msgspec.Struct, kw_only=True):
 
 
 class Evaluation(msgspec.Struct, kw_only=True):
-    """One execution of a dataset, or one scoring of recorded traces."""
+    """One execution of a dataset, or one scoring of recorded traces.
+
+    ``problems`` say what could not be evaluated, ``notices`` what every reader has to know.
+    """
 
     name: str
     status: Status
     results: Sequence[CaseResult]
     evaluators: list[EvaluatorCounts]
     problems: list[str] = msgspec.field(default_factory=list)
+    notices: list[str] = msgspec.field(default_factory=list)
 
     @property
     def exit_code(self) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from baton.model import Case, InputError, ProviderError, Turn
+from baton.model import Case, InputError, ProviderError, Trace, Turn
 from baton.readers import Catalog
 
 from .functions import Function, call, load_function
@@ -35,6 +36,7 @@ class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     per million tokens by model, as ``input`` and ``output``.
     """
 
+    type: str
     agent_id: str | None = None
     agent_metadata: dict[str, Any] | None = None
     model: str | None = None
@@ -52,7 +54,7 @@ class Surroundings(NamedTuple):
 Options = TypeVar("Options", bound=ProviderOptions)
 
 
-class ConfiguredProvider(Generic[Options]):
+class ConfiguredProvider(ABC, Generic[Options]):
     """A provider made from options of a config."""
 
     options_type: type[Options]
@@ -63,6 +65,10 @@ class ConfiguredProvider(Generic[Options]):
         self.options = options
         self.around = around or Surroundings()
         self.hooks = Hooks(options.hooks, self.around.folder)
+
+    @abstractmethod
+    async def __call__(self, case: Case) -> Trace:
+        """Play a case; raises ProviderError."""
 
     async def __aenter__(self) -> Self:
         return self

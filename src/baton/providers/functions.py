@@ -47,13 +47,20 @@ def load_function(spec: str, folder: Path) -> Function:
     return found  # type: ignore[no-any-return]
 
 
+def is_async(function: Function) -> bool:
+    """Tell a function, or an object that can be called, that has to be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )
+
+
 async def call(function: Function, *arguments: object) -> Any:
     """Call a function and await what it returns; one that is not async gets its own thread.
 
     A thread that never ends does not keep the process alive.
     """
     try:
-        if inspect.iscoroutinefunction(function):
+        if is_async(function):
             return await function(*arguments)
         answer = await _in_thread(function, arguments)
         return await answer if inspect.isawaitable(answer) else answer

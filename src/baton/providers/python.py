@@ -12,7 +12,7 @@ from baton.model import SCHEMA_VERSION, Case, ProviderError, Source, Trace, Turn
 from baton.model.views import sum_usage
 
 from .base import ConfiguredProvider, ProviderOptions, Surroundings, refuse_unplayable
-from .functions import call, load_function
+from .functions import call, is_async, load_function
 from .stated import stated_turn
 
 
@@ -86,7 +86,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         if not extras:
             return self._function
         function = self._function
-        if inspect.iscoroutinefunction(function):
+        if is_async(function):
 
             async def awaited(message: str) -> Any:
                 return await function(message, **extras)

@@ -13,13 +13,14 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def write_json(evaluation: StoredEvaluation, out: IO[str]) -> None:
-    """Write one JSON object, its results one to a line; no times, no ids made of them."""
+    """Write one JSON object, its results one to a line; times stand under ``timings`` alone."""
     header = evaluation.header
     head: dict[str, Any] = {
         "name": header.name,
         "status": header.status,
         "exit_code": EXIT_CODES.get(header.status, 3),
         "problems": header.problems,
+        "notices": header.notices,
         "cases": header.cases,
         "evaluators": msgspec.to_builtins(header.evaluators),
     }

@@ -19,25 +19,32 @@ STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bol
 MARKS = {"passed": "✓", "failed": "✗", "skipped": "–", "error": "!"}
 
 
-def print_terminal(evaluation: StoredEvaluation, out: IO[str], *, limit: int = 10) -> None:
-    """Print the report; at most ``limit`` cases that did not pass are shown in full."""
+def print_terminal(
+    evaluation: StoredEvaluation, out: IO[str], *, limit: int = 10, detailed: bool = False
+) -> None:
+    """Print the report; at most ``limit`` cases that did not pass are shown in full.
+
+    ``detailed`` shows every case, and every score of it.
+    """
     console = console_for(out)
     header = evaluation.header
     console.print(_counts(evaluation))
     shown = left = 0
     for row in evaluation.rows():
-        if row.status == "passed":
+        if row.status == "passed" and not detailed:
             continue
-        if shown == limit:
+        if shown == limit and not detailed:
             left += 1
             continue
         shown += 1
-        for line in _case(row, evaluation.body(row)):
+        for line in _case(row, evaluation.body(row), header.repeats, detailed):
             console.print(line)
     if left:
         console.print(f"\n… and {left} more cases that did not pass; the JSON report has them all")
     for problem in header.problems:
         console.print(Text(f"! {one_line(problem, 400)}", STYLES["error"]))
+    for notice in header.notices:
+        console.print(Text(f"! {one_line(notice, 400)}", STYLES["skipped"]))
     verdict = Text().append(f"\n{header.status}", STYLES.get(header.status, "bold"))
     console.print(verdict.append(f"   {evaluation.folder}", "dim"))
 
@@ -61,13 +68,18 @@ def _counts(evaluation: StoredEvaluation) -> Table:
     return table
 
 
-def _case(row: IndexRow, body: dict[str, Any]) -> Iterator[Text]:
-    mark = Text().append(f"\n{MARKS[row.status]} ", STYLES[row.status])
-    yield mark.append(one_line(row.case_id, 200), "bold").append(_where(body), "dim")
+def _case(row: IndexRow, body: dict[str, Any], repeats: int, detailed: bool) -> Iterator[Text]:
+    head = Text().append(f"\n{MARKS[row.status]} ", STYLES[row.status])
+    head.append(one_line(row.case_id, 200), "bold")
+    if repeats > 1:
+        head.append(f"  {row.repeat + 1} of {repeats}", "dim")
+    if body.get("mean") is not None:
+        head.append(f"  mean {body['mean']:.2f}", "dim")
+    yield head.append(_where(body), "dim")
     if body.get("error"):
         yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])
     for score in body["scores"]:
-        if score["status"] != "passed":
+        if score["status"] != "passed" or detailed:
             yield from _score(score)
 
 

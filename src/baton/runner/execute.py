@@ -12,11 +12,12 @@ from baton.model import (
     Evaluator,
     Score,
     Trace,
-    case_status,
 )
 
 from .pairing import find_case, name_of
 from .plan import Plan, PlannedEvaluator
+from .prices import fill_costs
+from .verdict import broken_turn, verdict
 
 
 class Met(NamedTuple):
@@ -27,18 +28,27 @@ class Met(NamedTuple):
 
 
 def score_trace(plan: Plan, trace: Trace, case: Case | None, position: int) -> CaseResult:
-    """Score one trace with every evaluator of the plan."""
+    """Score one trace with every evaluator of the plan.
+
+    A turn that broke makes the case an error, whatever could be scored all the same.
+    """
+    if plan.prices is not None:
+        trace = fill_costs(trace, plan.prices, plan.default_model)
     scores = [
         score
-        for planned in plan.evaluators
+        for planned in plan.evaluators_for(case.where if case else None)
         for score in _evaluate(planned, planned.for_case(case), trace, case, plan)
     ]
+    status, mean = verdict(plan.pass_rule, scores)
+    broken = broken_turn(trace)
     return CaseResult(
         case_id=case.id if case else trace.case or trace.id,
         position=position,
-        status=case_status([score.status for score in scores]),
+        status=status if broken is None else "error",
         scores=scores,
         trace=trace,
+        error=broken,
+        mean=mean,
     )
 
 

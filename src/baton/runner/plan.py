@@ -20,6 +20,9 @@ from baton.model import (
 )
 from baton.plugins import Entry, evaluator_entry, known_evaluator_names, resolve
 
+from .prices import ModelPrice
+from .verdict import PassRule
+
 DEFAULT_EVALUATORS: tuple[Mapping[str, Any], ...] = ({"type": "agent_chain"},)
 
 
@@ -61,18 +64,44 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Evaluators and what they share."""
+    """Evaluators and what they share.
+
+    ``files`` has those of cases whose file is scored by criteria of its own.
+    ``prices`` of ``None`` leave costs as the source told them.
+    """
 
     evaluators: tuple[PlannedEvaluator, ...]
+    files: Mapping[str, tuple[PlannedEvaluator, ...]] = msgspec.field(default_factory=dict)
     context: EvalContext = msgspec.field(default_factory=EvalContext)
+    pass_rule: PassRule = "all"
+    prices: Mapping[str, ModelPrice] | None = None
+    default_model: str | None = None
+
+    def evaluators_for(self, where: Location | None) -> tuple[PlannedEvaluator, ...]:
+        """Return the evaluators of a case that stands ``where``."""
+        return self.evaluators if where is None else self.files.get(where.file, self.evaluators)
+
+    @property
+    def all_evaluators(self) -> dict[str, PlannedEvaluator]:
+        """Every evaluator of the plan, by name."""
+        found: dict[str, PlannedEvaluator] = {}
+        for group in (*self.files.values(), *(() if self.files else (self.evaluators,))):
+            for planned in group:
+                found.setdefault(planned.evaluator.name, planned)
+        return found
 
 
 def make_plan(
     specs: Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str] | None,
     *,
     agent_names: Mapping[str, str] | None = None,
+    pass_rule: PassRule = "all",
+    prices: Mapping[str, ModelPrice] | None = None,
+    default_model: str | None = None,
 ) -> Plan:
     """Build the evaluators asked for: specs (``{"type": ..., "config": {...}}``), names, objects.
+
+    Costs are worked out when there are ``prices``, or an evaluator needs them.
 
     Raises:
         InputError: unknown evaluators, options or values, with the nearest names; all of them.
@@ -95,13 +124,21 @@ def make_plan(
         problems.append(Problem(message="no evaluator is asked for"))
     if problems:
         raise InputError(problems)
-    return Plan(evaluators=tuple(planned), context=EvalContext(agent_names=dict(agent_names or {})))
+    if prices is None and any(made.evaluator.type == "cost" for made in planned):
+        prices = {}
+    return Plan(
+        evaluators=tuple(planned),
+        context=EvalContext(agent_names=dict(agent_names or {})),
+        pass_rule=pass_rule,
+        prices=prices,
+        default_model=default_model,
+    )
 
 
 def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
     """Return what cases state that no evaluator of the plan looks at, by name."""
     checked: set[str] = set()
-    for planned in plan.evaluators:
+    for planned in plan.all_evaluators.values():
         names = getattr(planned.evaluator, "checks", None)
         if names is None:
             return []
@@ -112,14 +149,15 @@ def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
 def check_overrides(plan: Plan, dataset: Dataset) -> None:
     """Check the options that cases override; raises InputError with every one that is wrong."""
     problems: list[Problem] = []
-    names = known_evaluator_names() | {n for p in plan.evaluators for n in p.override_names}
+    every = plan.all_evaluators.values()
+    names = known_evaluator_names() | {n for p in every for n in p.override_names}
     for case_id, place, options in dataset.overrides:
         where = place or Location(file=dataset.name)
         for name in options:
             if name not in names:
                 message = f"unknown evaluator `{name}`; {suggestion(name, names)}"
                 problems.append(_of_case(where, case_id, Problem(message=message)))
-        for planned in plan.evaluators:
+        for planned in plan.evaluators_for(place):
             try:
                 planned.evaluator.with_options(planned.override_in(options))
             except InputError as error:

@@ -13,14 +13,14 @@ from .plan import Plan
 class Tally:
     """Counts of cases and scores, and the verdict over all of them."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, planned: int | None = None) -> None:
+        """Count results; ``planned`` is how many there have to be in the end."""
+        self._planned = planned
         self.evaluators = {
-            planned.evaluator.name: EvaluatorCounts(
-                evaluator=planned.evaluator.name,
-                type=planned.evaluator.type,
-                optional=planned.optional,
+            name: EvaluatorCounts(
+                evaluator=name, type=planned.evaluator.type, optional=planned.optional
             )
-            for planned in plan.evaluators
+            for name, planned in plan.all_evaluators.items()
         }
         self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
 
@@ -36,6 +36,8 @@ class Tally:
         total = sum(self.cases.values())
         if self.cases["error"]:
             found.append(f"{self.cases['error']} of {total} cases could not be evaluated")
+        if self._planned is not None and total < self._planned:
+            found.append(f"{self._planned - total} of {self._planned} planned cases were not run")
         if not total:
             found.append("there was nothing to score")
         for counts in self.evaluators.values():

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from baton.model import EvaluatorCounts, InputError, Problem, Status
+from baton.model import STATUSES, EvaluatorCounts, InputError, Problem, Status
 
 _HEADER_FILE = "evaluation.json"
 
@@ -23,6 +23,9 @@ class Header(msgspec.Struct, kw_only=True):
     cases: dict[Status, int] = msgspec.field(default_factory=dict)
     evaluators: list[EvaluatorCounts] = msgspec.field(default_factory=list)
     problems: list[str] = msgspec.field(default_factory=list)
+    notices: list[str] = msgspec.field(default_factory=list)
+    repeats: int = 1
+    planned: int | None = None
 
 
 class IndexRow(msgspec.Struct, kw_only=True):
@@ -41,18 +44,35 @@ _DECODER = msgspec.json.Decoder(IndexRow)
 
 
 class StoredEvaluation:
-    """An evaluation folder; rows come by position, bodies when asked for."""
+    """An evaluation folder; rows come by position and repeat, bodies when asked for.
+
+    The counts of one that was ended by force, or still runs, are those of what is there.
+    """
 
     def __init__(self, folder: Path, header: Header) -> None:
         self.folder = folder
         self.header = header
-        self._offsets = _row_offsets(folder / "index.jsonl")
+        self._offsets = _row_offsets(folder / "index.jsonl", header.repeats)
+        if header.status == "running":
+            self._count()
+
+    def _count(self) -> None:
+        header = self.header
+        counts: dict[str, EvaluatorCounts] = {}
+        header.cases = dict.fromkeys(STATUSES, 0)
+        for row in self.rows():
+            header.cases[row.status] += 1
+            for name, status, _ in row.scores:
+                counts.setdefault(name, EvaluatorCounts(evaluator=name, type=name)).add(status)
+        header.evaluators = list(counts.values())
+        planned = f" of {header.planned}" if header.planned is not None else ""
+        header.problems = [f"not finished: {len(self)}{planned} planned cases are there"]
 
     def __len__(self) -> int:
         return sum(1 for offset in self._offsets if offset >= 0)
 
     def rows(self) -> Iterator[IndexRow]:
-        """Yield the last row of every case, by position."""
+        """Yield the last row of every case and repeat, in this order."""
         with open(self.folder / "index.jsonl", "rb") as index:
             for offset in self._offsets:
                 if offset >= 0:
@@ -95,16 +115,17 @@ def latest_evaluation(root: Path) -> Path:
     return folders[-1]
 
 
-def _row_offsets(index: Path) -> array[int]:
-    """Find the last whole line of every position; a line torn by a crash is passed over."""
+def _row_offsets(index: Path, repeats: int) -> array[int]:
+    """Find the last whole line of every case and repeat; a line torn by a crash is passed over."""
     offsets = array("q")
     at = 0
     with index.open("rb") as lines:
         for line in lines:
             if line.endswith(b"\n"):
-                position = _DECODER.decode(line).position
-                while len(offsets) <= position:
+                row = _DECODER.decode(line)
+                slot = row.position * repeats + row.repeat
+                while len(offsets) <= slot:
                     offsets.append(-1)
-                offsets[position] = at
+                offsets[slot] = at
             at += len(line)
     return offsets

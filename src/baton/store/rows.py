@@ -43,14 +43,39 @@ def score_row(score: Score) -> dict[str, Any]:
     return row
 
 
-def body_of(result: CaseResult, *, keep_trace: bool) -> dict[str, Any]:
-    """Write a result in full; a trace that lies in a file already is only pointed at."""
+def index_row(result: CaseResult, offset: int, length: int) -> dict[str, Any]:
+    """Write a result in short, with the place of its body."""
+    row: dict[str, Any] = {
+        "position": result.position,
+        "case_id": result.case_id,
+        "repeat": result.repeat,
+        "status": result.status,
+        "scores": [[score.evaluator, score.status, score.value] for score in result.scores],
+        "offset": offset,
+        "length": length,
+    }
+    if result.trace is not None and result.trace.usage is not None:
+        row["usage"] = msgspec.to_builtins(result.trace.usage)
+    return row
+
+
+def body_of(result: CaseResult, *, keep_trace: bool, catalog: int | None = None) -> dict[str, Any]:
+    """Write a result in full; a trace that lies in a file already is only pointed at.
+
+    ``catalog`` is the place, among those of the header, of the agents that the trace leaves out.
+    """
     body: dict[str, Any] = {"case_id": result.case_id, "repeat": result.repeat}
     if result.error is not None:
         body["error"] = result.error
+    if result.mean is not None:
+        body["mean"] = result.mean
+    if result.timings is not None:
+        body["timings"] = result.timings
     trace = result.trace
     if trace is not None and keep_trace:
         body["trace"] = msgspec.to_builtins(trace)
+        if catalog is not None:
+            body["agents"] = catalog
     elif trace is not None:
         source = trace.source
         recorded = {"id": trace.id, "format": source.format, "location": source.location}

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.model import CaseResult, EvaluatorCounts, InputError, Problem, Status
+from baton.model import AgentCard, CaseResult, EvaluatorCounts, InputError, Problem, Status
 
-from .rows import body_of
+from .rows import body_of, index_row
 
 _ENCODER = msgspec.json.Encoder()
 FolderStatus = Literal["running", "passed", "failed", "error", "interrupted"]
@@ -27,44 +27,62 @@ class Replaced(NamedTuple):
 
 
 class EvaluationWriter:
-    """Writes results as they come; a later one of the same case stands for the earlier.
+    """Writes results as they come; a later one of the same case and repeat stands for the earlier.
 
-    Clock times stand under ``timings`` in ``evaluation.json`` and nowhere else.
+    Clock times stand under ``timings`` and nowhere else. What is written is out of this process
+    at once, a body before its index line: ending it by force loses what is in play and no more.
     """
 
     def __init__(
-        self, root: Path, name: str, *, header: dict[str, Any], keep_traces: bool = False
+        self,
+        root: Path,
+        name: str,
+        *,
+        header: dict[str, Any],
+        keep_traces: bool = False,
+        repeats: int = 1,
     ) -> None:
         """Make a new folder below ``root``; raises InputError when that cannot be done."""
         self._started = time.time()
         self._keep_traces = keep_traces
+        self._repeats = repeats
         self.folder = _new_folder(root, name, self._started)
-        self._header = {"id": self.folder.name, "name": name, **header}
+        self._header = {"id": self.folder.name, "name": name, **header, "repeats": repeats}
+        self._catalogs: list[dict[str, AgentCard]] = []
         self._write_header("running", {})
         self._bodies = (self.folder / "bodies.jsonl").open("wb")
         self._index = (self.folder / "index.jsonl").open("w+b")
         self._lines = array("q")
 
     def write(self, result: CaseResult) -> Replaced | None:
-        """Append one result; return what stood for its case before."""
-        body = _ENCODER.encode(body_of(result, keep_trace=self._keep_traces))
+        """Append one result; return what stood for its case and repeat before."""
+        trace = result.trace
+        if self._keep_traces and trace is not None and trace.agents:
+            number = self._catalog(trace.agents)
+            bare = msgspec.structs.replace(trace, agents={})
+            result = msgspec.structs.replace(result, trace=bare)
+            body = body_of(result, keep_trace=True, catalog=number)
+        else:
+            body = body_of(result, keep_trace=self._keep_traces)
+        text = _ENCODER.encode(body)
         offset = self._bodies.tell()
-        self._bodies.write(body + b"\n")
-        row: dict[str, Any] = {
-            "position": result.position,
-            "case_id": result.case_id,
-            "repeat": result.repeat,
-            "status": result.status,
-            "scores": [[score.evaluator, score.status, score.value] for score in result.scores],
-            "offset": offset,
-            "length": len(body),
-        }
-        if result.trace is not None and result.trace.usage is not None:
-            row["usage"] = msgspec.to_builtins(result.trace.usage)
-        earlier = self._earlier(result.position)
-        self._lines[result.position] = self._index.tell()
+        self._bodies.write(text + b"\n")
+        self._bodies.flush()
+        row = index_row(result, offset, len(text))
+        slot = result.position * self._repeats + result.repeat
+        earlier = self._earlier(slot)
+        self._lines[slot] = self._index.tell()
         self._index.write(_ENCODER.encode(row) + b"\n")
+        self._index.flush()
         return earlier
+
+    def _catalog(self, agents: dict[str, AgentCard]) -> int:
+        """Keep the definitions of agents once, in the header, and return their number there."""
+        if agents not in self._catalogs:
+            self._catalogs.append(agents)
+            self._header["agents"] = self._catalogs
+            self._write_header("running", {})
+        return self._catalogs.index(agents)
 
     def finish(
         self,
@@ -88,13 +106,13 @@ class EvaluationWriter:
         self._bodies.close()
         self._index.close()
 
-    def _earlier(self, position: int) -> Replaced | None:
-        while len(self._lines) <= position:
+    def _earlier(self, slot: int) -> Replaced | None:
+        while len(self._lines) <= slot:
             self._lines.append(-1)
-        if self._lines[position] < 0:
+        if self._lines[slot] < 0:
             return None
         end = self._index.tell()
-        self._index.seek(self._lines[position])
+        self._index.seek(self._lines[slot])
         row = msgspec.json.decode(self._index.readline())
         self._index.seek(end)
         return Replaced(row["status"], [(name, status) for name, status, _ in row["scores"]])

@@ -3,16 +3,18 @@
 from .chain import agent_chain, run_names
 from .dispatch_view import DispatchView, dispatch_view
 from .round_trip import RoundTrip, round_trip
-from .tool_calls import tool_calls
+from .tool_calls import PlacedCall, placed_calls, tool_calls
 from .tree import TreeNode, turn_tree
 from .usage_sum import sum_usage
 
 __all__ = [
     "DispatchView",
+    "PlacedCall",
     "RoundTrip",
     "TreeNode",
     "agent_chain",
     "dispatch_view",
+    "placed_calls",
     "round_trip",
     "run_names",
     "sum_usage",

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from baton.model.trace import AgentRun, ToolCall, Turn
+
+
+class PlacedCall(NamedTuple):
+    """A call and the run that made it."""
+
+    run: AgentRun
+    call: ToolCall
 
 
 def tool_calls(
@@ -16,12 +24,19 @@ def tool_calls(
     changes every figure built on this list.
     """
     runs = within.runs if isinstance(within, Turn) else [within]
-    calls = [
-        step
+    return [placed.call for placed in placed_calls(runs, dispatches=dispatches)]
+
+
+def placed_calls(
+    runs: Iterable[AgentRun], *, dispatches: Literal["include", "exclude"]
+) -> list[PlacedCall]:
+    """Return the calls of some runs, each with its run, in the order of :func:`tool_calls`."""
+    placed = [
+        PlacedCall(run, step)
         for run in runs
         for step in run.steps
         if isinstance(step, ToolCall) and (dispatches == "include" or step.dispatch is None)
     ]
-    if all(call.at is not None for call in calls):
-        calls.sort(key=lambda call: call.at or 0.0)
-    return calls
+    if all(call.at is not None for _, call in placed):
+        placed.sort(key=lambda one: one.call.at or 0.0)
+    return placed

@@ -14,6 +14,7 @@ from baton.model import Case, ProviderError, Source, Trace, Turn
 from baton.providers.base import Hooks, refuse_unplayable
 from baton.readers import Catalog
 from baton.readers.adk.conversation import read_conversation
+from baton.readers.adk.turn import CUT_OFF
 from baton.readers.adk.wire import Wire
 
 
@@ -178,6 +179,6 @@ def _user_event(invocation: str, message: str) -> Event:
 
 
 def _say_trouble(turn: Turn, trouble: str | None) -> None:
-    if trouble is not None and turn.error is None:
+    if trouble is not None and turn.error in (None, CUT_OFF):
         turn.error = trouble
         turn.status = "incomplete"

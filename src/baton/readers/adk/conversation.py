@@ -104,7 +104,9 @@ def _name_unknown(trace: Trace, state_told: bool) -> None:
         trace.unknown.append("state")
     for turn in trace.turns:
         if turn.input is None:
-            turn.unknown.append("input")
+            # The first event comes when a model has answered: the turn began before that.
+            turn.started = None
+            turn.unknown += ["input", "started"]
         for run in turn.runs:
             if run.input is None:
                 run.unknown.append("input")

@@ -11,6 +11,8 @@ from .content import add_usage, said_content
 from .draft import Draft, Session
 from .lanes import Lanes, Origin
 
+CUT_OFF = "the stream was cut off before the turn ended"
+
 
 def read_turn(session: Session, id_: str, events: list[Event], torn: bool = False) -> Turn:
     """Read one invocation; ``torn`` when its stream was cut off."""
@@ -64,7 +66,9 @@ class _TurnReader:
         waiting = [run for run in turn.runs if any(_waits(step) for step in run.steps)]
         if self._error is not None:
             turn.status = "failed"
-        elif torn or self._cut or not (waiting or turn.output):
+        elif torn or self._cut:
+            turn.status, turn.error = "incomplete", CUT_OFF
+        elif not (waiting or turn.output):
             turn.status = "incomplete"
         elif waiting:
             turn.status = "waiting"

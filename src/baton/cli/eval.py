@@ -1,0 +1,177 @@
+"""``baton eval``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from baton.config import Config
+from baton.config.dialects.adk import read_criteria
+from baton.config.evaluators import plan_for
+from baton.datasets import load_dataset
+from baton.datasets.choose import choose
+from baton.formats.explain import explain
+from baton.model import Dataset, InputError, Problem
+from baton.runner.evaluate import evaluate_to_folder
+from baton.runner.live import RunOptions
+from baton.runner.plan import Plan, make_plan
+
+from .output import OUT, header_of, note_unchecked, report
+from .progress import progress
+from .target import find_target, provider_of
+
+Several = tuple[str, ...]
+
+
+def eval_command(
+    *target: str,
+    dataset: Annotated[Several, Parameter(name=["--dataset", "-d"], negative="")] = (),
+    evaluators: Annotated[Several, Parameter(name=["--evaluator", "-e"], negative="")] = (),
+    config_file_path: Annotated[
+        Path | None, Parameter(name=["--config_file_path", "--config-file-path"])
+    ] = None,
+    agents: Path | None = None,
+    app: str | None = None,
+    filters: Annotated[Several, Parameter(name=["--filter", "-f"], negative="")] = (),
+    limit: int | None = None,
+    repeat: int | None = None,
+    concurrency: int | None = None,
+    timeout: float | None = None,
+    print_detailed_results: Annotated[
+        bool,
+        Parameter(name=["--print_detailed_results", "--print-detailed-results"], negative=""),
+    ] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    junit: Path | None = None,
+    show: int = 10,
+    out: Path = OUT,
+    name: str | None = None,
+) -> int:
+    """Play a dataset against live agents and score what they did.
+
+    `baton eval [CONFIG] [DATASET...]`, with baton.yaml when no config is named, or
+    `baton eval AGENT DATASET...` with AGENT a folder of ADK agents, the address of an ADK
+    server, or module:function.
+
+    Parameters
+    ----------
+    target
+        A config or an agent, then datasets: files, folders, or FILE:case1,case2.
+    dataset
+        One more dataset; what is named here or above goes before the config's.
+    evaluators
+        An evaluator to score with, with its default options. May be given several times.
+    config_file_path
+        Criteria of ADK (a test_config.json of any name).
+    agents
+        Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
+    app
+        The app of the server to talk to, where it has several.
+    filters
+        Which cases: a glob over ids, tag:NAME or metadata.KEY=VALUE; all given have to match.
+    limit
+        How many cases at most.
+    repeat
+        How often each case is played.
+    concurrency
+        How many cases are in play at once.
+    timeout
+        Seconds for one case.
+    print_detailed_results
+        Print every case with all its scores.
+    json
+        Print the whole report as JSON.
+    junit
+        Write a JUnit report to this file as well.
+    show
+        How many cases that did not pass are printed in full.
+    out
+        Where evaluations are stored.
+    name
+        Name of the evaluation.
+    """
+    found = find_target(target)
+    settings, spec = found.config, found.provider
+    if app is not None:
+        if spec is None or spec["type"] != "adk_http":
+            raise InputError(
+                "--app goes with the address of an ADK server; a config has `app_name`"
+            )
+        spec["app_name"] = app
+    _quiet(settings)
+    paths = [*found.datasets, *dataset] or (settings.dataset if settings else [])
+    if not paths:
+        raise InputError("name a dataset: baton eval AGENT DATASET, or `dataset:` in the config")
+    cases = choose(load_dataset(paths), filters, _at_least_one("--limit", limit))
+    plan = _plan(settings, evaluators, config_file_path, cases)
+    note_unchecked(plan, cases)
+    options = _run_options(
+        settings, {"repeat": repeat, "concurrency": concurrency, "timeout": timeout}
+    )
+    provider = provider_of(settings, spec, agents)
+    shown = progress(len(cases) * options.repeat)
+    try:
+        folder = asyncio.run(
+            evaluate_to_folder(
+                plan,
+                provider,
+                cases,
+                options,
+                root=out,
+                name=name or (settings.name if settings else None) or cases.name,
+                header=header_of(
+                    settings, plan, paths, provider=spec, run=msgspec.to_builtins(options)
+                ),
+                on_result=shown.add,
+            )
+        )
+    finally:
+        shown.close()
+    files = {"junit": junit} if junit is not None else {}
+    return report(
+        folder, settings, json=json, show=show, detailed=print_detailed_results, files=files
+    )
+
+
+def _plan(
+    settings: Config | None, evaluators: Several, criteria: Path | None, dataset: Dataset
+) -> Plan:
+    make = settings.plan_with if settings else make_plan
+    if evaluators and criteria is not None:
+        raise InputError("--evaluator and --config_file_path both say what to score: give one")
+    if evaluators:
+        return make(evaluators)
+    if criteria is not None:
+        return make(read_criteria(criteria))
+    if settings is not None and settings.evaluators is not None:
+        return settings.plan
+    return plan_for(dataset, make)
+
+
+def _run_options(settings: Config | None, given: dict[str, Any]) -> RunOptions:
+    """Put what the command line says over what the config does."""
+    stated = {name: value for name, value in given.items() if value is not None}
+    faults = explain(stated, RunOptions)
+    if faults:
+        raise InputError(Problem(message=f"--{fault.path[0]}: {fault.message}") for fault in faults)
+    return msgspec.structs.replace(settings.run if settings else RunOptions(), **stated)
+
+
+def _at_least_one(option: str, number: int | None) -> int | None:
+    if number is not None and number < 1:
+        raise InputError(f"{option} has to be at least 1, got {number}")
+    return number
+
+
+def _quiet(settings: Config | None) -> None:
+    """Keep what libraries log out of the report, unless the config asks for it."""
+    level = settings.agent.log_level if settings else None
+    if level is not None:
+        logging.basicConfig(level=level)
+    else:
+        logging.getLogger().addHandler(logging.NullHandler())

@@ -1,0 +1,88 @@
+"""What ``score`` and ``eval`` do with an evaluation once it is there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from baton.config import Config
+from baton.model import Dataset, InputError, Problem
+from baton.plugins import reporter_entry, resolve
+from baton.reports.json import EXIT_CODES
+from baton.runner.plan import Plan, unchecked
+from baton.store import StoredEvaluation, read_evaluation
+
+from .notes import note
+
+OUT = Path(".baton/evaluations")
+
+
+def header_of(
+    settings: Config | None, plan: Plan, dataset: list[str], **more: Any
+) -> dict[str, Any]:
+    """Return what a folder says of how it was made."""
+    from baton import __version__
+
+    return {
+        "versions": {"baton": __version__},
+        **more,
+        "dataset": dataset,
+        "config": settings.resolved if settings else None,
+        "evaluator_versions": {
+            name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
+        },
+    }
+
+
+def note_unchecked(plan: Plan, dataset: Dataset) -> None:
+    """Say what of a dataset is not read, and what no evaluator looks at."""
+    for text in dataset.notes:
+        note(text)
+    left = unchecked(plan, dataset)
+    if left:
+        names = ", ".join(f"`{field}`" for field in left)
+        note(f"stated in the dataset and checked by no evaluator asked for: {names}")
+
+
+def report(
+    folder: Path,
+    settings: Config | None,
+    *,
+    json: bool,
+    show: int,
+    detailed: bool = False,
+    files: Mapping[str, Path] | None = None,
+) -> int:
+    """Print the report, write those that are asked for, and return the exit code.
+
+    ``files`` are reports by reporter, beside those of the config; ``show`` is how many cases
+    that did not pass are printed in full.
+    """
+    evaluation = read_evaluation(folder)
+    if json:
+        resolve(reporter_entry("json"))(evaluation, sys.stdout)
+    else:
+        terminal = resolve(reporter_entry("terminal"))
+        terminal(evaluation, sys.stdout, limit=show, detailed=detailed)
+    for reporter in settings.reporters if settings else ():
+        if reporter.output_path is not None:
+            _write(evaluation, reporter.type, Path(reporter.output_path))
+    for kind, path in (files or {}).items():
+        _write(evaluation, kind, path)
+    code = EXIT_CODES.get(evaluation.header.status, 3)
+    if code == 1 and settings is not None and not settings.agent.fail_on_threshold_violation:
+        note("the exit code is 0, as the config says `fail_on_threshold_violation: false`")
+        return 0
+    return code
+
+
+def _write(evaluation: StoredEvaluation, kind: str, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
+            resolve(reporter_entry(kind))(evaluation, file)
+    except OSError as error:
+        message = f"the report cannot be written: {error.strerror}"
+        raise InputError(Problem(file=str(path), message=message)) from None

@@ -1,0 +1,79 @@
+"""How far an evaluation is: a bar on a terminal, a line now and then anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from baton.model import STATUSES, CaseResult, Status
+
+_LINES = 10
+
+
+class Counter:
+    """Counts results and words how many there are of each status."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Status, int] = dict.fromkeys(STATUSES, 0)
+
+    def add(self, status: Status) -> int:
+        """Count one; return how many there are in all."""
+        self._counts[status] += 1
+        return sum(self._counts.values())
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} {name}" for name, count in self._counts.items() if count)
+
+
+class Bar:
+    """A bar that is drawn over and over."""
+
+    def __init__(self, total: int, console: Console) -> None:
+        self._counter = Counter()
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=total)
+        self._progress.start()
+
+    def add(self, result: CaseResult) -> None:
+        """Take one more result."""
+        self._counter.add(result.status)
+        self._progress.update(self._task, advance=1, description=str(self._counter))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._progress.stop()
+
+
+class Lines:
+    """About ten plain lines, for logs."""
+
+    def __init__(self, total: int, out: IO[str]) -> None:
+        self._counter = Counter()
+        self._total, self._out = total, out
+        self._step = max(1, -(-total // _LINES))
+
+    def add(self, result: CaseResult) -> None:
+        """Take one more result."""
+        done = self._counter.add(result.status)
+        if done % self._step == 0 or done == self._total:
+            print(f"{done} of {self._total}: {self._counter}", file=self._out, flush=True)
+
+    def close(self) -> None:
+        """Do nothing: every line is there."""
+
+
+def progress(total: int, out: IO[str] | Any = None) -> Bar | Lines:
+    """Choose how to show progress, on standard error when nothing else is given."""
+    stream = sys.stderr if out is None else out
+    console = Console(file=stream)
+    return Bar(total, console) if console.is_terminal else Lines(total, stream)

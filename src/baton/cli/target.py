@@ -1,0 +1,97 @@
+"""What ``baton eval`` is asked to evaluate: a config, or an agent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from baton.config import Config, load_config
+from baton.model import InputError, Problem
+from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.make import build_provider, make_provider
+from baton.readers import load_catalog
+
+DEFAULT_CONFIG = Path("baton.yaml")
+_URL = re.compile(r"https?://", re.IGNORECASE)
+_FUNCTION = re.compile(r"(?P<module>[\w./-]+):(?P<name>[A-Za-z_][\w.]*)")
+_AGENT_FILES = ("agent.py", "__init__.py", "root_agent.yaml")
+_CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class Target(NamedTuple):
+    """A config or the spec of a provider; ``datasets`` is what else was named."""
+
+    config: Config | None
+    provider: dict[str, Any] | None
+    datasets: list[str]
+
+
+def find_target(words: tuple[str, ...]) -> Target:
+    """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
+
+    Raises:
+        InputError: the first word is neither.
+    """
+    if not words:
+        if not DEFAULT_CONFIG.is_file():
+            raise InputError(
+                f"no {DEFAULT_CONFIG} here: name a config, or an agent and its datasets"
+            )
+        return Target(load_config(DEFAULT_CONFIG), None, [])
+    first, rest = words[0], list(words[1:])
+    provider = _agent(first)
+    if provider is not None:
+        return Target(None, provider, rest)
+    path = Path(first)
+    if path.suffix in _CONFIG_SUFFIXES:
+        return Target(load_config(path), None, rest)
+    message = (
+        "is neither a config (YAML) nor an agent: a folder with agent.py, the address of an ADK "
+        "server, or module:function"
+    )
+    raise InputError(Problem(file=first, message=message))
+
+
+def provider_of(
+    config: Config | None, spec: dict[str, Any] | None, agents: Path | None
+) -> ConfiguredProvider[Any]:
+    """Build the one provider there is; paths in a config start in its folder.
+
+    Raises:
+        InputError: a config names none or several, or the provider refuses its options.
+    """
+    definitions = agents or (config.agents if config else None)
+    catalog = load_catalog(definitions) if definitions is not None else {}
+    if spec is not None:
+        return make_provider(spec, Surroundings(Path(), catalog))
+    if config is None:
+        raise InputError("no agent to evaluate")
+    if len(config.providers) != 1:
+        message = f"names {len(config.providers)} providers; `baton eval` needs exactly one"
+        raise InputError(Problem(file=config.file, path="providers", message=message))
+    try:
+        return build_provider(config.providers[0], Surroundings(config.folder, catalog))
+    except InputError as error:
+        raise InputError(
+            Problem(
+                file=config.file,
+                path=".".join(part for part in ("providers[0]", problem.path) if part),
+                message=problem.message,
+            )
+            for problem in error.problems
+        ) from None
+
+
+def _agent(word: str) -> dict[str, Any] | None:
+    if _URL.match(word):
+        return {"type": "adk_http", "endpoint_url": word}
+    path = Path(word)
+    if path.name in _AGENT_FILES[:2] and path.is_file():
+        return {"type": "adk_local", "path": str(path.parent)}
+    if path.is_dir() and any((path / name).is_file() for name in _AGENT_FILES):
+        return {"type": "adk_local", "path": word}
+    found = _FUNCTION.fullmatch(word)
+    if found is not None and not path.exists():
+        return {"type": "python", "target": word}
+    return None

@@ -1,0 +1,1 @@
+"""Configs of other tools, read as specs of our evaluators."""

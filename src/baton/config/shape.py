@@ -1,0 +1,61 @@
+"""The shape of a config file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from baton.runner.live import Count, Seconds
+from baton.runner.plan import EvaluatorSpec
+from baton.runner.prices import ModelPrice
+from baton.runner.verdict import PassRule
+
+
+class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts of a config: an unknown key stops the run."""
+
+
+class AgentSpec(Strict, kw_only=True):
+    """How to run, in judge-llm's words; ``name`` and ``metadata`` only describe."""
+
+    name: str | None = None
+    description: str | None = None
+    num_runs: Count | None = None
+    parallel_execution: bool | None = None
+    max_workers: Count | None = None
+    fail_on_threshold_violation: bool = True
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] | None = None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class DatasetSpec(Strict, kw_only=True):
+    """Where the cases are."""
+
+    paths: list[str]
+    loader: Literal["local_file", "directory"] | None = None
+
+
+class ReporterSpec(Strict, kw_only=True):
+    """A report; ``output_path`` of none is standard output."""
+
+    type: str
+    output_path: str | None = None
+
+
+class ConfigFile(Strict, kw_only=True):
+    """A config. ``timeout`` is in seconds, for a case; ``agents`` a file of agent definitions."""
+
+    agent: AgentSpec = msgspec.field(default_factory=AgentSpec)
+    dataset: str | list[str] | DatasetSpec | None = None
+    providers: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    agents: str | None = None
+    evaluators: list[EvaluatorSpec] | None = None
+    pass_rule: PassRule = "all"
+    prices: dict[str, ModelPrice] = msgspec.field(default_factory=dict)
+    repeat: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    timeout: Seconds | None = None
+    reporters: list[ReporterSpec] = msgspec.field(default_factory=list)
+    agent_names: dict[str, str] = msgspec.field(default_factory=dict)
+    name: str | None = None

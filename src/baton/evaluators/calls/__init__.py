@@ -1,0 +1,1 @@
+"""Comparing expected with actual tool calls: pure functions, a question a file."""

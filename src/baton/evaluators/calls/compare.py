@@ -1,0 +1,123 @@
+"""Comparing one expected call with one actual call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol
+
+from baton.model import ExpectedToolCall
+
+from . import values
+from .rules import Rule, rule_for
+from .values import ABSENT
+
+NameMode = Literal["exact", "contains", "regex"]
+ArgumentMode = Literal["exact", "ignore", "subset", "superset", "tolerant", "regex", "similar"]
+Same = Callable[[Any, Any], bool]
+
+
+class Made(NamedTuple):
+    """An actual call; ``agents`` are all names of the agent that made it."""
+
+    id: str
+    name: str
+    arguments: Any
+    agent: str
+    agents: frozenset[str]
+
+    @property
+    def mapping(self) -> Mapping[str, Any]:
+        """The arguments by name; none at all is an empty mapping, a bare value has no name."""
+        if self.arguments is None:
+            return {}
+        return self.arguments if isinstance(self.arguments, dict) else {"": self.arguments}
+
+
+class OneCall(Protocol):
+    """What tells whether an actual call is an expected one."""
+
+    def name(self, expected: str, actual: str) -> bool:
+        """Tell whether the names agree."""
+
+    def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
+        """Yield the arguments that differ, as if the names agreed; empty means all of them."""
+
+
+class CallRules:
+    """Compares calls the way the options of an evaluator say."""
+
+    __slots__ = ("_same", "arguments", "names", "rules", "similarity")
+
+    def __init__(
+        self, names: NameMode, arguments: ArgumentMode, similarity: float, rules: Sequence[Rule]
+    ) -> None:
+        """Take the general way to compare, and the rules that go before it."""
+        self.names = names
+        self.arguments = arguments
+        self.similarity = similarity
+        self.rules = tuple(rules)
+        self._same = _general(arguments, similarity)
+
+    def same(self, wanted: ExpectedToolCall, made: Made) -> bool:
+        """Tell whether an actual call is the expected one."""
+        return self.name(wanted.name, made.name) and self.same_but_name(wanted, made)
+
+    def same_but_name(self, wanted: ExpectedToolCall, made: Made) -> bool:
+        """Tell whether calls whose names agree are the same."""
+        if wanted.agent is not None and wanted.agent not in made.agents:
+            return False
+        return next(self.differing(wanted, made), None) is None
+
+    def name(self, expected: str, actual: str) -> bool:
+        """Tell whether the names agree."""
+        if self.names == "regex":
+            return values.pattern(expected).fullmatch(actual) is not None
+        if self.names == "exact" or not (expected and actual):
+            return expected == actual
+        one, other = expected.casefold(), actual.casefold()
+        return one in other or other in one
+
+    def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
+        """Yield the arguments that differ; none where the expected call states none."""
+        expected, actual = wanted.arguments, made.mapping
+        if expected is None:
+            return
+        for key in {**expected, **actual}:
+            one, other = expected.get(key, ABSENT), actual.get(key, ABSENT)
+            rule = rule_for(self.rules, made.name, key) if self.rules else None
+            if not (rule.accepts(one, other) if rule else self._same(one, other)):
+                yield key
+
+    def way(self, tool: str, argument: str) -> str:
+        """Return the mode or the kind of rule by which an argument is compared.
+
+        A rule of kind ``regex`` has a pattern of its own and goes as ``pattern``.
+        """
+        rule = rule_for(self.rules, tool, argument)
+        if rule is None:
+            return self.arguments
+        return "pattern" if rule.kind == "regex" else rule.kind
+
+    @property
+    def heeds_arguments(self) -> bool:
+        """Whether arguments are looked at at all."""
+        return self.arguments != "ignore" or bool(self.rules)
+
+
+def _general(mode: ArgumentMode, similarity: float) -> Same:
+    """Return what compares two values, either of which may be ``ABSENT``."""
+    ways: dict[ArgumentMode, Same] = {
+        "exact": values.equal,
+        "ignore": lambda _expected, _actual: True,
+        "tolerant": values.tolerant,
+        "subset": partial(_if_stated, values.contains),
+        "superset": lambda expected, actual: _if_stated(values.contains, actual, expected),
+        "regex": partial(_if_stated, values.matches),
+        "similar": partial(_if_stated, partial(values.similar, least=similarity)),
+    }
+    return ways[mode]
+
+
+def _if_stated(same: Same, part: Any, whole: Any) -> bool:
+    return part is ABSENT or same(part, whole)

@@ -1,0 +1,90 @@
+"""Rules: how one argument, or all of one tool, are compared instead of the general way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from . import values
+from .values import ABSENT
+
+_SWITCHES = ("equal", "any", "tolerant")
+_KINDS = (*_SWITCHES, "regex", "within", "within_percent", "one_of")
+Distance = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Rule(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One rule, of exactly one kind; without ``tool`` or ``argument`` it holds for all.
+
+    ``equal``, ``any`` and ``tolerant`` are switched on with ``true``. ``regex`` is a pattern to
+    find in the actual text, or ``true`` where the expected text is the pattern. ``within`` is
+    the largest distance from the expected number, ``within_percent`` the same in percent of
+    it. ``one_of`` lists the actual values that are right.
+    """
+
+    tool: str | None = None
+    argument: str | None = None
+    equal: bool | None = None
+    any: bool | None = None
+    tolerant: bool | None = None
+    regex: bool | str | None = None
+    within: Distance | None = None
+    within_percent: Distance | None = None
+    one_of: list[Any] | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(kinds) != 1:
+            given = ", ".join(kinds) or "none"
+            raise ValueError(f"a rule has exactly one of {', '.join(_KINDS)}; this has {given}")
+        if getattr(self, kinds[0]) is False:
+            raise ValueError(f"`{kinds[0]}` can only be true; leave the rule out instead")
+        if isinstance(self.regex, str):
+            values.pattern(self.regex)
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind it is of."""
+        return next(kind for kind in _KINDS if getattr(self, kind) is not None)
+
+    def accepts(self, expected: Any, actual: Any) -> bool:
+        """Tell whether an actual value is right; either may be ``ABSENT``, not both."""
+        match self.kind:
+            case "any":
+                return True
+            case "equal":
+                return values.equal(expected, actual)
+            case "tolerant":
+                return values.tolerant(expected, actual)
+            case "regex":
+                return self._found_in(expected, actual)
+            case "one_of":
+                actual = None if actual is ABSENT else actual
+                return any(values.equal(each, actual) for each in self.one_of or ())
+        return self._near(expected, actual)
+
+    def _found_in(self, expected: Any, actual: Any) -> bool:
+        if self.regex is True:
+            return expected is not ABSENT and values.matches(expected, actual)
+        searched = values.pattern(str(self.regex))
+        return isinstance(actual, str) and searched.search(actual) is not None
+
+    def _near(self, expected: Any, actual: Any) -> bool:
+        wanted, got = values.number(expected), values.number(actual)
+        if wanted is None or got is None:
+            return False
+        if self.within is not None:
+            return abs(got - wanted) <= self.within + 1e-9
+        return abs(got - wanted) <= abs(wanted) * (self.within_percent or 0) / 100 + 1e-9
+
+
+def rule_for(rules: Sequence[Rule], tool: str, argument: str) -> Rule | None:
+    """Return the first rule that speaks of this argument of this tool."""
+    for rule in rules:
+        if rule.tool in (None, tool) and rule.argument in (None, argument):
+            return rule
+    return None

@@ -1,0 +1,162 @@
+"""When two argument values count as the same; values are JSON, or ``ABSENT``."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+ABSENT = msgspec.UNSET
+"""Stands for an argument that a call does not have."""
+
+_JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", re.ASCII)
+_WORD = re.compile(r"\w+")
+# Beyond these a number has no use as one, and Python refuses to convert it.
+_LONGEST_NUMBER = 300
+_LARGEST_FLOAT = 1e300
+
+
+class BadPatternError(ValueError):
+    """Text that has to be a regular expression and is none."""
+
+
+def identity(value: Any, *, flags_apart: bool = True) -> Hashable:
+    """Return what is equal for two JSON values exactly when they are equal.
+
+    Whole numbers equal the same floats (``1 == 1.0``). ``flags_apart`` keeps true and false
+    apart from 1 and 0; without it values compare as Python does.
+    """
+    if isinstance(value, dict):
+        return frozenset(
+            (key, identity(each, flags_apart=flags_apart)) for key, each in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return tuple(identity(each, flags_apart=flags_apart) for each in value)
+    if flags_apart and isinstance(value, bool):
+        return ("flag", str(value))
+    return value  # type: ignore[no-any-return]
+
+
+def equal(expected: Any, actual: Any) -> bool:
+    """Compare as JSON: ``1 == 1.0``, but neither is ``true``."""
+    return bool(expected == actual) and identity(expected) == identity(actual)
+
+
+def tolerant(expected: Any, actual: Any) -> bool:
+    """Compare what is meant, not how it is written.
+
+    Text without regard to case, white space and form of characters (NFKC); a number written
+    as text equals the number; numbers with a fraction to 1e-6 relative, whole ones exactly;
+    lists one by one; an absent key equals null.
+    """
+    expected, actual = _null_for_absent(expected), _null_for_absent(actual)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        keys = {**expected, **actual}
+        return all(tolerant(expected.get(key), actual.get(key)) for key in keys)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(tolerant, expected, actual))
+    if isinstance(expected, str) and isinstance(actual, str):
+        return folded(expected) == folded(actual)
+    one, other = number(expected), number(actual)
+    if one is None or other is None:
+        return type(expected) is type(actual) and bool(expected == actual)
+    return _close(one, other)
+
+
+def contains(part: Any, whole: Any) -> bool:
+    """Tell whether mappings of ``part`` are within those of ``whole``, nested ones as well."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(key in whole and contains(each, whole[key]) for key, each in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) == len(whole) and all(map(contains, part, whole))
+    return equal(part, whole)
+
+
+def matches(expected: Any, actual: Any) -> bool:
+    """Find expected texts, as patterns, in actual texts; all else as :func:`contains` does."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return all(key in actual and matches(each, actual[key]) for key, each in expected.items())
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(matches, expected, actual))
+    if isinstance(expected, str):
+        return isinstance(actual, str) and pattern(expected).search(actual) is not None
+    return equal(expected, actual)
+
+
+def similar(expected: Any, actual: Any, least: float) -> bool:
+    """Compare texts by :func:`text_similarity`, from ``least`` on; all else tolerantly.
+
+    Of a mapping only the expected keys are looked at.
+    """
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return all(similar(each, actual.get(key), least) for key, each in expected.items())
+    if isinstance(expected, list) and isinstance(actual, list):
+        pairs = zip(expected, actual, strict=False)
+        return len(expected) == len(actual) and all(similar(e, a, least) for e, a in pairs)
+    if isinstance(expected, str) and isinstance(actual, str):
+        return text_similarity(expected, actual) >= least - 1e-9
+    return tolerant(expected, actual)
+
+
+def text_similarity(one: str, other: str) -> float:
+    """Return the words two texts share: 2 * shared / (words of one + words of the other).
+
+    The Dice coefficient over words with their repeats, texts folded; 0 to 1.
+    """
+    if folded(one) == folded(other):
+        return 1.0
+    left, right = words(one), words(other)
+    total = left.total() + right.total()
+    return 2 * (left & right).total() / total if total else 0.0
+
+
+def words(text: str) -> Counter[str]:
+    """Count the words of a text (letters, digits, underscores), folded."""
+    return Counter(_WORD.findall(folded(text)))
+
+
+def folded(text: str) -> str:
+    """Drop differences of case, white space and form of characters."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def number(value: Any) -> int | float | None:
+    """Return a number, also one written as text the way JSON writes it; whole ones as int."""
+    if isinstance(value, str):
+        text = folded(value)
+        if len(text) > _LONGEST_NUMBER or not _JSON_NUMBER.fullmatch(text):
+            return None
+        value = float(text) if "." in text or "e" in text else int(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return int(value) if value.is_integer() else value
+    return value
+
+
+@lru_cache(maxsize=16384)
+def pattern(text: str) -> re.Pattern[str]:
+    """Compile a regular expression; raises BadPatternError with what is wrong."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise BadPatternError(f"`{text}` is not a regular expression: {error}") from None
+
+
+def _close(one: float, other: float) -> bool:
+    whole = isinstance(one, int) and isinstance(other, int)
+    if whole or abs(one) > _LARGEST_FLOAT or abs(other) > _LARGEST_FLOAT:
+        return one == other
+    return math.isclose(one, other, rel_tol=1e-6)
+
+
+def _null_for_absent(value: Any) -> Any:
+    return None if value is ABSENT else value

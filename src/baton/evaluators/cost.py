@@ -1,0 +1,98 @@
+"""``cost``: what a case cost in USD. Known to judge-llm as ``cost_evaluator``."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, Unit
+
+from .base import OptionedEvaluator
+from .limits import Figure, unfinished, weigh
+from .spent import UNNAMED, known_cost, total_usage, unpriced
+from .turns import Unscored
+
+
+class CostOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options, in USD."""
+
+    max_usd: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+
+
+class Cost(OptionedEvaluator[CostOptions]):
+    """Holds the cost of all model requests of a case against a limit."""
+
+    type = "cost"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = CostOptions
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: 1 within the limit, else limit / cost.
+
+        A cost that is known in part fails when that part is too much already. Otherwise
+        ``error`` when a turn failed or was not played; ``skipped`` when the cost is not known
+        in full.
+        """
+        spent = known_cost(trace)
+        doubt = unfinished(trace, case) or _unknown(trace, spent)
+        if spent is None:
+            doubt = doubt or Unscored("skipped", "the trace tells no cost")
+            return [self.unscored(doubt.status, doubt.reason)]
+        cost = f"{'at least ' if doubt else ''}{_dollars(spent)} spent"
+        limit = self.options.max_usd
+        figure = Figure(limit, spent, cost, _dollars(limit))
+        details = {**self.option_details(), "cost_usd": spent, "agents": _by_agent(trace, context)}
+        if doubt is not None:
+            details["at_least"] = True
+        return [weigh(self, [figure], doubt, details, _evidence(trace))]
+
+
+def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
+    """Say what of the cost is not known, and what would supply it."""
+    at_least = "" if spent is None else f"at least {_dollars(spent)} spent; "
+    models = unpriced(trace)
+    named = [f"`{model}`" for model in models if model != UNNAMED]
+    if named:
+        supply = "state it under `prices:`, or install `baton-evals[prices]`"
+        return Unscored("skipped", f"{at_least}no price for {', '.join(named)}: {supply}")
+    if models:
+        supply = "record it, or state the `model` of the provider and its price under `prices:`"
+        return Unscored("skipped", f"{at_least}the trace does not name the model: {supply}")
+    usage = total_usage(trace)
+    if usage is None or usage.cost_usd is None:
+        supply = "record token counts or costs of the model requests"
+        return Unscored("skipped", f"the trace tells neither tokens nor cost: {supply}")
+    if not usage.complete:
+        return Unscored("skipped", f"{at_least}some requests reported no usage: record all of it")
+    return None
+
+
+def _by_agent(trace: Trace, context: EvalContext) -> dict[str, float]:
+    """Return what the runs of each agent cost by themselves, as far as it is known."""
+    found: dict[str, float] = {}
+    for run in _paid(trace):
+        agent = context.agent_names.get(run.agent, run.agent)
+        found[agent] = found.get(agent, 0.0) + _cost_of(run)
+    return found
+
+
+def _evidence(trace: Trace) -> list[Evidence]:
+    """Name the runs that cost something, the dearest first; the turns where no run tells."""
+    paid = sorted(_paid(trace), key=lambda run: -_cost_of(run))
+    if not paid:
+        return [Evidence(ids=[turn.id for turn in trace.turns])]
+    return [Evidence(ids=[run.id], quote=_dollars(_cost_of(run))) for run in paid]
+
+
+def _paid(trace: Trace) -> list[AgentRun]:
+    return [run for turn in trace.turns for run in turn.runs if _cost_of(run) > 0]
+
+
+def _cost_of(run: AgentRun) -> float:
+    return (run.usage.cost_usd if run.usage else None) or 0.0
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.6g}"

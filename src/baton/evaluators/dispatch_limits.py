@@ -1,0 +1,235 @@
+"""``dispatch_limits``: how many hand-offs a turn makes, how deep, how wide, and to how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import msgspec
+
+from baton.model import (
+    AgentRun,
+    Case,
+    Dispatch,
+    EvalContext,
+    Evidence,
+    Score,
+    Trace,
+    Turn,
+    Unit,
+    known,
+)
+
+from .base import OptionedEvaluator
+from .limits import Figure, require_one, share, unfinished, weigh
+from .turns import Unscored
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class DispatchLimitsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options: limits for each turn, but ``max_agents`` for the whole case; at least one."""
+
+    max_dispatches: Count | None = None
+    max_depth: Count | None = None
+    max_fan_out: Count | None = None
+    max_visits: Count | None = None
+    max_agents: Count | None = None
+
+
+class Measure(NamedTuple):
+    """A count, the ids of what is beyond its limit, and why there may have been more."""
+
+    option: str
+    limit: int
+    found: int
+    words: str
+    beyond: list[str]
+    unknown: str | None
+
+    @property
+    def figure(self) -> Figure:
+        """The count against its limit."""
+        return Figure(self.limit, self.found, self.words, str(self.limit))
+
+
+class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
+    """Holds the number, depth and width of dispatches against limits.
+
+    Every dispatch counts but a ``return``: also one that was refused, and one that is known
+    from the order of runs alone, as the work did pass.
+    """
+
+    type = "dispatch_limits"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = DispatchLimitsOptions
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: 1 within the limits, else the lowest limit / count.
+
+        What is known in part fails when that part is too much already. Otherwise ``error``
+        when a turn failed or was not played; ``skipped`` when the trace does not tell all that
+        the limits ask for.
+        """
+        by_turn = [
+            list(_of_turn(trace, turn, f"turn {number}: ", self.options, context))
+            for number, turn in enumerate(trace.turns, 1)
+        ]
+        measures = [measure for found in by_turn for measure in found]
+        measures += _of_case(trace, self.options, context)
+        over = [m for m in measures if m.figure.over]
+        doubt = unfinished(trace, case) or _unknown(measures, trace)
+        details = {**self.option_details(), **_counts(by_turn, measures)}
+        unseen = _unseen(trace)
+        if unseen:
+            details["unseen_runs"] = unseen
+        evidence = [Evidence(ids=m.beyond, quote=m.words) for m in over]
+        figures = [m.figure for m in over or _largest(measures)]
+        score = weigh(self, figures, doubt, details, evidence)
+        if score.status == "passed" and unseen:
+            score.reason += f"; what {_several(len(unseen), 'run')} did inside is not recorded"
+        return [score]
+
+    def _checked(self, options: dict[str, Any]) -> DispatchLimitsOptions:
+        checked = super()._checked(options)
+        require_one(checked)
+        return checked
+
+
+def _of_turn(
+    trace: Trace, turn: Turn, place: str, options: DispatchLimitsOptions, context: EvalContext
+) -> Iterator[Measure]:
+    issued = [d for d in turn.dispatches if d.kind != "return"]
+    untold = None
+    if not known(trace, turn, "dispatches"):
+        untold = f"{place}the trace does not tell all hand-offs: record the agents' calls and spans"
+    if (limit := options.max_dispatches) is not None:
+        words = f"{place}{_several(len(issued), 'dispatch')}"
+        beyond = [d.id for d in issued[limit:]]
+        yield Measure("max_dispatches", limit, len(issued), words, beyond, untold)
+    if (limit := options.max_depth) is not None:
+        yield _depth(trace, issued, place, limit, untold)
+    if (limit := options.max_fan_out) is not None:
+        yield _fan_out(trace, issued, place, limit, untold)
+    if (limit := options.max_visits) is not None:
+        yield _visits(trace, turn, place, limit, context)
+
+
+def _depth(
+    trace: Trace, issued: list[Dispatch], place: str, limit: int, untold: str | None
+) -> Measure:
+    deepest = max((d.depth for d in issued), default=0)
+    beyond = [d.id for d in issued if d.depth > limit]
+    if not all(known(trace, d, "depth") for d in issued):
+        untold = untold or f"{place}the trace does not tell how deep its hand-offs are"
+    return Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, untold)
+
+
+def _fan_out(
+    trace: Trace, issued: list[Dispatch], place: str, limit: int, untold: str | None
+) -> Measure:
+    """Measure the largest group; one that is issued alone is a group of its own."""
+    groups: dict[object, list[str]] = {}
+    for d in issued:
+        groups.setdefault(d.id if d.group is None else (d.group, d.from_run), []).append(d.id)
+    widest = max((len(ids) for ids in groups.values()), default=0)
+    beyond = [id_ for ids in groups.values() for id_ in ids[limit:]]
+    if len(issued) > limit and not all(known(trace, d, "group") for d in issued):
+        supply = "the trace does not tell which hand-offs were made together"
+        untold = untold or f"{place}{supply}"
+    words = f"{place}{_several(widest, 'dispatch')} at once"
+    return Measure("max_fan_out", limit, widest, words, beyond, untold)
+
+
+def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalContext) -> Measure:
+    """Measure the agent that ran most often; runs of unknown agents may all be its own."""
+    visits: dict[str, list[AgentRun]] = {}
+    for run in turn.runs:
+        if known(trace, run, "agent"):
+            visits.setdefault(_name(run, context), []).append(run)
+    agent = max(visits, key=lambda name: len(visits[name]), default="")
+    count = len(visits[agent]) if visits else 0
+    nameless = len(turn.runs) - sum(len(runs) for runs in visits.values())
+    untold = None
+    if count + nameless > limit or not known(trace, turn, "runs"):
+        untold = _who(trace, turn, place)
+    beyond = [
+        id_ for runs in visits.values() for run in runs[limit:] for id_ in (run.id, *run.started_by)
+    ]
+    words = f"{place}`{agent}` ran {_several(count, 'time')}" if agent else f"{place}nobody ran"
+    return Measure("max_visits", limit, count, words, beyond, untold)
+
+
+def _of_case(trace: Trace, options: DispatchLimitsOptions, context: EvalContext) -> list[Measure]:
+    """Measure the different agents; each run of an unknown agent may be of one more."""
+    limit = options.max_agents
+    if limit is None:
+        return []
+    first: dict[str, AgentRun] = {}
+    nameless = 0
+    for run in (run for turn in trace.turns for run in turn.runs):
+        if known(trace, run, "agent"):
+            first.setdefault(_name(run, context), run)
+        else:
+            nameless += 1
+    untold = None
+    if len(first) + nameless > limit or not all(known(trace, t, "runs") for t in trace.turns):
+        untold = next((why for turn in trace.turns if (why := _who(trace, turn, ""))), None)
+    beyond = [id_ for run in list(first.values())[limit:] for id_ in (run.id, *run.started_by)]
+    words = _several(len(first), "different agent")
+    return [Measure("max_agents", limit, len(first), words, beyond, untold)]
+
+
+def _who(trace: Trace, turn: Turn, place: str) -> str | None:
+    if known(trace, turn, "runs") and all(known(trace, run, "agent") for run in turn.runs):
+        return None
+    return f"{place}the trace does not name every agent that ran: record events with their authors"
+
+
+def _unknown(measures: list[Measure], trace: Trace) -> Unscored | None:
+    if not trace.turns:
+        return Unscored("skipped", "the trace has no turns")
+    untold = next((m.unknown for m in measures if m.unknown is not None), None)
+    return None if untold is None else Unscored("skipped", untold)
+
+
+def _unseen(trace: Trace) -> list[str]:
+    """Return the runs of which only call and answer were seen: they may have handed on, too."""
+    runs = (run for turn in trace.turns for run in turn.runs)
+    return [run.id for run in runs if not known(trace, run, "steps.tool_call")]
+
+
+def _largest(measures: list[Measure]) -> list[Measure]:
+    largest: dict[str, Measure] = {}
+    for measure in measures:
+        if measure.option not in largest or measure.found > largest[measure.option].found:
+            largest[measure.option] = measure
+    return list(largest.values())
+
+
+def _counts(by_turn: list[list[Measure]], measures: list[Measure]) -> dict[str, Any]:
+    """State every count, under its option's name without ``max_``."""
+    counts: dict[str, Any] = {
+        "turns": [
+            {
+                "turn": number,
+                "score": min(share(m.found, m.limit) for m in found),
+                "threshold": 1.0,
+                **{m.option.removeprefix("max_"): m.found for m in found},
+            }
+            for number, found in enumerate(by_turn, 1)
+            if found
+        ]
+    }
+    agents = next((m.found for m in measures if m.option == "max_agents"), None)
+    return counts if agents is None else {**counts, "agents": agents}
+
+
+def _name(run: AgentRun, context: EvalContext) -> str:
+    return context.agent_names.get(run.agent, run.agent)
+
+
+def _several(count: int, what: str) -> str:
+    plural = "es" if what.endswith("h") else "s"
+    return f"{count} {what}" if count == 1 else f"{count} {what}{plural}"

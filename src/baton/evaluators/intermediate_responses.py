@@ -1,0 +1,229 @@
+"""``intermediate_responses``: whether agents on the way said what is expected of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import msgspec
+
+from baton.model import (
+    AgentRun,
+    Case,
+    EvalContext,
+    Evidence,
+    ExpectedVisit,
+    InputError,
+    Said,
+    Score,
+    Trace,
+    Turn,
+    Unit,
+    known,
+)
+from baton.model.views import run_names
+
+from .base import OptionedEvaluator
+from .texts.answers import quote
+from .texts.matchers import Match, Reading, match_score
+from .texts.rouge import require_rouge
+from .texts.visits import assign
+from .turns import Pair, Unscored, stated_turns
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class IntermediateResponsesOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options; ``threshold`` is the share of visits from which a case passes.
+
+    ``match_threshold`` is what a text has to score by ``jaccard``, ``recall`` and ``rouge1``.
+    """
+
+    match: Match = "contains"
+    match_threshold: Share = 0.8
+    threshold: Share = 1.0
+
+
+class Voice(NamedTuple):
+    """A run, the names it goes by (none: not recorded), and what it said.
+
+    ``whole`` tells whether all it said was recorded.
+    """
+
+    run: AgentRun
+    names: list[str]
+    texts: list[str]
+    whole: bool
+
+
+class Seen(NamedTuple):
+    """What became of one expected visit; ``runs`` are those of its agent, or the one it met.
+
+    ``unsure`` says why it can't be known that no run met it.
+    """
+
+    visit: ExpectedVisit
+    met: bool
+    runs: list[str]
+    problem: str = ""
+    unsure: str | None = None
+    said: str = ""
+
+
+class SeenTurn(NamedTuple):
+    """The visits of one turn."""
+
+    number: int
+    turn: Turn
+    visits: list[Seen]
+
+    @property
+    def unmet(self) -> list[Seen]:
+        """The visits that no run met."""
+        return [seen for seen in self.visits if not seen.met]
+
+
+class IntermediateResponses(OptionedEvaluator[IntermediateResponsesOptions]):
+    """Looks for every visit of the turns that state some."""
+
+    type = "intermediate_responses"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = IntermediateResponsesOptions
+    checks = frozenset({"interactions"})
+
+    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Raise InputError for a wrong option, or when the library for ROUGE is missing."""
+        super().__init__(name, options)
+        if self.options.match == "rouge1":
+            require_rouge()
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: the share of expected visits that were met.
+
+        ``error`` when a planned turn was not played or broke, or an expected text should be a
+        pattern and is none; ``skipped`` when no visit is stated, or one was not met and what
+        was recorded can't tell.
+        """
+        pairs = stated_turns(trace, case, lambda turn: bool(turn.interactions), "interactions")
+        if isinstance(pairs, Unscored):
+            return [self.unscored(pairs.status, pairs.reason)]
+        try:
+            turns = [self._look(trace, pair, context) for pair in pairs]
+        except InputError as error:
+            return [self.unscored("error", str(error))]
+        unsure = [(t.number, s.unsure) for t in turns for s in t.unmet if s.unsure]
+        if unsure:
+            return [self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")]
+        return [self._score(turns)]
+
+    def _look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+        voices = [_voice(trace, run, context.agent_names) for run in pair.turn.runs]
+        visits = pair.expected.interactions or []
+        runs: dict[int, Voice] = {}
+        for agent in dict.fromkeys(visit.agent for visit in visits):
+            places = [i for i, visit in enumerate(visits) if visit.agent == agent]
+            own = [voice for voice in voices if agent in voice.names]
+            wanted = [visits[i].says or [] for i in places]
+            found = assign(wanted, [voice.texts for voice in own], self._fits)
+            runs |= {i: own[n] for i, n in zip(places, found, strict=True) if n is not None}
+        expected = Counter(visit.agent for visit in visits)
+        all_runs = known(trace, pair.turn, "runs")
+        seen = [
+            Seen(visit, met=True, runs=[runs[i].run.id])
+            if i in runs
+            else self._unmet(visit, expected[visit.agent], voices, all_runs)
+            for i, visit in enumerate(visits)
+        ]
+        return SeenTurn(pair.number, pair.turn, seen)
+
+    def _unmet(
+        self, visit: ExpectedVisit, expected: int, voices: Sequence[Voice], all_runs: bool
+    ) -> Seen:
+        own = [voice for voice in voices if visit.agent in voice.names]
+        unsure = None if all_runs else "not all agents that ran were recorded"
+        if visit.says and not all(voice.whole for voice in own):
+            unsure = f"`{visit.agent}` said more than was recorded; record its own events"
+        elif any(self._could(visit, voice) for voice in voices if not voice.names):
+            unsure = f"a run whose agent is not recorded may be that of `{visit.agent}`"
+        lacking = [text for text in visit.says or [] if not any(self._says(text, v) for v in own)]
+        if not own:
+            problem = f"`{visit.agent}` did not run"
+        elif lacking:
+            problem = f"`{visit.agent}` did not say {quote(lacking[0], 80)!r}"
+        elif len(own) < expected:
+            problem = f"`{visit.agent}` ran {len(own)} of {expected} times"
+        else:
+            problem = f"`{visit.agent}` said this in no run that is left for this visit"
+        return Seen(
+            visit,
+            met=False,
+            runs=[voice.run.id for voice in own],
+            problem=problem,
+            unsure=unsure,
+            said="\n".join(text for voice in own for text in voice.texts),
+        )
+
+    def _could(self, visit: ExpectedVisit, voice: Voice) -> bool:
+        return not voice.whole or self._fits(visit.says or [], voice.texts)
+
+    def _says(self, text: str, voice: Voice) -> bool:
+        return self._fits([text], voice.texts)
+
+    def _fits(self, wanted: Sequence[str], texts: Sequence[str]) -> bool:
+        """Tell whether each wanted text matches one of those said, or all of them joined."""
+        options = self.options
+        enough = options.match_threshold - 1e-9 if options.match in _GRADED else 1.0
+        said = [*texts, "\n".join(texts)] if len(texts) > 1 else texts
+        return all(
+            any(match_score(options.match, text, one, options) >= enough for one in said)
+            for text in wanted
+        )
+
+    def _score(self, turns: list[SeenTurn]) -> Score:
+        total = sum(len(turn.visits) for turn in turns)
+        unmet = [(turn, seen) for turn in turns for seen in turn.unmet]
+        details = {**self.option_details(), "turns": [_row(turn) for turn in turns]}
+        said = f"{self.options.match}: {total} visits met"
+        if unmet:
+            more = f"; {len(unmet)} of {total} visits are not met" if total > 1 else ""
+            said = f"turn {unmet[0][0].number}: {unmet[0][1].problem}{more}"
+        proof = [_evidence(turn, seen) for turn, seen in unmet]
+        return self.scored((total - len(unmet)) / total, said, details, proof)
+
+
+_GRADED = ("jaccard", "recall", "rouge1")
+
+
+def _voice(trace: Trace, run: AgentRun, renames: Mapping[str, str]) -> Voice:
+    names: list[str] = []
+    if known(trace, run, "agent"):
+        names = [renames.get(name, name) for name in run_names(trace, run)]
+    said = [s.content.plain() for s in run.steps if isinstance(s, Said) and not s.thought]
+    answer = run.output.plain() if run.output else ""
+    texts = said if answer in said else [*said, answer]
+    return Voice(run, names, [text for text in texts if text], known(trace, run, "steps.said"))
+
+
+def _row(turn: SeenTurn) -> dict[str, Any]:
+    met = len(turn.visits) - len(turn.unmet)
+    return {
+        "turn": turn.number,
+        "score": met / len(turn.visits),
+        "visits": [_visit_row(seen) for seen in turn.visits],
+    }
+
+
+def _visit_row(seen: Seen) -> dict[str, Any]:
+    if seen.met:
+        return {"agent": seen.visit.agent, "met": True, "run": seen.runs[0]}
+    row: dict[str, Any] = {"agent": seen.visit.agent, "met": False, "problem": seen.problem}
+    if seen.visit.says:
+        row["expected"] = [quote(text) for text in seen.visit.says]
+        row["actual"] = quote(seen.said)
+    return row
+
+
+def _evidence(turn: SeenTurn, seen: Seen) -> Evidence:
+    return Evidence(ids=seen.runs or [turn.turn.id], quote=quote(seen.said, 120) or seen.problem)

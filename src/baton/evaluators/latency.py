@@ -1,0 +1,122 @@
+"""``latency``: how long the turns took. Known to judge-llm as ``latency_evaluator``."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from baton.model import Case, EvalContext, Evidence, Score, Trace, Turn, Unit, known
+
+from .base import OptionedEvaluator
+from .limits import Figure, require_one, share, unfinished, weigh
+from .turns import Unscored
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class LatencyOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options, in seconds: for all turns of a case together, and for each of them."""
+
+    max_seconds: Seconds | None = 30.0
+    max_turn_seconds: Seconds | None = None
+
+
+class Latency(OptionedEvaluator[LatencyOptions]):
+    """Holds the time from each user message to the end of its turn against limits.
+
+    The time of a case is the sum over its turns; the user's own time between them is not in it.
+    """
+
+    type = "latency"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = LatencyOptions
+
+    def evaluate(
+        self,
+        trace: Trace,
+        case: Case | None,
+        context: EvalContext,  # noqa: ARG002 - times know no names
+    ) -> list[Score]:
+        """Give one score for the trace: 1 within the limits, else limit / time.
+
+        ``error`` when a turn failed or was not played, as its time says nothing; ``skipped``
+        when a turn has no times, and when it is incomplete and within the limits so far.
+        """
+        doubt = unfinished(trace, case)
+        if doubt is not None and doubt.status == "error":
+            return [self.unscored(doubt.status, doubt.reason)]
+        missing = _timeless(trace)
+        if missing is not None:
+            return [self.unscored(missing.status, missing.reason)]
+        seconds = [_seconds(turn) for turn in trace.turns]
+        rows = [self._row(number, taken) for number, taken in enumerate(seconds, 1)]
+        details = {**self.option_details(), "seconds": _sum(seconds), "turns": rows}
+        figures = self._figures(seconds)
+        evidence = self._evidence(trace, seconds)
+        return [weigh(self, figures, doubt, details, evidence)]
+
+    def _checked(self, options: dict[str, Any]) -> LatencyOptions:
+        checked = super()._checked(options)
+        require_one(checked)
+        return checked
+
+    def _row(self, number: int, seconds: float) -> dict[str, Any]:
+        row: dict[str, Any] = {"turn": number, "seconds": seconds}
+        limit = self.options.max_turn_seconds
+        return row if limit is None else {**row, "score": share(seconds, limit), "threshold": 1.0}
+
+    def _figures(self, seconds: list[float]) -> list[Figure]:
+        figures = []
+        if (limit := self.options.max_turn_seconds) is not None:
+            slow = [i for i, taken in enumerate(seconds) if share(taken, limit) < 1]
+            for i in slow or [seconds.index(max(seconds))]:
+                words = f"turn {i + 1} took {seconds[i]:.6g} s"
+                figures.append(Figure(limit, seconds[i], words, f"{limit:.6g} s"))
+        if (limit := self.options.max_seconds) is not None:
+            total = _sum(seconds)
+            turns = f"{len(seconds)} turns" if len(seconds) != 1 else "1 turn"
+            words = f"{turns} took {total:.6g} s"
+            figures.append(Figure(limit, total, words, f"{limit:.6g} s"))
+        return figures
+
+    def _evidence(self, trace: Trace, seconds: list[float]) -> list[Evidence]:
+        """Name the turns beyond their own limit, or all of them where the sum is too much."""
+        limit = self.options.max_turn_seconds
+        slow = [i for i, taken in enumerate(seconds) if limit and share(taken, limit) < 1]
+        return [
+            Evidence(ids=[trace.turns[i].id], quote=f"{seconds[i]:.6g} s")
+            for i in slow or range(len(seconds))
+        ]
+
+
+def _timeless(trace: Trace) -> Unscored | None:
+    if not trace.turns:
+        return Unscored("skipped", "the trace has no turns")
+    numbers = [n for n, turn in enumerate(trace.turns, 1) if not _timed(trace, turn)]
+    if len(numbers) == len(trace.turns):
+        supply = "play the case live, or record when each turn started and ended"
+        return Unscored("skipped", f"the trace has no times: {supply}")
+    if numbers:
+        listed = ", ".join(str(number) for number in numbers)
+        supply = "record when it started and ended"
+        return Unscored("skipped", f"turn {listed}: the trace has no times: {supply}")
+    return None
+
+
+def _timed(trace: Trace, turn: Turn) -> bool:
+    told = known(trace, turn, "started") and known(trace, turn, "ended")
+    if not told or turn.started is None or turn.ended is None:
+        return False
+    return turn.ended >= turn.started
+
+
+def _seconds(turn: Turn) -> float:
+    """Return how long a turn took, to the microsecond: clock times hold no more digits."""
+    return round((turn.ended or 0.0) - (turn.started or 0.0), 6)
+
+
+def _sum(seconds: list[float]) -> float:
+    return round(math.fsum(seconds), 6)

@@ -1,0 +1,139 @@
+"""What an answer has to meet, by options and by what a turn of a case states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.model import Content, ExpectedTurn
+
+from .answers import quote
+from .json_answers import json_differences, json_in
+from .matchers import Match, Reading, match_score
+from .schemas import SchemaCheck, schema_check
+
+
+class RuleOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the last answer of a conversation has to meet, whatever its case states."""
+
+    equals: str | None = None
+    contains: str | None = None
+    all_of: list[str] | None = None
+    any_of: list[str] | None = None
+    regex: str | None = None
+    json_schema: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("contains", "all_of", "any_of", "regex"):
+            wanted = getattr(self, name)
+            if wanted is not None and not (wanted and all(wanted)):
+                raise ValueError(f"`{name}` is empty or holds an empty text, which says nothing")
+
+
+class Check(NamedTuple):
+    """One thing that was looked at; ``problem`` says what is wrong when it scores below 1."""
+
+    name: str
+    score: float
+    problem: str = ""
+
+
+class Rules:
+    """The rules of some options, patterns and schemas made ready."""
+
+    def __init__(self, options: RuleOptions) -> None:
+        """Raise InputError for a pattern or a schema that is none."""
+        self._options = options
+        self._regex: re.Pattern[str] | None = None
+        self._schema: SchemaCheck | None = None
+        if options.regex is not None:
+            self._regex = options.pattern(options.regex, "config.regex")
+        if options.json_schema is not None:
+            self._schema = schema_check(options.json_schema, "config.json_schema")
+
+    def __bool__(self) -> bool:
+        fields = RuleOptions.__struct_fields__
+        own = (name for name in fields if name not in Reading.__struct_fields__)
+        return any(getattr(self._options, name) is not None for name in own)
+
+    def checks(self, answer: Content | None) -> Iterator[Check]:
+        """Check one answer."""
+        options, text = self._options, _text(answer)
+        if options.equals is not None:
+            yield _equals("equals", options.equals, text, options)
+        if options.contains is not None:
+            yield _contains("contains", [options.contains], text, options)
+        if options.all_of is not None:
+            yield _contains("all_of", options.all_of, text, options)
+        if options.any_of is not None:
+            found = any(options.found_in(wanted, text) for wanted in options.any_of)
+            missing = f"the answer has none of {_listed(options.any_of)}"
+            yield Check("any_of", float(found), "" if found else missing)
+        if self._regex is not None:
+            found = bool(text) and self._regex.search(text) is not None
+            missing = f"the answer does not match {self._regex.pattern!r}"
+            yield Check("regex", float(found), "" if found else missing)
+        if self._schema is not None:
+            yield _fits(self._schema, answer)
+
+
+def stated_checks(
+    expected: ExpectedTurn, answer: Content | None, match: Match, reading: Reading
+) -> Iterator[Check]:
+    """Check an answer against what a turn states of it; raises InputError for a bad pattern."""
+    text = _text(answer)
+    if expected.response is not None:
+        yield _matches(expected.response.plain(), text, match, reading)
+    if expected.response_contains:
+        yield _contains("response_contains", expected.response_contains, text, reading)
+    if expected.structured is not None:
+        yield _structured(expected.structured, answer)
+
+
+def _matches(wanted: str, text: str, match: Match, reading: Reading) -> Check:
+    if match == "equals":
+        return _equals("response", wanted, text, reading)
+    score = 0.0 if wanted and not text else match_score(match, wanted, text, reading)
+    if match in ("contains", "regex"):
+        verb = "contain" if match == "contains" else "match"
+        return Check("response", score, "" if score else f"the answer does not {verb} {wanted!r}")
+    return Check("response", score, f"{match} of the answer is {score:.2f}")
+
+
+def _equals(name: str, wanted: str, text: str, reading: Reading) -> Check:
+    if reading.fold(wanted) == reading.fold(text):
+        return Check(name, 1.0)
+    return Check(name, 0.0, f"expected {quote(wanted, 100)!r}, got {quote(text, 100)!r}")
+
+
+def _contains(name: str, wanted: list[str], text: str, reading: Reading) -> Check:
+    missing = [one for one in wanted if not reading.found_in(one, text)]
+    return Check(
+        name, float(not missing), f"the answer lacks {_listed(missing)}" if missing else ""
+    )
+
+
+def _structured(wanted: dict[str, Any], answer: Content | None) -> Check:
+    found = json_in(answer)
+    if found is msgspec.UNSET:
+        return Check("structured", 0.0, "the answer holds no JSON")
+    wrong = list(islice(json_differences(wanted, found), 5))
+    return Check("structured", float(not wrong), "; ".join(wrong))
+
+
+def _fits(schema: SchemaCheck, answer: Content | None) -> Check:
+    found = json_in(answer)
+    wrong = "the answer holds no JSON" if found is msgspec.UNSET else schema(found)
+    return Check("json_schema", float(wrong is None), wrong or "")
+
+
+def _text(answer: Content | None) -> str:
+    return "" if answer is None else answer.plain()
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(repr(quote(text, 80)) for text in texts)

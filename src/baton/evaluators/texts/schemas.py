@@ -1,0 +1,75 @@
+"""Checking JSON with a JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from baton.model import InputError, Problem
+
+from .answers import quote
+
+SchemaCheck = Callable[[Any], str | None]
+
+
+def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
+    """Return a function that says what is wrong with a value, ``None`` when it fits.
+
+    The draft is the one that ``$schema`` names, else 2020-12; ``format`` is not checked.
+    References have to stay inside the schema, so that scoring fetches nothing.
+
+    Raises:
+        InputError: not a schema, a reference that leads out of it, or no library to check with.
+    """
+    try:
+        from jsonschema.exceptions import SchemaError, best_match
+    except ImportError:
+        message = "JSON Schema needs jsonschema: pip install 'baton-evals[text]'"
+        raise InputError(Problem(path=path, message=message)) from None
+    outside = next((ref for ref in _references(schema) if not ref.startswith("#")), None)
+    if outside is not None:
+        message = f"`$ref` has to stay inside the schema (`#/$defs/...`), got {outside!r}"
+        raise InputError(Problem(path=path, message=message))
+    draft = _draft(schema, path)
+    try:
+        draft.check_schema(schema)
+    except SchemaError as error:
+        where = ".".join(str(step) for step in (path, *error.absolute_path))
+        message = f"not a JSON Schema: {error.message}"
+        raise InputError(Problem(path=where, message=message)) from None
+    validator = draft(schema)
+
+    def check(value: Any) -> str | None:
+        worst = best_match(validator.iter_errors(value))
+        if worst is None:
+            return None
+        where = worst.json_path.removeprefix("$").removeprefix(".")
+        message = quote(worst.message)
+        return f"`{where}`: {message}" if where else message
+
+    return check
+
+
+def _draft(schema: dict[str, Any], path: str) -> Any:
+    """Find the class that checks by the draft of a schema."""
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    if "$schema" not in schema:
+        return Draft202012Validator
+    named = schema["$schema"]
+    # Without a default of its own, the library warns and takes its newest draft.
+    found: Any = validator_for({"$schema": str(named)}, default=cast("Any", None))
+    if found is None:
+        raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
+    return found
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(value, str):
+                yield value
+            yield from _references(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _references(value)

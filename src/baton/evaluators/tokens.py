@@ -1,0 +1,123 @@
+"""``tokens``: how many tokens a case used."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from baton.model import Case, EvalContext, Evidence, Score, Trace, Unit, Usage
+
+from .base import OptionedEvaluator
+from .limits import Figure, require_one, unfinished, weigh
+from .spent import token_count, total_usage
+from .turns import Unscored
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class TokensOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options: limits for a whole case, at least one. Input is with what came from a cache."""
+
+    max_total: Count | None = None
+    max_input: Count | None = None
+    max_output: Count | None = None
+
+
+class Tokens(OptionedEvaluator[TokensOptions]):
+    """Holds the tokens of all model requests of a case against limits."""
+
+    type = "tokens"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = TokensOptions
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: 1 within the limits, else the lowest limit / tokens.
+
+        Counts that are known in part fail when that part is too much already. Otherwise
+        ``error`` when a turn failed or was not played; ``skipped`` when a count is not known
+        in full.
+        """
+        usage = total_usage(trace)
+        counts = _counts(usage)
+        limits = {
+            "total": self.options.max_total,
+            "input": self.options.max_input,
+            "output": self.options.max_output,
+        }
+        asked = [kind for kind, limit in limits.items() if limit is not None]
+        doubt = unfinished(trace, case) or _unknown(usage, counts, asked)
+        figures = [
+            Figure(
+                limit, count, f"{'at least ' if doubt else ''}{_words(kind, count)}", f"{limit:,}"
+            )
+            for kind, limit in limits.items()
+            if limit is not None and (count := counts[kind]) is not None
+        ]
+        details = {**self.option_details(), "tokens": counts, "agents": _by_agent(trace, context)}
+        if doubt is not None:
+            details["at_least"] = True
+        return [weigh(self, figures, doubt, details, _evidence(trace))]
+
+    def _checked(self, options: dict[str, Any]) -> TokensOptions:
+        checked = super()._checked(options)
+        require_one(checked)
+        return checked
+
+
+def _counts(usage: Usage | None) -> dict[str, int | None]:
+    """Count what was read, cached or not, what was written, and both; ``None`` is not told.
+
+    A source that tells no cached tokens has none, or counts them among the others.
+    """
+    if usage is None:
+        return {"total": None, "input": None, "output": None}
+    read = [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
+    told = [count for count in read if count is not None]
+    return {
+        "total": token_count(usage),
+        "input": sum(told) if told else None,
+        "output": usage.output_tokens,
+    }
+
+
+def _unknown(
+    usage: Usage | None, counts: dict[str, int | None], asked: list[str]
+) -> Unscored | None:
+    """Say which of the counts asked for is not known in full."""
+    if usage is None or counts["total"] is None:
+        supply = "record the usage of the model requests"
+        return Unscored("skipped", f"the trace tells no tokens: {supply}")
+    untold = [kind for kind in ("input", "output") if counts[kind] is None]
+    for kind in untold:
+        if kind in asked or "total" in asked:
+            return Unscored("skipped", f"the trace tells no {kind} tokens: record them")
+    if not usage.complete:
+        least = ", ".join(f"at least {_words(kind, counts[kind] or 0)}" for kind in asked)
+        return Unscored("skipped", f"{least}; some requests reported no usage: record all of it")
+    return None
+
+
+def _words(kind: str, count: int) -> str:
+    return f"{count:,} tokens" if kind == "total" else f"{count:,} {kind} tokens"
+
+
+def _by_agent(trace: Trace, context: EvalContext) -> dict[str, int]:
+    """Return the tokens that the runs of each agent used themselves, as far as they are known."""
+    found: dict[str, int] = {}
+    for turn in trace.turns:
+        for run in turn.runs:
+            if count := token_count(run.usage):
+                agent = context.agent_names.get(run.agent, run.agent)
+                found[agent] = found.get(agent, 0) + count
+    return found
+
+
+def _evidence(trace: Trace) -> list[Evidence]:
+    """Name the runs that used tokens, the greediest first; the turns where no run tells."""
+    used = [(token_count(run.usage) or 0, run) for turn in trace.turns for run in turn.runs]
+    used = sorted((pair for pair in used if pair[0]), key=lambda pair: -pair[0])
+    if not used:
+        return [Evidence(ids=[turn.id for turn in trace.turns])]
+    return [Evidence(ids=[run.id], quote=f"{count:,} tokens") for count, run in used]

@@ -1,0 +1,197 @@
+"""``tool_calls``: which tools were called, with which arguments, in which order.
+
+Known to judge-llm as ``trajectory_evaluator``, to LangChain's agentevals as trajectory match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from baton.formats.stated_agents import TRANSFER_TOOL
+from baton.model import (
+    Case,
+    Content,
+    EvalContext,
+    ExpectedToolCall,
+    ExpectedTurn,
+    Score,
+    Trace,
+    Unit,
+)
+from baton.model.views import tool_calls
+
+from .base import OptionedEvaluator
+from .calls.compare import ArgumentMode, CallRules, NameMode
+from .calls.report import TurnCalls, evidence, turn_calls, turn_row, wrong
+from .calls.rules import Rule
+from .calls.scope import Scope, calls_in_scope, unknown_of
+from .calls.scores import Mode, pair_calls, turn_score
+from .calls.values import BadPatternError
+from .turns import Pair, Unscored, stated_turns
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_EXTRA_COUNTS = frozenset({"exact", "precision", "f1"})
+
+
+class ToolCallsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options; ``docs/evaluators.md`` explains each.
+
+    ``tool`` goes with the mode ``single_tool`` and no other. ``agents`` is ``all``, the name of
+    an agent, or left out for the runs that no delegate started.
+    """
+
+    mode: Mode = "in_order"
+    threshold: Share = 1.0
+    tool: str | None = None
+    arguments: ArgumentMode = "exact"
+    argument_similarity: Share = 0.8
+    rules: list[Rule] = msgspec.field(default_factory=list)
+    names: NameMode = "exact"
+    agents: str | None = None
+    dispatch_calls: Literal["include", "exclude"] = "include"
+    allow_extra: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mode == "single_tool" and not self.tool:
+            raise ValueError("`mode` single_tool needs `tool`, the name of the tool")
+        if self.mode != "single_tool" and self.tool is not None:
+            raise ValueError(f"`tool` goes with mode single_tool, not with {self.mode}")
+
+
+class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
+    """Compares the tool calls of every turn that states some."""
+
+    type = "tool_calls"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = ToolCallsOptions
+    checks = frozenset({"tools"})
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Take options as plain data; raises InputError for each that is wrong."""
+        super().__init__(name, options)
+        chosen = self.options
+        self._rules = CallRules(
+            chosen.names, chosen.arguments, chosen.argument_similarity, chosen.rules
+        )
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: the mean over the turns that state tool calls.
+
+        With ``single_tool`` and nothing stated, every turn counts. ``error`` when a planned
+        turn was not played or broke, or a pattern of the case is none; ``skipped`` when nothing
+        is expected, or the source did not record what is compared.
+        """
+        pairs = self._turns(trace, case)
+        if isinstance(pairs, Unscored):
+            return [self.unscored(pairs.status, pairs.reason)]
+        turns: list[TurnCalls] = []
+        for pair in pairs:
+            try:
+                found = self._compare(trace, pair, context)
+            except BadPatternError as error:
+                return [self.unscored("error", f"turn {pair.number}: {error}")]
+            if isinstance(found, str):
+                return [self.unscored("skipped", f"turn {pair.number}: {found}")]
+            turns.append(found)
+        return [self._score(turns)]
+
+    def option_details(self) -> dict[str, Any]:
+        """Return the options as plain data, rules included where there are any."""
+        details = super().option_details()
+        rules = details.pop("rules")
+        return {**details, "rules": msgspec.to_builtins(rules)} if rules else details
+
+    def _turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        if self.options.mode != "single_tool" or _states_tools(case):
+            return stated_turns(trace, case, lambda turn: turn.tool_calls is not None, "tool calls")
+        # The option itself is the expectation, so the case need not state any.
+        played = [ExpectedTurn(input=Content()) for _ in trace.turns]
+        if case is None or case.scenario is not None:
+            case = Case(id=trace.id, turns=played)
+        if not case.turns:
+            return Unscored("skipped", "the trace has no turns")
+        return stated_turns(trace, case, lambda _: True, "tool calls")
+
+    def _compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | str:
+        """Compare one turn; or say what is not known of it."""
+        options = self.options
+        scope = calls_in_scope(
+            trace,
+            pair.turn,
+            agents=options.agents,
+            dispatches=options.dispatch_calls,
+            renames=context.agent_names,
+        )
+        wanted = self._wanted(trace, pair)
+        unknown = unknown_of(scope, wanted, self._tools_with_arguments(wanted, scope))
+        if unknown is not None:
+            return unknown
+        pairs = pair_calls(wanted, scope.calls, options.mode, self._rules)
+        extra = len(scope.calls) > len(pairs)
+        score = turn_score(options.mode, len(pairs), len(wanted), len(scope.calls))
+        return turn_calls(
+            pair.number,
+            0.0 if extra and not options.allow_extra else score,
+            wanted,
+            scope.calls,
+            pairs,
+            one_call=self._rules,
+            extra_counts=options.mode in _EXTRA_COUNTS or not options.allow_extra,
+            place=[run.id for run in scope.runs] or [pair.turn.id],
+        )
+
+    def _wanted(self, trace: Trace, pair: Pair) -> list[ExpectedToolCall]:
+        if self.options.tool is not None:
+            return [ExpectedToolCall(name=self.options.tool)]
+        stated = pair.expected.tool_calls or []
+        if self.options.dispatch_calls == "include":
+            return stated
+        hand_offs = _hand_off_tools(trace)
+        return [call for call in stated if call.name not in hand_offs]
+
+    def _tools_with_arguments(
+        self, wanted: Sequence[ExpectedToolCall], scope: Scope
+    ) -> frozenset[str]:
+        """Return the called tools whose arguments are looked at."""
+        if not self._rules.heeds_arguments:
+            return frozenset()
+        stating = {call.name for call in wanted if call.arguments is not None}
+        called = {call.name for call in scope.calls}
+        return frozenset(
+            tool for tool in called if any(self._rules.name(name, tool) for name in stating)
+        )
+
+    def _score(self, turns: Sequence[TurnCalls]) -> Score:
+        value = sum(turn.score for turn in turns) / len(turns)
+        bad = [turn for turn in turns if turn.score < 1 - 1e-9]
+        return self.scored(
+            value,
+            self._reason(turns, bad),
+            {**self.option_details(), "turns": [turn_row(turn) for turn in turns]},
+            [evidence(turn) for turn in bad],
+        )
+
+    def _reason(self, turns: Sequence[TurnCalls], bad: Sequence[TurnCalls]) -> str:
+        if not bad and len(turns) > 1:
+            return f"{self.options.mode}: all {len(turns)} turns match"
+        if not bad:
+            expected, actual = len(turns[0].wanted), len(turns[0].made)
+            return f"{self.options.mode}: {expected} expected and {actual} actual calls match"
+        more = f"; {len(bad)} of {len(turns)} turns differ" if len(turns) > 1 else ""
+        return wrong(bad[0]) + more
+
+
+def _states_tools(case: Case | None) -> bool:
+    return case is not None and any(turn.tool_calls is not None for turn in case.turns)
+
+
+def _hand_off_tools(trace: Trace) -> set[str]:
+    """Return the tools that hand work to an agent: ADK's own, and those seen to do it."""
+    made = [call for turn in trace.turns for call in tool_calls(turn, dispatches="include")]
+    return {TRANSFER_TOOL, *(call.name for call in made if call.dispatch is not None)}

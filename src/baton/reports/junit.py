@@ -1,0 +1,77 @@
+"""The JUnit report: one test case for each case and repeat, as CI systems show them."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+from xml.sax.saxutils import escape, quoteattr
+
+from baton.store import IndexRow, StoredEvaluation
+
+_UNPRINTABLE = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+    if code not in (9, 10, 13)
+}
+
+
+def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
+    """Write XML; what could not be evaluated is an ``error``, what nothing scored is ``skipped``.
+
+    A problem of the evaluation as a whole is an error of a test case of its own.
+    """
+    header = evaluation.header
+    cases = header.cases
+    errors = cases.get("error", 0) + len(header.problems)
+    counts = (
+        f'tests="{len(evaluation) + len(header.problems)}" failures="{cases.get("failed", 0)}" '
+        f'errors="{errors}" skipped="{cases.get("skipped", 0)}"'
+    )
+    name = _attribute(header.name)
+    out.write(f'<?xml version="1.0" encoding="utf-8"?>\n<testsuites name={name} {counts}>\n')
+    out.write(f"  <testsuite name={name} {counts}>\n")
+    if header.notices:
+        out.write("    <properties>\n")
+        for notice in header.notices:
+            out.write(f'      <property name="notice" value={_attribute(notice)}/>\n')
+        out.write("    </properties>\n")
+    for row, body in evaluation.entries():
+        out.write(_case(name, row, body, repeated=header.repeats > 1))
+    for problem in header.problems:
+        said = f"<error message={_attribute(problem)}/>"
+        out.write(f'    <testcase classname={name} name="the evaluation">{said}</testcase>\n')
+    out.write("  </testsuite>\n</testsuites>\n")
+
+
+def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) -> str:
+    name = f"{row.case_id} [{row.repeat + 1}]" if repeated else row.case_id
+    seconds = body.get("timings", {}).get("seconds")
+    time = f' time="{seconds:.3f}"' if seconds is not None else ""
+    head = f"    <testcase classname={suite} name={_attribute(name)}{time}"
+    if row.status == "passed":
+        return f"{head}/>\n"
+    tag = {"failed": "failure", "error": "error"}.get(row.status, "skipped")
+    lines = [body["error"]] if body.get("error") else []
+    lines += [
+        f"{score['evaluator_type']} {score['status']}{_value(score)}: {score['reason']}"
+        for score in body["scores"]
+        if score["status"] != "passed"
+    ]
+    message = lines[0] if lines else row.status
+    inside = _text("\n".join(lines))
+    return (
+        f"{head}>\n      <{tag} message={_attribute(message)}>{inside}</{tag}>\n    </testcase>\n"
+    )
+
+
+def _value(score: dict[str, Any]) -> str:
+    if score["score"] is None:
+        return ""
+    return f" {score['score']:.2f}, needs {score['threshold']:.2f}"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(text.translate(_UNPRINTABLE))
+
+
+def _text(text: str) -> str:
+    return escape(text.translate(_UNPRINTABLE))

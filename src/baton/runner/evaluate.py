@@ -1,0 +1,76 @@
+"""A live evaluation: a dataset, a provider, and where the results go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from baton.model import CaseResult, Dataset, Evaluation, Provider
+from baton.store import EvaluationWriter
+
+from .collect import FolderResults, MemoryResults, Results
+from .live import RunOptions, entered, play_all
+from .plan import Plan, check_overrides
+
+OnResult = Callable[[CaseResult], None]
+
+
+def notices_of(provider: Provider) -> list[str]:
+    """Return what every report on this provider has to say."""
+    notice = getattr(provider, "notice", None)
+    return [notice] if notice else []
+
+
+async def evaluate_in_memory(
+    plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, name: str
+) -> Evaluation:
+    """Play and score a dataset, and keep all results, in the order of the dataset."""
+    check_overrides(plan, dataset)
+    results = MemoryResults(plan, len(dataset) * options.repeat)
+    async with entered(provider):
+        await play_all(plan, provider, dataset, options, results)
+    return results.evaluation(name, notices_of(provider))
+
+
+async def evaluate_to_folder(
+    plan: Plan,
+    provider: Provider,
+    dataset: Dataset,
+    options: RunOptions,
+    *,
+    root: Path,
+    name: str,
+    header: dict[str, Any],
+    on_result: OnResult,
+) -> Path:
+    """Play and score a dataset, writing each result as it comes; return the folder.
+
+    What is there when it is interrupted is complete and says so.
+    """
+    check_overrides(plan, dataset)
+    planned = len(dataset) * options.repeat
+    async with entered(provider):
+        writer = EvaluationWriter(
+            root,
+            name,
+            header={**header, "planned": planned, "notices": notices_of(provider)},
+            keep_traces=True,
+            repeats=options.repeat,
+        )
+        with FolderResults(plan, writer, planned=planned) as results:
+            told = _Told(results, on_result)
+            await play_all(plan, provider, dataset, options, told)
+    return writer.folder
+
+
+class _Told:
+    """Tells of each result once it is written."""
+
+    def __init__(self, results: Results, on_result: OnResult) -> None:
+        self._results = results
+        self._on_result = on_result
+
+    def add(self, result: CaseResult) -> None:
+        self._results.add(result)
+        self._on_result(result)
