@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from baton.config import Config
 from baton.config.dialects.adk import read_criteria
 from baton.config.evaluators import plan_for
+from baton.config.secrets import masked
 from baton.datasets import load_dataset
 from baton.datasets.choose import choose
 from baton.formats.explain import explain
@@ -125,7 +126,7 @@ def eval_command(
                 root=out,
                 name=name or (settings.name if settings else None) or cases.name,
                 header=header_of(
-                    settings, plan, paths, provider=spec, run=msgspec.to_builtins(options)
+                    settings, plan, paths, provider=masked(spec), run=msgspec.to_builtins(options)
                 ),
                 on_result=shown.add,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,9 @@ from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.prices import ModelPrice, from_custom_pricing
 
 from .environment import interpolate
+from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 
-_SECRET = re.compile(
-    r"api[-_]?key|token|password|secret|authorization|credential|cookie", re.IGNORECASE
-)
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _JUDGE_LLM_DEFAULT = 4
 
 
@@ -108,7 +104,7 @@ def load_config(
         plan=plan,
         run=run,
         reporters=reporters,
-        resolved=_masked(value),
+        resolved=masked(value),
     )
 
 
@@ -219,13 +215,3 @@ def _dataset_paths(spec: str | list[str] | DatasetSpec | None) -> list[str]:
 
 def _below(folder: Path, path: str) -> str:
     return str(folder / path)
-
-
-def _masked(value: Any, key: str = "") -> Any:
-    if isinstance(value, dict):
-        return {name: _masked(item, str(name)) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_masked(item, key) for item in value]
-    if _SECRET.search(key) and value is not None:
-        return "***"
-    return _USERINFO.sub("***", value) if isinstance(value, str) else value

@@ -41,7 +41,8 @@ class Tally:
         if not total:
             found.append("there was nothing to score")
         for counts in self.evaluators.values():
-            if not counts.scored and not counts.optional and total:
+            asked = counts.skipped + counts.error or not self.cases["error"]
+            if not counts.scored and not counts.optional and total and asked:
                 found.append(
                     f"`{counts.evaluator}` scored nothing: {counts.skipped} skipped, "
                     f"{counts.error} errors (mark it `optional: true` if that may be)"

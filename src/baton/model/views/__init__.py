@@ -5,7 +5,7 @@ from .dispatch_view import DispatchView, dispatch_view
 from .round_trip import RoundTrip, round_trip
 from .tool_calls import PlacedCall, placed_calls, tool_calls
 from .tree import TreeNode, turn_tree
-from .usage_sum import sum_usage
+from .usage import sum_usage
 
 __all__ = [
     "DispatchView",
