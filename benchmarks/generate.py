@@ -19,10 +19,11 @@ from typing import Any, Literal, NamedTuple, TextIO
 Form = Literal["document", "lines"]
 JSON = dict[str, Any]
 
-VERSION = 1  # raise it when the same seed makes other data
+VERSION = 2  # raise it when the same seed makes other data
 ROUTER = "desk"
 SPECIALISTS = ["billing", "refunds", "shipping", "orders", "weather", "policy", "travel", "repairs"]
 WRONG_SHARE = 0.1
+REWORDED_SHARE = 0.15  # of the words of an answer
 _SYLLABLES = [
     *("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru"),
     *("sa", "te", "vi", "zo", "tra", "ple", "stin", "cor", "men", "ver"),
@@ -42,6 +43,7 @@ class Turn(NamedTuple):
 
     asked: str
     answer: str
+    said: str
     expected: list[str]
     actual: list[str]
     calls: list[JSON]
@@ -108,9 +110,11 @@ def _turns(rng: random.Random) -> list[Turn]:
         expected = [holder] if stays else [holder, target]
         holder = target
         calls = [_call(rng) for _ in range(rng.randint(1, 3))]
+        asked, answer = _text(rng, max(4, words // 6)), _text(rng, max(8, words - words // 6))
         turn = Turn(
-            asked=_text(rng, max(4, words // 6)),
-            answer=_text(rng, max(8, words - words // 6)),
+            asked=asked,
+            answer=answer,
+            said=_reworded(rng, answer),
             expected=expected,
             actual=_really(expected, wrong),
             calls=calls,
@@ -172,11 +176,11 @@ def _recorded(rng: random.Random, turn: Turn, place: int) -> JSON:
     for call, answer in zip(turn.calls, turn.answers, strict=True):
         add(turn.actual[-1], "model", {"function_call": call})
         add(turn.actual[-1], "user", {"function_response": answer})
-    add(turn.actual[-1], "model", {"text": turn.answer})
+    add(turn.actual[-1], "model", {"text": turn.said})
     return {
         "invocation_id": f"inv-{place + 1}",
         "user_content": _said(turn.asked, "user"),
-        "final_response": _said(turn.answer, "model"),
+        "final_response": _said(turn.said, "model"),
         "intermediate_data": {"invocation_events": events},
     }
 
@@ -198,6 +202,11 @@ def _answer(rng: random.Random, call: JSON) -> JSON:
 
 def _said(text: str, role: str) -> JSON:
     return {"parts": [{"text": text}], "role": role}
+
+
+def _reworded(rng: random.Random, text: str) -> str:
+    """Say nearly the same: some words are others."""
+    return " ".join(_word(rng) if rng.random() < REWORDED_SHARE else word for word in text.split())
 
 
 def _text(rng: random.Random, words: int) -> str:

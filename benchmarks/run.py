@@ -20,6 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stub import SECONDS, write_cases
+
+TOOLS = ("agent_chain", "tool_calls")
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "data"
 SEED = 7
@@ -68,13 +71,20 @@ class Bench:
         suffix = "json" if form == "document" else "jsonl"
         return folder / f"cases.{suffix}", folder / f"recordings.{suffix}"
 
-    def score(self, cases: int, form: str, repeat: int | None = None) -> list[Run]:
+    def score(
+        self,
+        cases: int,
+        form: str,
+        repeat: int | None = None,
+        evaluators: Sequence[str] = ("agent_chain",),
+    ) -> list[Run]:
         """Run ``baton score`` on a generated set, from load to report."""
         dataset, recordings = self.set_of(cases, form)
         runs = []
         for _ in range(repeat or self.repeat):
             out = self.scratch / "evaluations"
             command = [baton(), "score", str(recordings), "--dataset", str(dataset)]
+            command += [word for name in evaluators for word in ("-e", name)]
             runs.append(child([*command, "--out", str(out)], codes=(0, 1)))
             _check_scored(out, cases)
             shutil.rmtree(out)
@@ -143,13 +153,41 @@ def three(bench: Bench) -> list[Row]:
 
 
 def thousand(bench: Bench) -> list[Row]:
-    """Time and weigh 1,000 cases with ``agent_chain``."""
-    return _both("score 1,000 cases", bench.score(1000, "document"), 0.8, 100.0)
+    """Time and weigh 1,000 cases, by agents alone, with tools, and with answers as well."""
+    chains = bench.score(1000, "document")
+    tools = bench.score(1000, "document", evaluators=TOOLS)
+    answers = bench.score(1000, "document", evaluators=(*TOOLS, "response_match"))
+    return [
+        *_both("1,000 cases: chain", chains, 0.8, 100.0),
+        *_both("1,000 cases: chain, tools", tools, 1.0, 100.0),
+        *_both("1,000 cases: chain, tools, ROUGE-1", answers, 3.0, None),
+    ]
 
 
 def document(bench: Bench) -> list[Row]:
     """Time and weigh 10,000 cases in one JSON document."""
-    return _both("score 10,000 cases, one document", bench.score(10_000, "document"), 8.0, None)
+    runs = bench.score(10_000, "document", evaluators=TOOLS)
+    return _both("10,000, one document: chain, tools", runs, 8.0, 300.0)
+
+
+def runner(bench: Bench) -> list[Row]:
+    """Time what playing 5,000 cases takes over the wait for a stub, each written as it comes."""
+    cases, at_once = 5000, 500
+    file = bench.scratch / "stub.jsonl"
+    write_cases(file, cases)
+    wait = cases / at_once * SECONDS
+    over = []
+    for _ in range(bench.repeat):
+        out = bench.scratch / "evaluations"
+        command = [baton(), "eval", f"{HERE / 'stub.py'}:answer", str(file)]
+        child([*command, "--concurrency", str(at_once), "--out", str(out)])
+        (header,) = out.glob("*/evaluation.json")
+        found = json.loads(header.read_text("utf-8"))
+        if found["cases"]["passed"] != cases:
+            raise SystemExit(f"{cases} cases were to pass, and this came out: {found['cases']}")
+        over.append((found["timings"]["seconds"] - wait) / cases * 1000)
+        shutil.rmtree(out)
+    return [_row("5,000 live cases, over the wait", "ms", 0.15, over)]
 
 
 def lines(bench: Bench) -> list[Row]:
@@ -170,6 +208,7 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "thousand": thousand,
     "document": document,
     "lines": lines,
+    "runner": runner,
 }
 
 
@@ -193,7 +232,7 @@ def table(rows: list[Row], tolerance: float) -> str:
     head = f"{'':38}{'aim':>9}{'measured':>10}{'min':>9}{'max':>9}       \n"
     drawn = []
     for row in rows:
-        digits = 2 if row.unit == "s" else 0 if row.unit == "MiB" else 1
+        digits = {"s": 2, "MiB": 0, "ms": 3 if (row.aim or 1) < 1 else 1}.get(row.unit, 1)
         aim = "-" if row.aim is None else f"{row.aim:g}"
         numbers = "".join(f"{value:>9.{digits}f}" for value in (row.low, row.high))
         drawn.append(

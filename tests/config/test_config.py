@@ -8,6 +8,7 @@ import pytest
 
 from baton.config import load_config
 from baton.model import InputError
+from baton.providers.adk.options import AdkHttpOptions
 
 
 def write(folder: Path, text: str) -> Path:
@@ -106,7 +107,9 @@ providers:
     config = load_config(write(tmp_path, text), {"KEY": "sk-123"})
     assert "sk-123" not in str(config.resolved)
     assert "hunter2" not in str(config.resolved)
-    assert config.providers[0].api_key == "sk-123"
+    (provider,) = config.providers
+    assert isinstance(provider, AdkHttpOptions)
+    assert provider.api_key == "sk-123"
 
 
 def test_the_same_evaluator_twice_needs_names(tmp_path: Path) -> None:

@@ -56,9 +56,11 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
     none_by_default = NONE_BY_DEFAULT[owner].get(field)
     if none_by_default is None:
         raise AttributeError(f"{owner.__name__} has no field `{field}`")
-    names = PARTS.get(field, (field,))
-    if any(name in obj.unknown for name in names):
-        return False
+    names = PARTS.get(field) or (field,)
+    own, prefix = obj.unknown, _PREFIX.get(owner, "")
+    for name in names:
+        if name in own:
+            return False
     if owner is Trace or (none_by_default and getattr(obj, field) is not None):
         return True
-    return not any(_PREFIX[owner] + name in trace.unknown for name in names)
+    return all(prefix + name not in trace.unknown for name in names)

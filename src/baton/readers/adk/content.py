@@ -23,6 +23,8 @@ _OTHER = (
 
 def said_content(parts: list[WirePart]) -> Content:
     """Join the parts that say something (calls and their answers are none of these)."""
+    if not parts:
+        return Content()
     texts = [part.text for part in parts if part.text]
     attached = [_attachment(kind, value) for kind, value in _values(parts, _ATTACHED)]
     other = [{kind: value} for kind, value in _values(parts, _OTHER)]
