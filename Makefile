@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DESK := examples/adk/recordings/support_desk
 
-.PHONY: help demo test test-heavy check format bench schemas clean
+.PHONY: help demo demo-adk test test-heavy check format bench schemas clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run wen
 	  $(DESK)/wrong_specialist.sse examples/adk/recordings/report_pipeline/report.sse \
 	  --agents examples/adk/recordings/app_info.support_desk.json --config examples/adk/baton.yaml \
 	  ; code=$$?; echo "exit code $$code"; test $$code -eq 1
+
+demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate them live.
+	$(BIN)/python examples/adk/demo.py
 
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(BIN)/pytest -n 2 -q -m 'not heavy'

@@ -73,7 +73,7 @@ def test_every_other_make_target_in_it_is_run_by_ci_and_no_more() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     called = set(re.findall(r"^make .+$", ci, re.MULTILINE))
     assert called <= shown
-    assert shown - called == {"make demo"}
+    assert {"make demo"} <= shown - called <= {"make demo", "make demo-adk"}
 
 
 def test_links_lead_somewhere() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -114,25 +116,31 @@ def eval_command(
     options = _run_options(
         settings, {"repeat": repeat, "concurrency": concurrency, "timeout": timeout}
     )
-    provider = provider_of(settings, spec, agents)
-    shown = progress(len(cases) * options.repeat)
-    try:
-        folder = asyncio.run(
-            evaluate_to_folder(
-                plan,
-                provider,
-                cases,
-                options,
-                root=out,
-                name=name or (settings.name if settings else None) or cases.name,
-                header=header_of(
-                    settings, plan, paths, provider=masked(spec), run=msgspec.to_builtins(options)
-                ),
-                on_result=shown.add,
+    # What agents print is no part of the report.
+    with redirect_stdout(sys.stderr):
+        provider = provider_of(settings, spec, agents)
+        shown = progress(len(cases) * options.repeat)
+        try:
+            folder = asyncio.run(
+                evaluate_to_folder(
+                    plan,
+                    provider,
+                    cases,
+                    options,
+                    root=out,
+                    name=name or (settings.name if settings else None) or cases.name,
+                    header=header_of(
+                        settings,
+                        plan,
+                        paths,
+                        provider=masked(spec),
+                        run=msgspec.to_builtins(options),
+                    ),
+                    on_result=shown.add,
+                )
             )
-        )
-    finally:
-        shown.close()
+        finally:
+            shown.close()
     files = {"junit": junit} if junit is not None else {}
     return report(
         folder, settings, json=json, show=show, detailed=print_detailed_results, files=files

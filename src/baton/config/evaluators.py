@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -42,17 +42,18 @@ def plan_for(dataset: Dataset, make: MakePlan) -> Plan:
                 by_folder[folder] = make(read_criteria(folder / FILE_NAME))
             plan = by_folder[folder]
         else:
-            plan = make(default_criteria() if format_ == "adk" else _for_stated(dataset))
+            stated = dataset.stated_in(file)
+            plan = make(default_criteria() if format_ == "adk" else _for_stated(stated))
         chosen[file] = plan.evaluators
     if plan is None:
-        return make(_for_stated(dataset))
+        return make(_for_stated(dataset.stated))
     if len(set(map(_names, chosen.values()))) == 1 and not by_folder:
         return plan
     return msgspec.structs.replace(plan, files=chosen)
 
 
-def _for_stated(dataset: Dataset) -> list[EvaluatorSpec]:
-    names = dict.fromkeys(name for field, name in STATED if field in dataset.stated)
+def _for_stated(stated: Collection[str]) -> list[EvaluatorSpec]:
+    names = dict.fromkeys(name for field, name in STATED if field in stated)
     return [EvaluatorSpec(type=name) for name in names or ("agent_chain",)]
 
 

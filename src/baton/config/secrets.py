@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 _SECRET = re.compile(
-    r"api[-_]?key|token|password|secret|authorization|credential|cookie", re.IGNORECASE
+    r"api[-_]?key|token(?!s)|password|secret|authorization|credential|cookie", re.IGNORECASE
 )
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 

@@ -44,7 +44,7 @@ def _filter(text: str) -> Keep:
         if not equals or not key:
             raise InputError(f"`{text}` is no filter: write `metadata.KEY=VALUE`")
         return lambda case: _metadata(case, key) == wanted
-    return lambda case: fnmatchcase(case.id, text)
+    return lambda case: case.id == text or fnmatchcase(case.id, text)
 
 
 def _metadata(case: Case, key: str) -> str | None:

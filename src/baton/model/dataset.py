@@ -22,10 +22,11 @@ class Override(NamedTuple):
 
 
 class CaseIndex:
-    """Ids, first messages and lines of cases, in columns: small enough for very many of them.
+    """Ids, first messages, places and what is stated, in columns: small enough for very many.
 
     ``local_ids`` are ids within a case's own file, where that is not its id; ``overrides``
-    those of the few cases that have any.
+    those of the few cases that have any; ``files`` those the cases stand in, each with its
+    number.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,9 @@ class CaseIndex:
         self.lines = array("L")
         self.local_ids: dict[str, list[int]] = {}
         self.overrides: list[Override] = []
-        self.stated: set[str] = set()
+        self.files: dict[str, int] = {}
+        self._file = array("L")
+        self._stated = array("H")
 
     def add(self, case: Case, where: Location | None = None) -> None:
         """Take up one more case."""
@@ -42,7 +45,7 @@ class CaseIndex:
         self.ids.append(case.id)
         self.inputs.append(message_hash(case.first_input))
         self.lines.append((where.line if where else None) or 0)
-        self.stated |= _stated(case)
+        self._put(_stated(case), where.file if where else "")
         if case.evaluators:
             self.overrides.append(Override(case.id, where, case.evaluators))
 
@@ -54,12 +57,28 @@ class CaseIndex:
         self.ids.append(case_id)
         self.inputs.append(other.inputs[position])
         self.lines.append(other.lines[position])
-        self.stated |= other.stated
+        self._put(other._stated[position], other._file_of(position))
         self.overrides += [
             override._replace(case_id=case_id)
             for override in other.overrides
             if override.case_id == local_id
         ]
+
+    def stated(self, file: str | None = None) -> set[str]:
+        """Return what any of the cases states, or any of one file."""
+        if file is None:
+            masks = set(self._stated)
+        else:
+            number = self.files.get(file)
+            masks = {m for m, n in zip(self._stated, self._file, strict=True) if n == number}
+        return {name for bit, name in enumerate(_STATED) if any(m >> bit & 1 for m in masks)}
+
+    def _put(self, stated: int, file: str) -> None:
+        self._stated.append(stated)
+        self._file.append(self.files.setdefault(file, len(self.files)))
+
+    def _file_of(self, position: int) -> str:
+        return list(self.files)[self._file[position]]
 
 
 class Dataset:
@@ -77,7 +96,7 @@ class Dataset:
     ) -> None:
         """Use ``index``; without one, every case is read for its own.
 
-        ``files`` are those the cases stand in, each with its format.
+        ``files`` are those the cases may stand in, each with its format; others are left out.
         """
         if index is None:
             index = CaseIndex()
@@ -87,7 +106,7 @@ class Dataset:
         self.name = name
         self.format = format
         self.notes = list(notes)
-        self.files = dict(files or {})
+        self.files = {name: kind for name, kind in (files or {}).items() if name in index.files}
         self._index = index
         self._places = {case_id: place for place, case_id in enumerate(index.ids)}
         self._by_input: dict[int, list[int]] | None = None
@@ -109,7 +128,11 @@ class Dataset:
     @property
     def stated(self) -> set[str]:
         """What any of the cases states, by the names that Baton's own files use."""
-        return self._index.stated
+        return self._index.stated()
+
+    def stated_in(self, file: str) -> set[str]:
+        """Return what any of the cases of one file states."""
+        return self._index.stated(file)
 
     @property
     def overrides(self) -> Sequence[Override]:
@@ -178,7 +201,11 @@ _TURN_FIELDS = {
 }
 
 
-def _stated(case: Case) -> set[str]:
+_STATED = (*_TURN_FIELDS.values(), "final_state")
+
+
+def _stated(case: Case) -> int:
+    """Return a bit for each name of ``_STATED`` that a case states something of."""
     found = {
         name
         for field, name in _TURN_FIELDS.items()
@@ -186,7 +213,9 @@ def _stated(case: Case) -> set[str]:
     }
     if case.rubrics:
         found.add("rubrics")
-    return found if case.final_state is None else {*found, "final_state"}
+    if case.final_state is not None:
+        found.add("final_state")
+    return sum(1 << bit for bit, name in enumerate(_STATED) if name in found)
 
 
 def message_hash(message: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,7 +30,14 @@ class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     error: str | None = None
 
 
-def stated_turn(answer: Any, id_: str) -> Turn:
+class Stated(NamedTuple):
+    """A turn, and what all its agents used together."""
+
+    turn: Turn
+    usage: Usage | None
+
+
+def stated_turn(answer: Any, id_: str) -> Stated:
     """Turn text or a dict into a turn; a dict with none of our keys is structured output.
 
     Raises:
@@ -51,23 +58,24 @@ def stated_turn(answer: Any, id_: str) -> Turn:
         turn.runs = [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
     _add_calls(turn, said)
     _name_unknown(turn, said)
-    return turn
+    return Stated(turn, _usage(said))
 
 
 def _read(answer: Any) -> StatedTurn:
-    if isinstance(answer, str):
-        return StatedTurn(output=answer)
-    if not isinstance(answer, dict):
+    if not isinstance(answer, str | dict):
         kind = "nothing" if answer is None else type(answer).__name__
         raise ProviderError(
             f"the function returned {kind}: it has to return text, a dict or a Trace"
         )
+    answer = _as_json(answer)
+    if isinstance(answer, str):
+        return StatedTurn(output=answer)
     keys = StatedTurn.__struct_fields__
     if not any(key in keys for key in answer):
         return StatedTurn(output=answer)
     for key in answer:
         if key not in keys:
-            hint = suggestion(str(key), keys)
+            hint = suggestion(key, keys)
             raise ProviderError(f"the function returned a dict with `{key}`; {hint}")
     try:
         return msgspec.convert(answer, StatedTurn)
@@ -103,21 +111,30 @@ def _name_unknown(turn: Turn, said: StatedTurn) -> None:
         if not calls_told:
             run.unknown.append("steps.tool_call")
         run.unknown += ["started", "ended"]
-    if said.usage is not msgspec.UNSET and len(turn.runs) == 1:
-        turn.runs[0].usage = said.usage
+    if len(turn.runs) == 1:
+        turn.runs[0].usage = _usage(said)
     for run in turn.runs:
         if run.usage is None:
             run.unknown.append("usage")
 
 
+def _usage(said: StatedTurn) -> Usage | None:
+    if said.usage is msgspec.UNSET:
+        return None
+    usage = said.usage
+    if usage.cost_usd is None or usage.cost_from is not None:
+        return usage
+    return msgspec.structs.replace(usage, cost_from="source")
+
+
 def _content(value: Any) -> Content | None:
     if value is None:
         return None
-    return Content(text=value) if isinstance(value, str) else Content(data=_plain(value))
+    return Content(text=value) if isinstance(value, str) else Content(data=value)
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     try:
-        return msgspec.to_builtins(value)
-    except (TypeError, ValueError) as error:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise ProviderError(f"the function returned what is no JSON: {error}") from None

@@ -29,7 +29,6 @@ def print_terminal(
     console = console_for(out)
     header = evaluation.header
     console.print(_counts(evaluation))
-    barren = {counts.evaluator for counts in header.evaluators if not counts.scored}
     shown = left = 0
     for row in evaluation.rows():
         if row.status == "passed" and not detailed:
@@ -38,7 +37,7 @@ def print_terminal(
             left += 1
             continue
         shown += 1
-        for line in _case(row, evaluation.body(row), header.repeats, detailed, barren):
+        for line in _case(row, evaluation.body(row), header.repeats, detailed):
             console.print(line)
     if left:
         console.print(f"\n… and {left} more cases that did not pass; the JSON report has them all")
@@ -69,10 +68,7 @@ def _counts(evaluation: StoredEvaluation) -> Table:
     return table
 
 
-def _case(
-    row: IndexRow, body: dict[str, Any], repeats: int, detailed: bool, barren: set[str]
-) -> Iterator[Text]:
-    """Print a case; what was skipped is told of evaluators alone that scored nothing at all."""
+def _case(row: IndexRow, body: dict[str, Any], repeats: int, detailed: bool) -> Iterator[Text]:
     head = Text().append(f"\n{MARKS[row.status]} ", STYLES[row.status])
     head.append(one_line(row.case_id, 200), "bold")
     if repeats > 1:
@@ -83,10 +79,7 @@ def _case(
     if body.get("error"):
         yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])
     for score in body["scores"]:
-        silent = score["status"] == "passed" or (
-            score["status"] == "skipped" and score["evaluator_type"] not in barren
-        )
-        if detailed or not silent:
+        if detailed or row.status == "skipped" or score["status"] in ("failed", "error"):
             yield from _score(score)
 
 

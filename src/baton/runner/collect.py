@@ -46,8 +46,8 @@ class FolderResults:
         """Write and count one result."""
         earlier = self._writer.write(result)
         if earlier is not None:
-            self._tally.add(earlier.status, earlier.scores, by=-1)
-        self._tally.add(result.status, [(s.evaluator, s.status) for s in result.scores])
+            self._tally.take_back(earlier.status, earlier.scores)
+        self._tally.add(result)
 
     def _finish(self, status: FolderStatus) -> None:
         self._writer.finish(
@@ -74,7 +74,7 @@ class MemoryResults:
         """Sum up; results come in the order of the dataset, the repeats of a case together."""
         tally = Tally(self._plan, self._planned)
         for result in self._last.values():
-            tally.add(result.status, [(score.evaluator, score.status) for score in result.scores])
+            tally.add(result)
         return Evaluation(
             name=name,
             status=tally.status(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from baton.model import (
     Case,
     CaseResult,
@@ -96,7 +98,9 @@ def _evaluate(
 ) -> list[Score]:
     """Run one evaluator; whatever it raises is an error, never a score and never a gap."""
     try:
-        return evaluator.evaluate(trace, case, plan.context)
+        scores = evaluator.evaluate(trace, case, plan.context)
+        name = planned.evaluator.name
+        return [msgspec.structs.replace(score, evaluator=name) for score in scores]
     except Exception as error:  # noqa: BLE001 - whatever it raises is this score's error
         return [
             Score(

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, CaseResult, Dataset, Provider, ProviderError, Trace
+from baton.model import Case, CaseResult, Dataset, InputError, Provider, ProviderError, Trace
 from baton.providers.functions import Raised, call, is_async
 
 from .collect import Results
@@ -92,33 +92,54 @@ class _Player:
         self._is_async = is_async(provider)
 
     async def play(self, slot: Slot) -> CaseResult:
-        case = self._dataset.cases[slot.position]
         started, clock = time.time(), time.perf_counter()
-        trace, problem = await self._trace(case)
+        result = await self._play(slot)
         seconds = time.perf_counter() - clock
-        if trace is None:
-            result = CaseResult(case_id=case.id, status="error", error=problem)
-        else:
-            result = score_trace(self._plan, trace, case, slot.position)
-            if problem is not None:
-                result.status, result.error = "error", problem
         result.position, result.repeat = slot.position, slot.repeat
         result.timings = {"started": round(started, 3), "seconds": round(seconds, 6)}
         return result
 
+    async def _play(self, slot: Slot) -> CaseResult:
+        try:
+            case = self._dataset.cases[slot.position]
+        except (OSError, InputError) as error:
+            problem = f"the case can be read no more: {error}"
+            case_id = self._dataset.ids[slot.position]
+            return CaseResult(case_id=case_id, status="error", error=problem)
+        trace, trouble = await self._trace(case)
+        return self._scored(case, slot, trace, trouble)
+
+    def _scored(
+        self, case: Case, slot: Slot, trace: Trace | None, problem: str | None
+    ) -> CaseResult:
+        if trace is None:
+            return CaseResult(case_id=case.id, status="error", error=problem)
+        try:
+            result = score_trace(self._plan, trace, case, slot.position)
+        except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
+            message = f"the trace cannot be scored: {type(error).__name__}: {error}"
+            return CaseResult(case_id=case.id, status="error", error=problem or message)
+        if problem is not None:
+            result.status, result.error = "error", problem
+        return result
+
     async def _trace(self, case: Case) -> tuple[Trace | None, str | None]:
         """Return what happened, and what was wrong with it; at least one of them."""
+        answer, problem, trace = None, None, None
+        limit = asyncio.timeout(self._timeout)
         try:
-            async with asyncio.timeout(self._timeout) as limit:
+            async with limit:
                 answer = await self._ask(case)
         except ProviderError as error:
-            return error.trace, str(error)
-        except TimeoutError as error:
-            if limit.expired():
-                return None, f"the case did not end within {self._timeout:g} s (`timeout`)"
-            return None, _raised(error)
-        except Exception as error:  # noqa: BLE001 - whatever it raises is this case's error
-            return None, _raised(error)
+            trace, problem = error.trace, str(error)
+        except BaseException as error:
+            if _is_for_us(error):
+                raise
+            problem = _raised(error)
+        if limit.expired():
+            return trace, f"the case did not end within {self._timeout:g} s (`timeout`)"
+        if problem is not None:
+            return trace, _encodable(problem)
         if not isinstance(answer, Trace):
             return None, f"the provider returned {type(answer).__name__}, not a Trace"
         return answer, None
@@ -132,8 +153,21 @@ class _Player:
             raise Raised(error) from error
 
 
-def _raised(error: Exception) -> str:
+def _is_for_us(error: BaseException) -> bool:
+    """Tell an order to stop from what a provider raised: its own cancellations are its own."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+
+
+def _raised(error: BaseException) -> str:
     said = str(error)
     if isinstance(error, Raised):
         return f"the provider raised {said}"
     return f"the provider raised {type(error).__name__}" + (f": {said}" if said else "")
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, as file names may hold them: they cannot be written."""
+    return text.encode(errors="replace").decode()

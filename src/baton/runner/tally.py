@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from baton.model import STATUSES, EvaluatorCounts, Status
+from baton.model import STATUSES, CaseResult, EvaluatorCounts, Status
 
 from .plan import Plan
 
@@ -23,12 +23,21 @@ class Tally:
             for name, planned in plan.all_evaluators.items()
         }
         self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
+        self._why: dict[str, str] = {}
 
-    def add(self, status: Status, scores: Iterable[tuple[str, Status]], by: int = 1) -> None:
-        """Count a result: its status, and names and statuses of its scores; -1 takes it back."""
-        self.cases[status] += by
+    def add(self, result: CaseResult) -> None:
+        """Count a result and its scores."""
+        self.cases[result.status] += 1
+        for score in result.scores:
+            self.evaluators[score.evaluator].add(score.status)
+            if score.value is None:
+                self._why.setdefault(score.evaluator, score.reason)
+
+    def take_back(self, status: Status, scores: Iterable[tuple[str, Status]]) -> None:
+        """Count a result no more: its status, and names and statuses of its scores."""
+        self.cases[status] -= 1
         for name, score_status in scores:
-            self.evaluators[name].add(score_status, by)
+            self.evaluators[name].add(score_status, -1)
 
     def problems(self) -> list[str]:
         """Say what could not be evaluated as asked."""
@@ -43,9 +52,11 @@ class Tally:
         for counts in self.evaluators.values():
             asked = counts.skipped + counts.error or not self.cases["error"]
             if not counts.scored and not counts.optional and total and asked:
+                why = self._why.get(counts.evaluator)
                 found.append(
                     f"`{counts.evaluator}` scored nothing: {counts.skipped} skipped, "
                     f"{counts.error} errors (mark it `optional: true` if that may be)"
+                    + (f"; the first: {why}" if why else "")
                 )
         if total and not found and not any(c.scored for c in self.evaluators.values()):
             found.append("no evaluator scored anything")

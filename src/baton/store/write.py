@@ -49,10 +49,10 @@ class EvaluationWriter:
         self.folder = _new_folder(root, name, self._started)
         self._header = {"id": self.folder.name, "name": name, **header, "repeats": repeats}
         self._catalogs: list[dict[str, AgentCard]] = []
-        self._write_header("running", {})
         self._bodies = (self.folder / "bodies.jsonl").open("wb")
         self._index = (self.folder / "index.jsonl").open("w+b")
         self._lines = array("q")
+        self._write_header("running", {})
 
     def write(self, result: CaseResult) -> Replaced | None:
         """Append one result; return what stood for its case and repeat before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ from .values import ABSENT
 NameMode = Literal["exact", "contains", "regex"]
 ArgumentMode = Literal["exact", "ignore", "subset", "superset", "tolerant", "regex", "similar"]
 Same = Callable[[Any, Any], bool]
+_BLIND = frozenset({"ignore", "any"})
 
 
 class Made(NamedTuple):
@@ -98,6 +99,15 @@ class CallRules:
         if rule is None:
             return self.arguments
         return "pattern" if rule.kind == "regex" else rule.kind
+
+    def looked_at(self, tool: str, arguments: Any) -> Hashable:
+        """Return what is equal for arguments that cannot be told apart."""
+        if not self.heeds_arguments:
+            return arguments is None
+        if self.rules and self.names == "exact" and isinstance(arguments, dict):
+            ways = ((key, self.way(tool, key)) for key in arguments)
+            arguments = {key: arguments[key] for key, way in ways if way not in _BLIND}
+        return values.identity(arguments)
 
     @property
     def heeds_arguments(self) -> bool:

@@ -11,7 +11,6 @@ from . import tokens
 from .compare import CallRules, Made
 from .matching import best_matching
 from .order import Pair
-from .values import identity
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -31,8 +30,12 @@ def fitting_kinds(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
 ) -> Kinds:
     """Sort calls into kinds and find, for each expected kind, the actual ones that fit."""
-    expected = _places((call.name, call.agent, identity(call.arguments)) for call in wanted)
-    actual = _places((call.name, call.agents, identity(call.arguments)) for call in made)
+    expected = _places(
+        (call.name, call.agent, rules.looked_at(call.name, call.arguments)) for call in wanted
+    )
+    actual = _places(
+        (call.name, call.agents, rules.looked_at(call.name, call.arguments)) for call in made
+    )
     left, right = list(expected.values()), list(actual.values())
     one = [wanted[places[0]] for places in left]
     other = [made[places[0]] for places in right]

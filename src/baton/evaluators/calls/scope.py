@@ -96,7 +96,7 @@ def _names(trace: Trace, run: AgentRun, renames: Mapping[str, str]) -> list[str]
 
 
 def _no_steps(trace: Trace, run: AgentRun) -> str | None:
-    if known(trace, run, "steps"):
+    if known(trace, run, "steps.tool_call"):
         return None
     return (
         f"the source did not record the steps of `{run.agent}`, so its calls are not known; "

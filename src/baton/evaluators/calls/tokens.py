@@ -23,7 +23,7 @@ INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
 """The ways to compare that tokens are known for."""
 
 _BUCKET = 4e-6
-_PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|.", re.DOTALL)
+_PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.", re.DOTALL)
 
 
 def held(way: str, argument: str, value: Any) -> Iterator[Token]:
@@ -59,18 +59,28 @@ def needed(
 
 
 def required_text(pattern: str) -> str:
-    """Return the longest text that all matches of a pattern hold; empty when that is unclear."""
+    """Return a text that all matches of a pattern hold, a long one; empty when unclear.
+
+    Alternatives, flags and assertions make it unclear. What may be repeated no time at all is
+    left out, a group as a whole.
+    """
     runs = [""]
+    groups: list[int] = []
+    closed: int | None = None
     for part in _PATTERN_PART.findall(pattern):
-        if part in ("|", "(", ")"):
+        if part in ("|", "(?"):
             return ""
         if part[0] in "*?{":
             runs[-1] = runs[-1][:-1]
+            runs = [*(runs if closed is None else runs[:closed]), ""]
+        elif part[0] == "(":
+            groups.append(len(runs))
             runs.append("")
-        elif (part[0] == "\\" and part[1].isalnum()) or part[0] in "[.^$+":
+        elif part[0] in ")[.^$+" or (part[0] == "\\" and part[1].isalnum()):
             runs.append("")
         else:
             runs[-1] += part[-1]
+        closed = groups.pop() if part == ")" and groups else None
     return max(runs, key=len)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from .play import LostBeforeAnswer
 LONGEST_ANSWER = 256 * 1024 * 1024  # bytes
 LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
 Retry = Literal["safe", "unless_begun", "refused_only"]
+logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 _CUT = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.DecodingError)
 
@@ -152,7 +154,7 @@ class AdkClient:
         finally:
             await response.aclose()
         if response.is_redirect:
-            place = response.headers.get("location", "elsewhere")
+            place = response.headers.get("location", "elsewhere").partition("?")[0]
             raise ProviderError(
                 f"{method} {url} redirects to {place}: a login page? give the agent server's own "
                 "address and the credentials it asks for"
@@ -172,11 +174,12 @@ def what_it_is(body: Body) -> str:
 
 def refusal(error: Refused) -> str:
     """Say what a refusal means and what to do about it."""
+    said = str(error) + _tried(error.attempts)
     if error.status in (401, 403):
-        return f"{error}; check `auth_type` and the credentials"
+        return f"{said}; check `auth_type` and the credentials"
     if error.status == 429:
-        return f"{error}; lower `concurrency`, or raise `retry_attempts`"
-    return str(error)
+        return f"{said}; lower `concurrency`, or raise `retry_attempts`"
+    return said
 
 
 async def _read(response: httpx2.Response) -> Body:
@@ -203,7 +206,9 @@ def _wait(error: Exception, retry: Retry) -> bool | float:
         if error.status == 429 or (error.status >= 500 and retry != "refused_only"):
             return _retry_after(error.headers)
         return error.status == 503 and _retry_after(error.headers)
-    return isinstance(error, _NOT_SENT) or (retry == "safe" and isinstance(error, _CUT))
+    if isinstance(error, _NOT_SENT):
+        return not _is_tls_fault(error)
+    return retry == "safe" and isinstance(error, _CUT)
 
 
 def _retry_after(headers: Mapping[str, str]) -> bool | float:
@@ -225,16 +230,26 @@ def _retry_after(headers: Mapping[str, str]) -> bool | float:
 def _worded(
     error: Exception, url: str, timeout: float, attempts: int, retry: Retry
 ) -> ProviderError | LostBeforeAnswer:
-    tried = f" ({attempts} attempts)" if attempts > 1 else ""
+    tried = _tried(attempts)
     if isinstance(error, _NOT_SENT):
-        reason = f"cannot connect to {url}: {_name(error)}{tried}; is the server running there?"
-        return ProviderError(reason)
+        ask = "is the server running there?"
+        if _is_tls_fault(error):
+            ask = "is it `https`, and does `verify_ssl` name the file of its CA?"
+        return ProviderError(f"cannot connect to {url}: {_name(error)}{tried}; {ask}")
     if isinstance(error, httpx2.TimeoutException):
         return ProviderError(f"{url}: no answer within {timeout:g} s (`timeout`){tried}")
     reason = f"{url}: the connection broke before an answer came: {_name(error)}{tried}"
     if isinstance(error, _CUT) and retry != "safe":
         return LostBeforeAnswer(reason)
-    return ProviderError(reason)
+    return ProviderError(f"{reason}; is that an ADK server?")
+
+
+def _tried(attempts: int) -> str:
+    return f" ({attempts} attempts)" if attempts > 1 else ""
+
+
+def _is_tls_fault(error: Exception) -> bool:
+    return "[SSL" in str(error)
 
 
 def _name(error: Exception) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 from baton.formats.document import Document
@@ -23,6 +24,7 @@ from .play import Answer, SessionKey, play
 if TYPE_CHECKING:
     from .client import AdkClient, Body, Refused
 
+T = TypeVar("T")
 GOODBYE = 5.0  # seconds that ending a session may take
 
 
@@ -39,18 +41,19 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         credentials(options)
         self.attempts = options.retry_attempts
         self._client: AdkClient | None = None
-        self._apps: asyncio.Future[list[str] | None] | None = None
-        self._catalogs: dict[str, asyncio.Future[Catalog]] = {}
+        self._told: dict[str, asyncio.Future[Any]] = {}
         self._streams = True
 
     async def __aenter__(self) -> Self:
         from .client import AdkClient
 
         self._client = AdkClient(self.options)
-        self._apps, self._catalogs, self._streams = None, {}, True
+        self._told, self._streams = {}, True
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        for future in self._told.values():
+            future.cancel()
         if self._client is not None:
             await self._client.close()
 
@@ -66,9 +69,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
     async def catalog(self, case: Case) -> Catalog:
         """Return what the server and the config tell of the agents."""
         app = await self._app(case)
-        if app not in self._catalogs:
-            self._catalogs[app] = asyncio.ensure_future(self._app_info(app))
-        told = await asyncio.shield(self._catalogs[app])
+        told = await self._once(f"/apps/{quote(app, safe='')}/app-info", self._app_info)
         return {**told, **self.around.agents}
 
     @asynccontextmanager
@@ -82,7 +83,12 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
             user=case.session.user or self.options.user_id,
             id=stated or f"___eval___session___{uuid.uuid4()}",
         )
-        await self._create(key, state)
+        try:
+            await self._create(key, state, ours=stated is None)
+        except asyncio.CancelledError:
+            if stated is None:
+                await self._delete(key)
+            raise
         try:
             yield key
         finally:
@@ -100,7 +106,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
             "newMessage": {"role": "user", "parts": [{"text": message}]},
         }
         try:
-            return _answer(await self._run(body), self.source.location or "")
+            return _answer(await self._run(body))
         except Refused as error:
             return Answer(Wire([], []), refusal(error))
 
@@ -110,7 +116,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
 
         try:
             found, _ = await self._http.json("GET", _path(session))
-        except Refused:
+        except (Refused, ProviderError):
             return None
         state = found.get("state") if isinstance(found, dict) else None
         return state if isinstance(state, dict) else None
@@ -135,63 +141,70 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         return await self._http.run("/run", body, "refused_only")
 
     async def _app(self, case: Case) -> str:
-        if self._apps is None:
-            self._apps = asyncio.ensure_future(self._list_apps())
-        try:
-            apps = await asyncio.shield(self._apps)
-        except ProviderError:
-            self._apps = None
-            raise
+        apps = await self._once("/list-apps", self._list_apps)
         return choose_app(apps, case.session.app, self.options.app_name, self.options.agent_id)
 
-    async def _list_apps(self) -> list[str] | None:
+    async def _once(self, path: str, ask: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+        """Ask the server once for all cases; after an error, the next case asks again."""
+        future: asyncio.Future[T] = self._told.get(path) or asyncio.ensure_future(ask(path))
+        self._told[path] = future
+        try:
+            return await asyncio.shield(future)
+        except ProviderError:
+            if self._told.get(path) is future:
+                del self._told[path]
+            raise
+
+    async def _list_apps(self, path: str) -> list[str] | None:
         from .client import Refused, refusal
 
         try:
-            found, _ = await self._http.json("GET", "/list-apps")
+            found, _ = await self._http.json("GET", path)
         except Refused as error:
             if error.status in (401, 403, 429) or error.status >= 500:
                 raise ProviderError(refusal(error)) from error
             return None
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-            raise ProviderError(
-                f"{self._http.url}/list-apps answered no list: is this an ADK server?"
-            )
+            raise ProviderError(f"{self._http.url}{path} answered no list: is this an ADK server?")
         return found
 
-    async def _app_info(self, app: str) -> Catalog:
+    async def _app_info(self, path: str) -> Catalog:
         """Ask who is there; ADK refuses to tell for roots that are no LLM agents."""
         from .client import Refused
 
         try:
-            found, _ = await self._http.json("GET", f"/apps/{quote(app, safe='')}/app-info")
+            found, _ = await self._http.json("GET", path)
+            return app_info_catalog(found) if is_app_info(found) else {}
         except Refused:
             return {}
-        return app_info_catalog(found) if is_app_info(found) else {}
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ProviderError(
+                f"{self._http.url}{path} does not describe agents as ADK does: {error!r}"
+            ) from error
 
-    async def _create(self, key: SessionKey, state: dict[str, Any]) -> None:
+    async def _create(self, key: SessionKey, state: dict[str, Any], *, ours: bool) -> None:
         from .client import Refused
 
         try:
-            await self._create_once(_path(key), state)
+            await self._create_once(_path(key), state, ours)
         except Refused as error:
             if not error.no_such_route:
                 raise _refused_session(error, key) from error
             path = _path(key).rpartition("/")[0]
             body = {"sessionId": key.id, "state": state}
             try:
-                await self._create_once(path, body)
+                await self._create_once(path, body, ours)
             except Refused as again:
                 raise _refused_session(again, key) from again
 
-    async def _create_once(self, path: str, body: dict[str, Any]) -> None:
-        """Create a session; one that exists after a second try is the one of the first."""
+    async def _create_once(self, path: str, body: dict[str, Any], ours: bool) -> None:
+        """Create a session; one of ours that exists after a second try is from the first."""
         from .client import Refused
 
         try:
             await self._http.json("POST", path, body)
         except Refused as error:
-            if not (error.status == 409 and error.attempts > 1):
+            if not (error.status == 409 and error.attempts > 1 and ours):
                 raise
 
     async def _delete(self, key: SessionKey) -> None:
@@ -222,23 +235,23 @@ def _refused_session(error: Refused, key: SessionKey) -> ProviderError:
     return ProviderError(reason)
 
 
-def _answer(body: Body, location: str) -> Answer:
+def _answer(body: Body) -> Answer:
     """Read the events of an answer."""
     from .client import what_it_is
 
     try:
-        data = _utf8(body)
+        data = _utf8(body).removeprefix(codecs.BOM_UTF8)
     except (UnicodeDecodeError, LookupError) as error:
         return Answer(Wire([], []), f"the answer is not {body.charset}: {error}")
     if body.media == "text/event-stream" or looks_like_sse(data):
-        wire = scan_sse(location, data, torn=body.cut is not None)
+        wire = scan_sse("answer", data, torn=body.cut is not None)
         return Answer(wire, body.cut or (str(wire.fault) if wire.fault else None))
     if body.cut is not None:
         return Answer(Wire([], [], torn=True), body.cut)
     if data.lstrip()[:1] != b"[":
         return Answer(Wire([], []), f"the server answered {what_it_is(body)}, not events")
     try:
-        return Answer(read_events(Document(location, data, "json")))
+        return Answer(read_events(Document("answer", data, "json")))
     except InputError as error:
         return Answer(Wire([], []), f"the answer is not events of ADK: {error}")
 

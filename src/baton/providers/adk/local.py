@@ -79,19 +79,16 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
     async def send(self, session: SessionKey, message: str) -> Answer:
         """Run the agents with one message."""
         lines: list[bytes] = []
-        trouble: Exception | None = None
+        trouble: Raised | None = None
         try:
             async for line in self._loaded.run(session, message):
                 lines.append(line)
-        except Exception as error:  # noqa: BLE001 - whatever agents raise ends their turn
-            trouble = error
-        except SystemExit as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what agents raise ends their turn
             trouble = Raised(error)
         document = Document(str(self.options.path), b"[" + b",\n".join(lines) + b"]", "json")
         wire = read_events(document)
-        if trouble is not None:
-            reason = str(trouble) or type(trouble).__name__
-            wire = Wire([*wire.events, Event(error=reason)], wire.dropped)
+        if trouble is not None:  # worded as a server's error frame is
+            wire = Wire([*wire.events, Event(error=str(trouble))], wire.dropped)
         return Answer(wire)
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:

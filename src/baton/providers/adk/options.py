@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import msgspec
 
@@ -14,6 +15,9 @@ from baton.providers.base import NotNegative, Positive, ProviderOptions
 
 AuthType = Literal["none", "bearer", "api_key", "basic"]
 USER = "eval_user"
+KEY_HEADER = "X-API-Key"
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"([!-~]([ -~\t]*[!-~])?)?")
 
 
 class AdkOptions(ProviderOptions, kw_only=True):
@@ -37,7 +41,7 @@ class AdkHttpOptions(AdkOptions, kw_only=True):
     endpoint_url: str
     auth_type: AuthType | None = None
     api_key: str | None = None
-    auth_header: str = "X-API-Key"
+    auth_header: str = KEY_HEADER
     username: str | None = None
     password: str | None = None
     headers: dict[str, str] = msgspec.field(default_factory=dict)
@@ -87,8 +91,12 @@ def credentials(
         InputError: something is missing, or is given and not used.
     """
     parts = _parts(options.endpoint_url)
-    username, password = options.username or parts.username, options.password or parts.password
+    username = options.username or _plain(parts.username)
+    password = options.password or _plain(parts.password)
     kind = options.auth_type or _told_by(options.api_key, username)
+    _check_headers(options.headers, kind, options.auth_header)
+    if kind != "api_key" and options.auth_header != KEY_HEADER:
+        _refuse(kind, auth_header=options.auth_header)
     if kind == "basic":
         _refuse(kind, api_key=options.api_key)
         if username is None:
@@ -101,8 +109,26 @@ def credentials(
     key = options.api_key or environment.get("ADK_API_KEY")
     if not key:
         raise _problem("auth_type", f"`{kind}` needs `api_key`, or ADK_API_KEY in the environment")
+    if not _HEADER_VALUE.fullmatch(key):
+        raise _problem("api_key", "holds a line break, an outer space or a letter beyond ASCII")
     header = {"Authorization": f"Bearer {key}"} if kind == "bearer" else {options.auth_header: key}
     return Credentials(headers={**options.headers, **header})
+
+
+def _check_headers(headers: Mapping[str, str], kind: AuthType, key_header: str) -> None:
+    """Refuse headers that cannot be sent, and those that the credentials are sent in."""
+    taken = {"none": "", "api_key": key_header.lower()}.get(kind, "authorization")
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise _problem(
+                "headers", f"`{name}` holds a line break, an outer space or a letter beyond ASCII"
+            )
+        if name.lower() == taken:
+            raise _problem("headers", f"`{name}` is what `auth_type: {kind}` sends: state one")
+
+
+def _plain(quoted: str | None) -> str | None:
+    return None if quoted is None else unquote(quoted)
 
 
 def _parts(endpoint_url: str) -> SplitResult:

@@ -82,24 +82,41 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
     """
     refuse_unplayable(case)
     catalog = await server.catalog(case)
-    for attempt in range(1, server.attempts + 1):
+    attempts = server.attempts if case.session.id is None else 1
+    for attempt in range(1, attempts):
         try:
             return await _Conversation(server, case, hooks, catalog).play(attempt > 1)
-        except LostBeforeAnswer as lost:
-            if attempt == server.attempts or case.session.id is not None:
-                raise ProviderError(str(lost)) from lost
-    raise AssertionError("a case has at least one attempt")
+        except LostBeforeAnswer:
+            continue
+    return await _Conversation(server, case, hooks, catalog, last=True).play(attempts > 1)
 
 
 class _Conversation:
-    def __init__(self, server: AgentServer, case: Case, hooks: Hooks, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        server: AgentServer,
+        case: Case,
+        hooks: Hooks,
+        catalog: Catalog,
+        *,
+        last: bool = False,
+    ) -> None:
         self._server = server
         self._case = case
         self._hooks = hooks
         self._catalog = catalog
+        self._last = last
         self._exchanges: list[Exchange] = []
 
     async def play(self, again: bool) -> Trace:
+        try:
+            return await self._play(again)
+        except ProviderError as error:
+            if error.trace is None and self._exchanges:
+                error.trace = self._trace(self._exchanges, None)
+            raise
+
+    async def _play(self, again: bool) -> Trace:
         state = await self._hooks.state(self._case)
         final: dict[str, Any] | None = None
         for index, numbers in enumerate(_sessions(self._case)):
@@ -113,17 +130,29 @@ class _Conversation:
     async def _turn(self, session: SessionKey, number: int) -> None:
         message = self._case.turns[number].input.plain()
         sent = time.time()
-        answer = await self._server.send(session, message)
+        answer = await self._send(session, message)
         exchange = Exchange(session, message, answer, sent, time.time())
-        self._exchanges.append(exchange)
         turn = self._trace([exchange], None).turns[-1]
+        if turn.error is None and not any(event.author for event in answer.wire.events):
+            answer = answer._replace(trouble="the answer holds no event of an agent")
+            exchange = exchange._replace(answer=answer)
+        self._exchanges.append(exchange)
         trouble = answer.trouble or turn.error
-        if trouble is None and not answer.wire.events:
-            trouble = "the answer holds no event"
         if trouble is not None:
             reason = f"turn {number + 1}: {trouble}"
             raise ProviderError(reason, self._trace(self._exchanges, None))
         await self._hooks.after_turn(self._case, turn)
+
+    async def _send(self, session: SessionKey, message: str) -> Answer:
+        """Send a message; a fault is part of what was seen, unless the case can start over."""
+        try:
+            return await self._server.send(session, message)
+        except LostBeforeAnswer as lost:
+            if not self._last:
+                raise
+            return Answer(Wire([], []), str(lost))
+        except ProviderError as error:
+            return Answer(Wire([], []), str(error))
 
     def _trace(self, exchanges: list[Exchange], state: dict[str, Any] | None) -> Trace:
         events: list[Event] = []

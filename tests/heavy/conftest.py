@@ -1,0 +1,83 @@
+"""A real server of Google ADK on loopback, with the example apps and those of the tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+LIMIT = 60.0  # seconds for one command
+
+
+@pytest.fixture(scope="session")
+def recorder() -> Any:
+    """The script that starts servers and records what they answer."""
+    name = "baton_example_record"
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / "adk" / "record.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def apps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder with all apps."""
+    folder = tmp_path_factory.mktemp("adk") / "apps"
+    for source in (ROOT / "examples" / "adk" / "apps", Path(__file__).parent / "apps"):
+        shutil.copytree(
+            source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def client(recorder: Any, apps: Path) -> Iterator[Any]:
+    """A client of a server that runs while tests do."""
+    with recorder.running_server(apps) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def url(client: Any) -> str:
+    """Where the server is."""
+    return str(client.base_url)
+
+
+@pytest.fixture
+def sessions(client: Any) -> Callable[..., list[str]]:
+    """The ids of the sessions that the server still has."""
+
+    def ids(app: str, user: str = "eval_user") -> list[str]:
+        found = json.loads(client.get(f"/apps/{app}/users/{user}/sessions"))
+        return [session["id"] for session in found]
+
+    return ids
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command line in a process of its own, in an empty folder."""
+
+    def run(*arguments: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "baton", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+
+    return run
