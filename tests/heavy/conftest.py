@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +12,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-LIMIT = 60.0  # seconds for one command
 
 
 @pytest.fixture(scope="session")
@@ -56,28 +52,12 @@ def url(client: Any) -> str:
 
 
 @pytest.fixture
-def sessions(client: Any) -> Callable[..., list[str]]:
-    """The ids of the sessions that the server still has."""
+def stored(client: Any) -> Callable[..., bool]:
+    """Tell whether the server has a session; its own list leaves out those of evaluations."""
 
-    def ids(app: str, user: str = "eval_user") -> list[str]:
-        found = json.loads(client.get(f"/apps/{app}/users/{user}/sessions"))
-        return [session["id"] for session in found]
+    def has(app: str, session: str, user: str = "eval_user") -> bool:
+        status: int = client.call(f"/apps/{app}/users/{user}/sessions/{session}")[0]
+        assert status in (200, 404)
+        return status == 200
 
-    return ids
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command line in a process of its own, in an empty folder."""
-
-    def run(*arguments: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "baton", *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
-
-    return run
+    return has

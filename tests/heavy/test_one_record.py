@@ -149,3 +149,16 @@ def test_a_live_run_is_judged_as_its_recording_is(seen: Seen, source: str) -> No
 def test_the_scenarios_pass_fail_and_err(seen: Seen) -> None:
     statuses = {result.status for result in seen.scored}
     assert statuses == ({"failed"} if len(seen.recorded) == 1 else {"passed", "failed", "error"})
+
+
+@pytest.mark.parametrize(("streaming", "mode"), [(False, "NONE"), (True, "SSE")])
+@pytest.mark.parametrize("kind", ["adk_http", "adk_local"])
+def test_agents_stream_when_they_are_asked_to(
+    url: str, apps: Path, kind: str, streaming: bool, mode: str
+) -> None:
+    place: dict[str, Any] = {"path": str(apps / "mode_teller")}
+    if kind == "adk_http":
+        place = {"endpoint_url": url, "app_name": "mode_teller"}
+    case = Case(id="ask", turns=[ExpectedTurn(input=Content(text="Hi"))])
+    (trace,) = traces(baton.evaluate([case], {"type": kind, "streaming": streaming, **place}))
+    assert trace.turns[0].output == Content(text=f"streaming mode {mode}")

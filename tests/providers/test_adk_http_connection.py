@@ -6,9 +6,6 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-
-import baton
-from baton.model import AgentCard, Case
 from tests.providers.conftest import (
     AdkServer,
     Reply,
@@ -22,6 +19,9 @@ from tests.providers.conftest import (
     sse,
     stream,
 )
+
+import baton
+from baton.model import AgentCard, Case
 
 LOGIN = reply(b"<!DOCTYPE html><html><title>Sign in</title></html>", media="text/html")
 MOVED = reply(b"", 302, location="https://login.test/start?token=s3cret")

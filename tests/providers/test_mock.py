@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import baton
 from baton.model import Case, Content, ExpectedToolCall, ExpectedTurn
@@ -40,7 +40,7 @@ def test_every_report_says_that_nothing_real_was_measured(baton: Run, tmp_path: 
     for stored in ("terminal", "json", "junit"):
         assert NOTICE in baton("report", "--format", stored).out
     assert NOTICE in json.loads(baton("report", "--format", "json").out)["notices"][0]
-    properties = ElementTree.parse(tmp_path / "junit.xml").iter("property")  # noqa: S314 - our own
+    properties = ET.parse(tmp_path / "junit.xml").iter("property")  # noqa: S314 - our own
     assert [NOTICE in (each.get("value") or "") for each in properties] == [True]
 
 

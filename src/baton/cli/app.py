@@ -13,6 +13,8 @@ from cyclopts.exceptions import UnknownCommandError, UnknownOptionError
 from baton import __version__
 from baton.model import InputError, suggestion
 
+from .notes import say
+
 BAD_INPUT = 2
 
 VERBS = {
@@ -33,6 +35,7 @@ app = App(
     ),
     version=__version__,
     default_parameter=None,
+    suppress_keyboard_interrupt=False,
 )
 for _verb, _summary in VERBS.items():
     app.command(f"baton.cli.{_verb}:{_verb}_command", name=_verb, help=_summary)
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("baton: interrupted", file=sys.stderr)
+        say("baton: interrupted")
         return 130
 
 
@@ -59,11 +62,11 @@ def _run(commands: Callable[..., object], tokens: list[str]) -> int:
             tokens, exit_on_error=False, print_error=False, result_action="return_value"
         )
     except CycloptsError as error:
-        print(f"baton: {_usage_message(error)}", file=sys.stderr)
+        say(f"baton: {_usage_message(error)}")
         return BAD_INPUT
     except InputError as error:
         for problem in error.problems:
-            print(f"baton: {problem}", file=sys.stderr)
+            say(f"baton: {problem}")
         return BAD_INPUT
     return result if isinstance(result, int) else 0
 

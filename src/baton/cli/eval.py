@@ -24,6 +24,7 @@ from baton.runner.evaluate import evaluate_to_folder
 from baton.runner.live import RunOptions
 from baton.runner.plan import Plan, make_plan
 
+from .numbers import Whole
 from .output import OUT, header_of, note_unchecked, report
 from .progress import progress
 from .target import find_target, provider_of
@@ -41,9 +42,9 @@ def eval_command(
     agents: Path | None = None,
     app: str | None = None,
     filters: Annotated[Several, Parameter(name=["--filter", "-f"], negative="")] = (),
-    limit: int | None = None,
-    repeat: int | None = None,
-    concurrency: int | None = None,
+    limit: Whole | None = None,
+    repeat: Whole | None = None,
+    concurrency: Whole | None = None,
     timeout: float | None = None,
     print_detailed_results: Annotated[
         bool,
@@ -51,7 +52,7 @@ def eval_command(
     ] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
     junit: Path | None = None,
-    show: int = 10,
+    show: Whole = 10,
     out: Path = OUT,
     name: str | None = None,
 ) -> int:

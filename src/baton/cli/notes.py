@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 
 def note(text: str) -> None:
     """Say something on standard error, which is never part of a report."""
-    print(f"note: {text}", file=sys.stderr)
+    say(f"note: {text}")
+
+
+def say(text: str) -> None:
+    """Print a line on standard error; that nobody reads it any more changes nothing else."""
+    with suppress(BrokenPipeError):
+        print(text, file=sys.stderr, flush=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +63,12 @@ def report(
     that did not pass are printed in full.
     """
     evaluation = read_evaluation(folder)
-    if json:
-        resolve(reporter_entry("json"))(evaluation, sys.stdout)
-    else:
-        terminal = resolve(reporter_entry("terminal"))
-        terminal(evaluation, sys.stdout, limit=show, detailed=detailed)
+    with readers_may_leave():
+        if json:
+            resolve(reporter_entry("json"))(evaluation, sys.stdout)
+        else:
+            terminal = resolve(reporter_entry("terminal"))
+            terminal(evaluation, sys.stdout, limit=show, detailed=detailed)
     for reporter in settings.reporters if settings else ():
         if reporter.output_path is not None:
             _write(evaluation, reporter.type, Path(reporter.output_path))
@@ -76,6 +79,16 @@ def report(
         note("the exit code is 0, as the config says `fail_on_threshold_violation: false`")
         return 0
     return code
+
+
+@contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """Let whoever reads standard output stop (``| head``): the verdict stays what it is."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write(evaluation: StoredEvaluation, kind: str, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import IO, Any
 
 from rich.console import Console
@@ -66,7 +67,8 @@ class Lines:
         """Take one more result."""
         done = self._counter.add(result.status)
         if done % self._step == 0 or done == self._total:
-            print(f"{done} of {self._total}: {self._counter}", file=self._out, flush=True)
+            with suppress(BrokenPipeError):  # that nobody reads along changes nothing
+                print(f"{done} of {self._total}: {self._counter}", file=self._out, flush=True)
 
     def close(self) -> None:
         """Do nothing: every line is there."""

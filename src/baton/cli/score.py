@@ -16,6 +16,7 @@ from baton.runner.plan import Plan, make_plan
 from baton.runner.recorded import score_to_folder
 
 from .notes import note
+from .numbers import Whole
 from .output import OUT, header_of, note_unchecked, report
 
 
@@ -26,7 +27,7 @@ def score_command(
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
     agents: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
-    show: int = 10,
+    show: Whole = 10,
     junit: Path | None = None,
     out: Path = OUT,
     name: str | None = None,

@@ -13,11 +13,13 @@ from baton.model import Dispatch, InputError, Trace, suggestion
 from baton.readers import iter_traces
 
 from .notes import note
+from .numbers import Whole
 
 
 def show_command(
     *files: Path,
-    turn: int | None = None,
+    case: str | None = None,
+    turn: Whole | None = None,
     dispatch: str | None = None,
     agents: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -27,7 +29,10 @@ def show_command(
     Parameters
     ----------
     files
-        Files and folders with recorded traces, in any format Baton reads.
+        Files and folders with recorded traces, in any format Baton reads; evaluation folders
+        of live runs, too.
+    case
+        Show the traces of this case only.
     turn
         Show this turn only; counts from 1.
     dispatch
@@ -42,35 +47,43 @@ def show_command(
     if not files:
         raise InputError("name the files or folders to show")
     errors: list[InputError] = []
-    found = 0
+    cases: dict[str, None] = {}
     ids: list[str] = []
     shown = False
     for trace in iter_traces(files, agents=agents, on_problem=errors.append, on_note=note):
-        found += 1
-        if dispatch is not None:
-            chosen, known = _dispatch(trace, dispatch)
-            ids += known
-            if chosen is None:
-                continue
+        cases[trace.case or trace.id] = None
+        if case is not None and case != (trace.case or trace.id):
+            continue
+        chosen, known = _dispatch(trace, dispatch)
+        ids += known
+        if dispatch is not None and chosen is None:
+            continue
         shown = True
         if turn is not None and not 1 <= turn <= len(trace.turns):
             raise InputError(f"trace `{trace.id}` has no turn {turn}: it has {len(trace.turns)}")
         if json:
             print(msgspec.json.encode(trace).decode())
-        elif dispatch is not None and chosen is not None:
+        elif chosen is not None:
             print_dispatch(trace, chosen, sys.stdout)
         else:
             print_trace(trace, sys.stdout, turn=turn)
-    problems = [problem for error in errors for problem in error.problems]
-    if problems:
-        raise InputError(problems)
-    if not found:
-        raise InputError(f"no trace in {', '.join(map(str, files))}")
+    _complain(errors, files, list(cases))
+    if not shown and case is not None and case not in cases:
+        raise InputError(f"no trace of case `{case}`; {suggestion(case, cases)}")
     if not shown:
         raise InputError(f"no dispatch `{dispatch}`; {suggestion(str(dispatch), ids)}")
     return 0
 
 
-def _dispatch(trace: Trace, id_: str) -> tuple[Dispatch | None, list[str]]:
+def _complain(errors: list[InputError], files: tuple[Path, ...], cases: list[str]) -> None:
+    problems = [problem for error in errors for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    if not cases:
+        raise InputError(f"no trace in {', '.join(map(str, files))}")
+
+
+def _dispatch(trace: Trace, id_: str | None) -> tuple[Dispatch | None, list[str]]:
+    """Find a dispatch; return it and the ids of all."""
     dispatches = [d for turn in trace.turns for d in turn.dispatches]
     return next((d for d in dispatches if d.id == id_), None), [d.id for d in dispatches]

@@ -48,7 +48,7 @@ def find_target(words: tuple[str, ...]) -> Target:
         return Target(load_config(path), None, rest)
     message = (
         "is neither a config (YAML) nor an agent: a folder with agent.py, the address of an ADK "
-        "server, or module:function"
+        "server (http://...), or module:function"
     )
     raise InputError(Problem(file=first, message=message))
 

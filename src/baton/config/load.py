@@ -36,7 +36,7 @@ class Config(msgspec.Struct, kw_only=True):
     dataset: list[str]
     providers: list[ProviderOptions]
     agents: str | None
-    evaluators: list[EvaluatorSpec] | None
+    evaluators: list[EvaluatorSpec | str] | None
     plan: Plan
     run: RunOptions
     reporters: list[ReporterSpec]
@@ -138,7 +138,8 @@ def _plan(
     found = []
     for index, evaluator in enumerate(spec.evaluators or ()):
         try:
-            make_plan([evaluator]) if evaluator.enabled else None
+            if isinstance(evaluator, str) or evaluator.enabled:
+                make_plan([evaluator])
         except InputError as error:
             found += [
                 document.problem_at(_path_of(index, problem), problem.message)
@@ -179,7 +180,7 @@ def _prices(
 
 def _path_of(index: int, problem: Problem) -> tuple[str | int, ...]:
     steps = [step for step in problem.path.split(".") if not step.startswith("evaluators[")]
-    return ("evaluators", index, *(steps or ["type"]))
+    return ("evaluators", index, *(step for step in steps if step))
 
 
 def _providers(

@@ -8,15 +8,17 @@ from typing import Any
 _SECRET = re.compile(
     r"api[-_]?key|token(?!s)|password|secret|authorization|credential|cookie", re.IGNORECASE
 )
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_USERINFO = re.compile(r"(?<=://)[^/\s]+(?=@)")
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """Return plain data with stars for what a key or an address says is secret."""
-    if isinstance(value, dict):
-        return {name: masked(item, str(name)) for name, item in value.items()}
+    """Return plain data with stars for what a key or an address says is secret, and headers."""
     if isinstance(value, list):
         return [masked(item, key) for item in value]
     if _SECRET.search(key) and value is not None:
         return "***"
+    if isinstance(value, dict):
+        if key.lower() == "headers":
+            return dict.fromkeys(value, "***")
+        return {name: masked(item, str(name)) for name, item in value.items()}
     return _USERINFO.sub("***", value) if isinstance(value, str) else value

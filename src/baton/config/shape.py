@@ -50,7 +50,7 @@ class ConfigFile(Strict, kw_only=True):
     dataset: str | list[str] | DatasetSpec | None = None
     providers: list[dict[str, Any]] = msgspec.field(default_factory=list)
     agents: str | None = None
-    evaluators: list[EvaluatorSpec] | None = None
+    evaluators: list[EvaluatorSpec | str] | None = None
     pass_rule: PassRule = "all"
     prices: dict[str, ModelPrice] = msgspec.field(default_factory=dict)
     repeat: Annotated[int, msgspec.Meta(ge=1)] | None = None

@@ -6,6 +6,7 @@ piece after a decode has failed, so it costs nothing while files are right.
 
 from __future__ import annotations
 
+import operator
 import re
 from functools import cache
 from typing import Any, NamedTuple
@@ -64,8 +65,27 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
                 Fault(path, f"`{value}` is none of {', '.join(words)}; {suggestion(value, words)}")
             ]
     if _fits(value, info):
-        return []
+        return _out_of_bounds(value, info, path)
     return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{_hint(value, info)}")]
+
+
+_BOUNDS = (
+    ("ge", operator.ge, "at least"),
+    ("gt", operator.gt, "more than"),
+    ("le", operator.le, "at most"),
+    ("lt", operator.lt, "less than"),
+)
+
+
+def _out_of_bounds(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
+    if not isinstance(info, inspect.IntType | inspect.FloatType):
+        return []
+    bounds = [(words, holds, getattr(info, name)) for name, holds, words in _BOUNDS]
+    return [
+        Fault(path, f"has to be {words} {bound:g}, got {value:g}")
+        for words, holds, bound in bounds
+        if bound is not None and not holds(value, bound)
+    ]
 
 
 def _explain_union(value: Any, info: inspect.UnionType, path: Path) -> list[Fault]:

@@ -64,6 +64,14 @@ class CaseIndex:
             if override.case_id == local_id
         ]
 
+    def local_ids_at(self, places: Sequence[int]) -> dict[str, list[int]]:
+        """Return the local ids of some cases, which then are counted from 0 as they come."""
+        new = {old: position for position, old in enumerate(places)}
+        kept = {
+            name: [new[old] for old in olds if old in new] for name, olds in self.local_ids.items()
+        }
+        return {name: found for name, found in kept.items() if found}
+
     def stated(self, file: str | None = None) -> set[str]:
         """Return what any of the cases states, or any of one file."""
         if file is None:
@@ -144,6 +152,7 @@ class Dataset:
         index = CaseIndex()
         for place in places:
             index.take(self._index, place, self.ids[place])
+        index.local_ids = self._index.local_ids_at(places)
         cases = _Chosen(self.cases, places)
         return Dataset(
             cases,

@@ -17,6 +17,7 @@ from .adk.files import read_result_file, read_session
 from .adk.recorded_case import read_eval_case
 from .adk.wire import looks_like_sse, read_events, read_sse
 from .catalog import Catalog
+from .evaluation import Bodies
 from .judge_llm import read_provider_result, read_report
 from .own import read_record
 from .sniff import FRAMEWORKS, Kind, kind_of
@@ -33,6 +34,7 @@ class FileReader:
         self._file = str(path)
         self._catalog = catalog
         self._stem = path.name.split(".")[0]
+        self._bodies: Bodies | None = None
 
     def traces(self) -> Iterator[Trace]:
         """Yield the traces; nothing when the file is readable but holds none.
@@ -159,6 +161,10 @@ class FileReader:
                 yield from read_result_file(document, source, self._catalog)
             case "eval-case":
                 yield read_eval_case(document, source, self._catalog)
+            case "evaluation":
+                self._bodies = self._bodies or Bodies(self._path)
+                kept = self._bodies.trace(document, source)
+                yield from (kept,) if kept is not None else ()
             case "judge-llm-report":
                 yield from read_report(document, source, self._catalog)
             case "judge-llm-result":

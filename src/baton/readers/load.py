@@ -9,6 +9,7 @@ from pathlib import Path
 from baton.model import AgentCard, InputError, Problem, Trace
 
 from .catalog import Catalog, is_catalog_file, load_catalog
+from .evaluation import BODIES, is_evaluation
 from .files import FileReader
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -84,6 +85,8 @@ def _files(
         problems.append(Problem(file=str(target), message="no such file or folder"))
     elif target.is_file():
         yield target, catalog
+    elif is_evaluation(target):
+        yield target / BODIES, catalog
     else:
         left_out = {path.resolve() for path in exclude}
         files = files_below(target)

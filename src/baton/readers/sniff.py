@@ -9,7 +9,7 @@ from baton.formats.spelling import snake
 
 Kind = Literal[
     "record", "adk-session", "adk-event", "adk-result", "evalset", "eval-case",
-    "judge-llm-report", "judge-llm-result",
+    "judge-llm-report", "judge-llm-result", "evaluation",
 ]  # fmt: skip
 
 FRAMEWORKS: dict[Kind, str | None] = {
@@ -21,10 +21,12 @@ FRAMEWORKS: dict[Kind, str | None] = {
     "eval-case": "google-adk",
     "judge-llm-report": None,
     "judge-llm-result": None,
+    "evaluation": None,
 }
 
 _SIGNS: list[tuple[frozenset[str], Kind]] = [
     (frozenset({"schema_version", "turns"}), "record"),
+    (frozenset({"case_id", "repeat", "scores"}), "evaluation"),
     (frozenset({"execution_runs"}), "judge-llm-report"),
     (frozenset({"conversation_history"}), "judge-llm-result"),
     (frozenset({"eval_case_results"}), "adk-result"),

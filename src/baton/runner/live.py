@@ -120,7 +120,7 @@ class _Player:
             message = f"the trace cannot be scored: {type(error).__name__}: {error}"
             return CaseResult(case_id=case.id, status="error", error=problem or message)
         if problem is not None:
-            result.status, result.error = "error", problem
+            result.status, result.error = "error", result.error or problem
         return result
 
     async def _trace(self, case: Case) -> tuple[Trace | None, str | None]:

@@ -103,7 +103,7 @@ class CallRules:
     def looked_at(self, tool: str, arguments: Any) -> Hashable:
         """Return what is equal for arguments that cannot be told apart."""
         if not self.heeds_arguments:
-            return arguments is None
+            return None
         if self.rules and self.names == "exact" and isinstance(arguments, dict):
             ways = ((key, self.way(tool, key)) for key in arguments)
             arguments = {key: arguments[key] for key, way in ways if way not in _BLIND}

@@ -23,6 +23,7 @@ INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
 """The ways to compare that tokens are known for."""
 
 _BUCKET = 4e-6
+_LEAST = 1e-6
 _PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.", re.DOTALL)
 
 
@@ -36,7 +37,8 @@ def held(way: str, argument: str, value: Any) -> Iterator[Token]:
         else:
             yield from _meaning(path, leaf, spread=0)
             if way == "similar" and isinstance(leaf, str):
-                yield from ((path, "word", each) for each in words(leaf))
+                found = words(leaf)
+                yield from ((path, "word", len(found), *word) for word in found)
 
 
 def needed(
@@ -50,10 +52,10 @@ def needed(
             for each in _trigrams(required_text(leaf)):
                 yield [(path, each)]
         elif way == "similar" and isinstance(leaf, str):
-            tokens: Group = [(path, "word", each) for each in words(leaf).elements()]
             # From 0 on, texts that share no word are similar as well.
-            if similarity > 1e-6:
-                yield [*_meaning(path, leaf, spread=1), *_rarest(tokens, similarity, count)]
+            if similarity > _LEAST:
+                rare = _rare_words(path, leaf, similarity, count)
+                yield [*_meaning(path, leaf, spread=1), *rare]
         elif leaf is not None:
             yield list(_meaning(path, leaf, spread=1))
 
@@ -84,15 +86,25 @@ def required_text(pattern: str) -> str:
     return max(runs, key=len)
 
 
-def _rarest(tokens: Group, similarity: float, count: Callable[[Token], int]) -> Collection[Token]:
-    """Return so many of the rarest words that a text without any of them is not similar.
+def _rare_words(
+    path: Path, text: str, least: float, count: Callable[[Token], int]
+) -> Iterator[Token]:
+    """Yield, for each number of words, the rarest that a similar text has at least one of.
 
-    Shared words are at least ``s / (2 - s)`` of the expected ones for a Dice coefficient of
-    ``s`` (prefix filter of set-similarity joins: S. Chaudhuri et al., ICDE 2006).
+    Texts of m and n words whose Dice coefficient is at least s share s * (m + n) / 2 words
+    (prefix filter of set-similarity joins: S. Chaudhuri et al., ICDE 2006).
     """
-    shared = math.ceil(similarity / (2 - similarity) * len(tokens) - 1e-6)
-    rarest = sorted(tokens, key=lambda token: (count(token), token))
-    return dict.fromkeys(rarest[: len(tokens) - max(shared, 1) + 1])
+    own = words(text)
+    for length in range(math.ceil(len(own) * least / (2 - least) - _LEAST), _longest(own, least)):
+        shared = max(1, math.ceil(least * (len(own) + length) / 2 - _LEAST))
+        sized: Group = [(path, "word", length, *word) for word in own]
+        sized.sort(key=lambda token: (count(token), token))
+        yield from sized[: len(own) - shared + 1]
+
+
+def _longest(own: Collection[Any], least: float) -> int:
+    """Return how many words a similar text stays below."""
+    return math.floor(len(own) * (2 - least) / least + _LEAST) + 1
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -12,11 +12,15 @@ from typing import Any
 
 import msgspec
 
+Word = tuple[str, int]
+"""A word, and how often it stood before, counting itself."""
+
 ABSENT = msgspec.UNSET
 """Stands for an argument that a call does not have."""
 
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 _WORD = re.compile(r"\w+")
+_SHORT_TEXT = 400
 # Beyond these a number has no use as one, and Python refuses to convert it.
 _LONGEST_NUMBER = 300
 _LARGEST_FLOAT = 1e300
@@ -109,16 +113,28 @@ def text_similarity(one: str, other: str) -> float:
 
     The Dice coefficient over words with their repeats, texts folded; 0 to 1.
     """
-    if folded(one) == folded(other):
-        return 1.0
     left, right = words(one), words(other)
-    total = left.total() + right.total()
-    return 2 * (left & right).total() / total if total else 0.0
+    if not left and not right:
+        return float(folded(one) == folded(other))
+    return 2 * len(left & right) / (len(left) + len(right))
 
 
-def words(text: str) -> Counter[str]:
-    """Count the words of a text (letters, digits, underscores), folded."""
-    return Counter(_WORD.findall(folded(text)))
+def words(text: str) -> frozenset[Word]:
+    """Return the words of a text (letters, digits, underscores), folded, repeats numbered."""
+    return _words_once(text) if len(text) <= _SHORT_TEXT else _words(text)
+
+
+def _words(text: str) -> frozenset[Word]:
+    seen: Counter[str] = Counter()
+    found = []
+    for word in _WORD.findall(folded(text)):
+        seen[word] += 1
+        found.append((word, seen[word]))
+    return frozenset(found)
+
+
+# A text is compared with many others; long ones are not kept.
+_words_once = lru_cache(maxsize=16384)(_words)
 
 
 def folded(text: str) -> str:

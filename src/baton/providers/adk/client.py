@@ -50,9 +50,9 @@ class Body(NamedTuple):
 
 
 class AdkClient:
-    """An HTTP client for one server."""
+    """An HTTP client for one server; an answer is read up to ``longest`` bytes."""
 
-    def __init__(self, options: AdkHttpOptions) -> None:
+    def __init__(self, options: AdkHttpOptions, *, longest: int = LONGEST_ANSWER) -> None:
         """Open no connection yet.
 
         Raises:
@@ -60,6 +60,7 @@ class AdkClient:
         """
         self.url = base_url(options.endpoint_url)
         self._options = options
+        self._longest = longest
         auth = credentials(options)
         self._http = httpx2.AsyncClient(
             headers=auth.headers,
@@ -84,7 +85,7 @@ class AdkClient:
             ProviderError: no connection, no answer in time, no JSON.
         """
         async with self._answer(method, path, body, "safe", timeout) as (response, attempts):
-            found = await _read(response)
+            found = await _read(response, self._longest)
         if found.cut is not None:
             raise ProviderError(f"{method} {self.url}{path}: {found.cut}")
         try:
@@ -102,7 +103,7 @@ class AdkClient:
             ProviderError: no connection, no answer in time.
         """
         async with self._answer("POST", path, body, retry, None) as (response, _):
-            return await _read(response)
+            return await _read(response, self._longest)
 
     @asynccontextmanager
     async def _answer(
@@ -150,7 +151,7 @@ class AdkClient:
         if response.status_code in (200, 204):
             return response
         try:
-            found = await _read(response)
+            found = await _read(response, self._longest)
         finally:
             await response.aclose()
         if response.is_redirect:
@@ -182,14 +183,14 @@ def refusal(error: Refused) -> str:
     return said
 
 
-async def _read(response: httpx2.Response) -> Body:
+async def _read(response: httpx2.Response, longest: int) -> Body:
     data = bytearray()
     cut = None
     try:
         async for chunk in response.aiter_bytes():
             data += chunk
-            if len(data) > LONGEST_ANSWER:
-                cut = f"the answer is longer than {LONGEST_ANSWER // 1024 // 1024} MiB"
+            if len(data) > longest:
+                cut = f"the answer is longer than {longest / 2**20:g} MiB"
                 break
     except httpx2.ReadTimeout:
         cut = f"the answer stopped after {len(data)} bytes, and the time-out ran out"

@@ -241,7 +241,7 @@ def _answer(body: Body) -> Answer:
 
     try:
         data = _utf8(body).removeprefix(codecs.BOM_UTF8)
-    except (UnicodeDecodeError, LookupError) as error:
+    except (UnicodeError, LookupError) as error:
         return Answer(Wire([], []), f"the answer is not {body.charset}: {error}")
     if body.media == "text/event-stream" or looks_like_sse(data):
         wire = scan_sse("answer", data, torn=body.cut is not None)
@@ -257,9 +257,8 @@ def _answer(body: Body) -> Answer:
 
 
 def _utf8(body: Body) -> bytes:
-    """Return the text as UTF-8; what a cut left of a character at the end is no fault."""
-    if body.charset.lower() in ("utf-8", "utf8", "us-ascii", "ascii"):
-        whole = body.data if body.cut is None else body.data[: body.data.rfind(b"\n") + 1]
-        whole.decode()
-        return body.data
-    return body.data.decode(body.charset).encode()
+    """Return the text as UTF-8; half a character at the end is no fault of the encoding."""
+    " ".encode(body.charset)  # what is no encoding of text stops here
+    is_utf8 = codecs.lookup(body.charset).name in ("utf-8", "ascii")
+    text = codecs.getincrementaldecoder("utf-8" if is_utf8 else body.charset)().decode(body.data)
+    return body.data if is_utf8 else text.encode()

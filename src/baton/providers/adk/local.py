@@ -129,7 +129,7 @@ class _Agents:
         try:
             app = AgentLoader(str(folder.parent)).load_agent(folder.name)
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
             message = f"the agents cannot be loaded: {reason}"
             raise InputError(Problem(file=str(folder), message=message)) from error
         root = getattr(app, "root_agent", app)

@@ -21,7 +21,8 @@ def choose_app(
             raise ProviderError("the server does not list its apps: state `app_name`")
         return app_name or stated[0]
     found = next((name for name in stated if name in apps), None)
-    if app_name is not None and found != of_case and app_name not in apps:
+    by_case = found is not None and found == of_case
+    if app_name is not None and app_name not in apps and not by_case:
         raise ProviderError(f"the server has no app `{app_name}`; {suggestion(app_name, apps)}")
     if found is not None:
         return found

@@ -76,8 +76,8 @@ def base_url(endpoint_url: str) -> str:
     """
     parts = _parts(endpoint_url)
     path = parts.path.rstrip("/")
-    for route in ("/run_sse", "/run"):
-        path = path.removesuffix(route)
+    route = next((end for end in ("/run_sse", "/run") if path.endswith(end)), "")
+    path = path.removesuffix(route)
     place = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, place, path, "", ""))
 
@@ -140,6 +140,8 @@ def _parts(endpoint_url: str) -> SplitResult:
     if not usable:
         shown = endpoint_url.rpartition("@")[2]
         raise _problem("endpoint_url", f"`{shown}` is no address: write http://HOST:PORT")
+    if parts.query or parts.fragment:
+        raise _problem("endpoint_url", "what follows `?` or `#` is not sent: leave it out")
     return parts
 
 

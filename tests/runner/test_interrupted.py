@@ -1,0 +1,184 @@
+"""Evaluations that are ended before their time: what was done is there, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.model import InputError
+from baton.store import read_evaluation
+
+Run = Callable[..., Any]
+Start = Callable[..., subprocess.Popen[str]]
+AGENT = """
+import asyncio, time
+async def slow(message):
+    await asyncio.sleep(0 if message.startswith("quick") else 60)
+    return {"output": "done", "agents": ["desk"]}
+def blocking(message):
+    time.sleep(0 if message.startswith("quick") else 60)
+    return {"output": "done", "agents": ["desk"]}
+async def steady(message):
+    await asyncio.sleep(0.01)
+    return {"output": "done", "agents": ["desk"]}
+"""
+
+
+def dataset(folder: Path, quick: int, slow: int) -> None:
+    messages = ["quick"] * quick + ["slow"] * slow
+    lines = [
+        json.dumps({"id": f"c{n}", "input": f"{message} {n}", "agents": ["desk"]})
+        for n, message in enumerate(messages)
+    ]
+    (folder / "cases.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start `baton eval` in a process of its own; it is ended at the latest with the test."""
+    (tmp_path / "agent.py").write_text(AGENT)
+    started: list[subprocess.Popen[str]] = []
+
+    def run(function: str, *options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "baton", "eval", f"agent.py:{function}", "cases.jsonl"]
+        process = subprocess.Popen(
+            [*command, *options],
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(folder: Path, lines: int) -> Path:
+    """Wait until an evaluation below a folder has so many results; return its folder."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        for index in folder.glob(".baton/evaluations/*/index.jsonl"):
+            if index.read_bytes().count(b"\n") >= lines:
+                return index.parent
+        time.sleep(0.01)
+    raise AssertionError(f"there were never {lines} results")
+
+
+def stored(folder: Path) -> list[str]:
+    """Return the ids of all results, with every body read."""
+    return [row.case_id for row, body in read_evaluation(folder).entries() if body["scores"]]
+
+
+@pytest.mark.parametrize("function", ["slow", "blocking"])
+def test_ctrl_c_leaves_a_complete_folder_of_what_was_done(
+    start: Start, baton: Run, tmp_path: Path, function: str
+) -> None:
+    dataset(tmp_path, quick=5, slow=3)
+    process = start(function, "--concurrency", "2")
+    folder = wait_for(tmp_path, 5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "baton: interrupted" in err
+    assert "Traceback" not in err
+    assert out == ""
+    header = json.loads((folder / "evaluation.json").read_text())
+    assert header["status"] == "interrupted"
+    assert header["cases"]["passed"] == 5
+    assert header["timings"]["ended"]
+    assert stored(folder) == [f"c{n}" for n in range(5)]
+    report = baton("report")
+    assert report.code == 3
+    assert "3 of 8 planned cases were not run" in report.out
+    assert "interrupted" in report.out
+
+
+def test_ctrl_c_before_the_first_result_leaves_a_folder_that_reads(
+    start: Start, baton: Run, tmp_path: Path
+) -> None:
+    dataset(tmp_path, quick=0, slow=2)
+    process = start("slow")
+    wait_for(tmp_path, 0)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    outcome = baton("report", "--format", "json")
+    assert outcome.code == 3
+    assert json.loads(outcome.out)["results"] == []
+
+
+def test_kill_9_loses_the_cases_in_flight_and_no_more(
+    start: Start, baton: Run, tmp_path: Path
+) -> None:
+    dataset(tmp_path, quick=20, slow=4)
+    process = start("slow", "--concurrency", "4")
+    folder = wait_for(tmp_path, 20)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=10)
+    assert Counter(stored(folder)) == {f"c{n}": 1 for n in range(20)}
+    report = baton("report")
+    assert report.code == 3
+    assert "not finished: 20 of 24 planned cases are there" in report.out
+    assert report.out.strip().splitlines()[-1].startswith("running")
+
+
+def test_kill_9_at_any_moment_leaves_whole_results_each_once(start: Start, tmp_path: Path) -> None:
+    dataset(tmp_path, quick=0, slow=600)
+    process = start("steady", "--concurrency", "5", "--repeat", "2")
+    folder = wait_for(tmp_path, 37)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=10)
+    evaluation = read_evaluation(folder)
+    lines = (folder / "index.jsonl").read_bytes().count(b"\n")
+    entries = list(evaluation.entries())
+    assert 37 <= len(entries) == len(evaluation) == lines < 1200
+    assert len({(row.position, row.repeat) for row, _ in entries}) == lines
+    assert all(row.case_id == body["case_id"] for row, body in entries)
+    assert evaluation.header.problems == [f"not finished: {lines} of 1200 planned cases are there"]
+
+
+def test_torn_lines_are_passed_over_and_what_is_broken_within_is_said(
+    start: Start, baton: Run, tmp_path: Path
+) -> None:
+    dataset(tmp_path, quick=6, slow=1)
+    process = start("slow", "--concurrency", "1")
+    folder = wait_for(tmp_path, 6)
+    process.kill()
+    process.communicate(timeout=10)
+    index, bodies = folder / "index.jsonl", folder / "bodies.jsonl"
+    whole = index.read_bytes()
+    bodies.write_bytes(bodies.read_bytes() + b'{"case_id": "c6", "rep')
+    index.write_bytes(whole[:-25])
+    assert stored(folder) == [f"c{n}" for n in range(5)]
+    report = baton("report", folder)
+    assert report.code == 3
+    assert "5 of 7 planned cases are there" in report.out
+    index.write_bytes(whole.replace(b'{"position"', b'{"posit', 1))
+    with pytest.raises(InputError):
+        read_evaluation(folder)
+    assert baton("report", folder).code == 2
+
+
+def test_a_function_that_never_ends_does_not_keep_the_process(start: Start, tmp_path: Path) -> None:
+    dataset(tmp_path, quick=2, slow=2)
+    process = start("blocking", "--timeout", "0.3", "--json")
+    out, err = process.communicate(timeout=15)
+    assert process.returncode == 3, err
+    report = json.loads(out)
+    assert [result["status"] for result in report["results"]] == ["passed"] * 2 + ["error"] * 2
+    assert "did not end within 0.3 s" in report["results"][3]["error"]

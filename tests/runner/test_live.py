@@ -1,0 +1,291 @@
+"""Playing cases: every planned case is reported, whatever happens to it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import pytest
+
+import baton
+from baton.model import (
+    AgentRun,
+    Case,
+    CaseResult,
+    Content,
+    Dataset,
+    Evaluation,
+    ExpectedTurn,
+    InputError,
+    Provider,
+    ProviderError,
+    Source,
+    Trace,
+    Turn,
+)
+from baton.runner.evaluate import evaluate_to_folder
+from baton.runner.live import RunOptions
+from baton.runner.plan import make_plan
+from baton.store import StoredEvaluation, read_evaluation
+
+
+def cases(*names: str) -> list[Case]:
+    turn = ExpectedTurn(input=Content(text="hi"), agents=["desk"])
+    return [Case(id=name, turns=[turn]) for name in names]
+
+
+def trace(case: Case, agent: str = "desk", **more: Any) -> Trace:
+    turn = Turn(id="t", runs=[AgentRun(id="r", agent=agent)], **more)
+    return Trace(schema_version=1, id=case.id, source=Source(format="test"), turns=[turn])
+
+
+def stored(
+    provider: Provider, names: list[str], folder: Path, **options: Any
+) -> tuple[StoredEvaluation, list[CaseResult]]:
+    """Play cases into a folder; return it, and what was told on the way."""
+    told: list[CaseResult] = []
+    made = asyncio.run(
+        evaluate_to_folder(
+            make_plan(["agent_chain"]),
+            provider,
+            Dataset(cases(*names)),
+            RunOptions(**options),
+            root=folder,
+            name="x",
+            header={},
+            on_result=told.append,
+        )
+    )
+    return read_evaluation(made), told
+
+
+async def troubled(case: Case) -> Any:
+    """Do what the id of the case says."""
+    if case.id == "raises":
+        raise ValueError("boom")
+    if case.id == "hangs":
+        await asyncio.sleep(30)
+    if case.id == "exits":
+        raise SystemExit(1)
+    if case.id == "cancels":
+        raise asyncio.CancelledError
+    if case.id == "partial":
+        raise ProviderError("the stream was cut", trace(case))
+    if case.id == "odd":
+        return msgspec.structs.replace(trace(case), turns=None)
+    if case.id == "broken":
+        return trace(case, status="incomplete", error="the model gave up")
+    return {"nothing": None, "text": "text"}.get(case.id, trace(case))
+
+
+TROUBLE = {
+    "fine": None,
+    "raises": "the provider raised ValueError: boom",
+    "hangs": "the case did not end within 0.2 s (`timeout`)",
+    "exits": "the provider raised SystemExit: 1",
+    "cancels": "the provider raised CancelledError",
+    "partial": "the stream was cut",
+    "odd": "the trace cannot be scored: TypeError: ",
+    "broken": "turn 1 broke off: the model gave up",
+    "nothing": "the provider returned NoneType, not a Trace",
+    "text": "the provider returned str, not a Trace",
+    "last": None,
+}
+
+
+def test_every_planned_case_is_reported_once_with_what_went_wrong(tmp_path: Path) -> None:
+    folder, told = stored(troubled, list(TROUBLE), tmp_path, concurrency=3, repeat=2, timeout=0.2)
+    rows = list(folder.entries())
+    planned = [(name, repeat) for name in TROUBLE for repeat in (0, 1)]
+    assert [(row.case_id, row.repeat) for row, _ in rows] == planned
+    assert sorted((r.case_id, r.repeat) for r in told) == sorted(planned)
+    for row, body in rows:
+        problem = TROUBLE[row.case_id]
+        assert row.status == ("error" if problem else "passed")
+        assert body.get("error", "").startswith(problem or "")
+        assert bool(body.get("error")) == bool(problem)
+    assert folder.header.cases == {"passed": 4, "failed": 0, "skipped": 0, "error": 18}
+    assert folder.header.status == "error"
+    assert folder.header.problems == ["18 of 22 cases could not be evaluated"]
+
+
+def test_what_could_not_be_played_has_no_scores_and_no_zero(tmp_path: Path) -> None:
+    folder, _ = stored(troubled, ["raises", "fine"], tmp_path)
+    (raised, bodies), _fine = folder.entries()
+    assert (raised.scores, bodies["scores"]) == ([], [])
+    (counts,) = folder.header.evaluators
+    assert (counts.passed, counts.failed) == (1, 0)
+
+
+def test_what_was_seen_of_a_case_that_broke_is_kept(tmp_path: Path) -> None:
+    folder, _ = stored(troubled, ["partial"], tmp_path)
+    ((row, body),) = folder.entries()
+    assert row.status == "error"
+    assert body["trace"]["turns"][0]["runs"][0]["agent"] == "desk"
+
+
+def test_repeats_are_played_one_round_after_the_other_and_told_side_by_side() -> None:
+    order: list[str] = []
+
+    async def play(case: Case) -> Trace:
+        order.append(case.id)
+        return trace(case)
+
+    evaluation = baton.evaluate(cases("a", "b", "c"), play, repeat=2, concurrency=1)
+    assert order == ["a", "b", "c", "a", "b", "c"]
+    assert [(r.case_id, r.repeat) for r in evaluation] == [
+        ("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0), ("c", 1),
+    ]  # fmt: skip
+
+
+def test_results_stand_in_the_order_of_the_dataset_whichever_comes_first(tmp_path: Path) -> None:
+    async def play(case: Case) -> Trace:
+        await asyncio.sleep({"a": 0.1, "b": 0.05}.get(case.id, 0))
+        return trace(case)
+
+    folder, told = stored(play, ["a", "b", "c"], tmp_path, concurrency=3)
+    assert [result.case_id for result in told] == ["c", "b", "a"]
+    assert [row.case_id for row in folder.rows()] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("threads", [True, False])
+@pytest.mark.parametrize(("allowed", "planned"), [(1, 6), (4, 12), (100, 8)])
+def test_never_more_cases_are_in_play_than_allowed(
+    allowed: int, planned: int, threads: bool
+) -> None:
+    now: list[int] = []
+    most = 0
+
+    def start() -> None:
+        nonlocal most
+        now.append(1)
+        most = max(most, len(now))
+
+    def blocking(case: Case) -> Trace:
+        start()
+        time.sleep(0.1)
+        now.pop()
+        return trace(case)
+
+    async def waiting(case: Case) -> Trace:
+        start()
+        await asyncio.sleep(0.02)
+        now.pop()
+        return trace(case)
+
+    names = [str(number) for number in range(planned)]
+    evaluation = baton.evaluate(
+        cases(*names), blocking if threads else waiting, concurrency=allowed
+    )
+    assert len(evaluation.results) == planned
+    assert most == min(allowed, planned)
+
+
+def test_the_clock_of_a_case_is_its_own() -> None:
+    async def play(case: Case) -> Trace:
+        await asyncio.sleep(0.15)
+        return trace(case)
+
+    evaluation = baton.evaluate(cases(*"abcd"), play, concurrency=1, timeout=0.4)
+    assert evaluation.status == "passed"
+    for result in evaluation:
+        assert result.timings is not None
+        assert 0.1 < result.timings["seconds"] < 0.4
+
+
+class Held:
+    """A provider that has to be opened and closed."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.log: list[str] = []
+
+    async def __aenter__(self) -> Self:
+        self.log.append("open")
+        if self.error is not None:
+            raise self.error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.log.append("closed")
+
+    async def __call__(self, case: Case) -> Trace:
+        self.log.append(case.id)
+        return trace(case)
+
+
+def test_a_provider_is_opened_before_the_first_case_and_closed_after_the_last(
+    tmp_path: Path,
+) -> None:
+    held = Held()
+    stored(held, ["a", "b"], tmp_path, concurrency=1)
+    assert held.log == ["open", "a", "b", "closed"]
+
+
+def test_a_provider_that_cannot_be_opened_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such server"):
+        stored(Held(InputError("no such server")), ["a"], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_goes_wrong_while_results_are_told_closes_the_provider_and_the_folder(
+    tmp_path: Path,
+) -> None:
+    held = Held()
+
+    def fail(result: CaseResult) -> None:
+        raise OSError("disk full")
+
+    plan, dataset = make_plan(["agent_chain"]), Dataset(cases("a", "b"))
+    with pytest.raises(OSError, match="disk full"):
+        asyncio.run(
+            evaluate_to_folder(
+                plan, held, dataset, RunOptions(concurrency=1),
+                root=tmp_path, name="x", header={}, on_result=fail,
+            )
+        )  # fmt: skip
+    assert held.log == ["open", "a", "closed"]
+    (made,) = tmp_path.iterdir()
+    header = read_evaluation(made).header
+    assert header.status == "interrupted"
+    assert header.cases["passed"] == 1
+    assert "1 of 2 planned cases were not run" in header.problems
+
+
+def test_a_dataset_that_is_gone_in_mid_run_makes_errors_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(f'{{"id": "{n}", "input": "hi", "agents": ["desk"]}}\n' for n in "abc"))
+
+    def play(case: Case) -> Trace:
+        path.unlink(missing_ok=True)
+        return trace(case)
+
+    evaluation: Evaluation = baton.evaluate(path, play, concurrency=1)
+    assert [(r.case_id, r.status) for r in evaluation] == [
+        ("a", "passed"), ("b", "error"), ("c", "error"),
+    ]  # fmt: skip
+    assert "can be read no more" in (evaluation.results[1].error or "")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("concurrency", 0), ("concurrency", 1.5), ("concurrency", "four"),
+        ("repeat", 0), ("repeat", -1), ("timeout", 0), ("timeout", -3), ("timeout", float("nan")),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_is_refused_by_its_name(option: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{option}: "):
+        baton.evaluate(cases("a"), troubled, **{option: value})
+
+
+def test_without_a_limit_a_case_may_take_its_time() -> None:
+    assert baton.evaluate(cases("fine"), troubled, timeout=None).status == "passed"
+
+
+def test_no_cases_at_all_are_no_pass() -> None:
+    evaluation = baton.evaluate([], troubled)
+    assert (evaluation.exit_code, evaluation.problems) == (3, ["there was nothing to score"])

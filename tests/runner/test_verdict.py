@@ -1,0 +1,151 @@
+"""What the scores of a case come to, and what the cases come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import baton
+from baton.model import (
+    AgentRun,
+    Case,
+    Content,
+    EvalContext,
+    Evaluator,
+    ExpectedTurn,
+    InputError,
+    Score,
+    Source,
+    Status,
+    Trace,
+    Turn,
+    Unit,
+)
+from baton.runner.verdict import MeanRule, pass_rule, verdict
+
+
+def score(evaluator: str, status: Status, value: float | None = None) -> Score:
+    return Score(
+        evaluator=evaluator,
+        type=evaluator,
+        version="1",
+        status=status,
+        value=value,
+        threshold=0.5,
+    )
+
+
+HALF = MeanRule(mean=0.5)
+
+
+def test_under_all_every_score_has_to_pass() -> None:
+    good, bad = score("a", "passed", 1.0), score("b", "failed", 0.4)
+    assert verdict("all", [good, good]).status == "passed"
+    assert verdict("all", [good, bad]).status == "failed"
+    assert verdict("all", [good, bad]).mean is None
+
+
+def test_under_mean_the_values_of_the_evaluators_decide() -> None:
+    scores = [score("a", "passed", 1.0), score("b", "failed", 0.2)]
+    assert verdict(HALF, scores) == ("passed", 0.6)
+    assert verdict(MeanRule(mean=0.61), scores) == ("failed", 0.6)
+
+
+def test_a_mean_that_just_reaches_the_threshold_passes() -> None:
+    scores = [score(str(n), "passed", 0.1) for n in range(3)]
+    assert verdict(MeanRule(mean=0.1), scores).status == "passed"
+
+
+def test_several_scores_of_one_evaluator_count_as_one() -> None:
+    scores = [score("a", "failed", 0.0), score("a", "passed", 1.0), score("b", "passed", 1.0)]
+    assert verdict(HALF, scores).mean == 0.75
+
+
+def test_what_was_skipped_is_left_out_and_is_no_zero() -> None:
+    scores = [score("a", "passed", 0.6), score("b", "skipped"), score("c", "skipped")]
+    assert verdict(HALF, scores) == ("passed", 0.6)
+    assert verdict("all", scores).status == "passed"
+
+
+@pytest.mark.parametrize("rule", ["all", HALF])
+def test_an_error_is_an_error_whatever_the_others_say(rule: Any) -> None:
+    scores = [score("a", "passed", 1.0), score("b", "error"), score("c", "failed", 0.0)]
+    assert verdict(rule, scores) == ("error", None)
+
+
+@pytest.mark.parametrize("rule", ["all", HALF])
+def test_a_case_without_a_value_is_skipped_and_not_passed(rule: Any) -> None:
+    assert verdict(rule, []).status == "skipped"
+    assert verdict(rule, [score("a", "skipped")]).status == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [("all", "all"), ({"mean": 0.8}, MeanRule(mean=0.8)), ({"mean": 1}, MeanRule(mean=1.0))],
+)
+def test_a_rule_is_read_from_plain_data(spec: Any, rule: Any) -> None:
+    assert pass_rule(spec) == rule
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["any", "mean", {"mean": 1.2}, {"mean": -0.1}, {"mean": "high"}, {"avg": 1}, {}, None, 0.8],
+)
+def test_a_wrong_rule_says_what_to_write(spec: Any) -> None:
+    with pytest.raises(InputError, match="write `all`, or `mean` with a threshold from 0 to 1"):
+        pass_rule(spec)
+
+
+class Fixed:
+    """An evaluator of a user's own that always gives the same scores."""
+
+    version = "1"
+    unit: Unit = "trace"
+
+    def __init__(self, name: str, scores: Any) -> None:
+        self.name = self.type = name
+        self._scores = scores
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        scores: list[Score] = self._scores
+        return scores
+
+    def with_options(self, override: Mapping[str, Any]) -> Evaluator:
+        return self
+
+
+def play(case: Case) -> Trace:
+    turn = Turn(id="t", runs=[AgentRun(id="r", agent="desk")])
+    return Trace(schema_version=1, id=case.id, source=Source(format="test"), turns=[turn])
+
+
+CASES = [Case(id="a", turns=[ExpectedTurn(input=Content(text="hi"))])]
+
+
+def test_a_whole_evaluation_goes_by_the_mean_and_tells_it() -> None:
+    evaluators = [
+        Fixed("good", [score("good", "passed", 1.0)]),
+        Fixed("bad", [score("bad", "failed", 0.0)]),
+    ]
+    lenient = baton.evaluate(CASES, play, evaluators, pass_rule={"mean": 0.5})
+    assert (lenient.status, lenient.results[0].mean) == ("passed", 0.5)
+    assert baton.evaluate(CASES, play, evaluators, pass_rule={"mean": 0.51}).exit_code == 1
+    assert baton.evaluate(CASES, play, evaluators).exit_code == 1
+    with pytest.raises(InputError, match="no pass rule"):
+        baton.evaluate(CASES, play, evaluators, pass_rule={"most": 0.5})
+
+
+@pytest.mark.parametrize("scores", [None, 7, ["x"], [None]])
+def test_an_evaluator_that_gives_nonsense_is_an_error_of_its_score(scores: Any) -> None:
+    evaluation = baton.evaluate(CASES, play, [Fixed("odd", scores)])
+    (found,) = evaluation.results[0].scores
+    assert (found.evaluator, found.status, found.value) == ("odd", "error", None)
+    assert evaluation.exit_code == 3
+
+
+def test_scores_go_by_the_name_of_their_evaluator() -> None:
+    evaluation = baton.evaluate(CASES, play, [Fixed("mine", [score("another", "passed", 1.0)])])
+    assert [found.evaluator for found in evaluation.results[0].scores] == ["mine"]
+    assert evaluation.evaluators[0].passed == 1
