@@ -66,7 +66,8 @@ def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) ->
 def _value(score: dict[str, Any]) -> str:
     if score["score"] is None:
         return ""
-    return f" {score['score']:.2f}, needs {score['threshold']:.2f}"
+    needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
+    return f" {score['score']:.2f}{needs}"
 
 
 def _attribute(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,9 @@ def _spec(name: str, criterion: Any) -> EvaluatorSpec:
 
 def _number(value: Any) -> float:
     try:
-        return msgspec.convert(value, float, strict=False)
+        number = msgspec.convert(value, float, strict=False)
     except msgspec.ValidationError:
-        raise InputError(f"the threshold has to be a number, got {value!r}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"the threshold has to be a number, got {value!r}")
+    return number

@@ -1,0 +1,80 @@
+"""What a live evaluation kept is read again like any recording."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import baton
+from tests.conftest import Baton
+
+CASES = """cases:
+  - {id: hello, input: Hello, agents: [router]}
+  - {id: bye, input: Bye, agents: [router, billing]}
+"""
+AGENT = """
+def answer(message):
+    return {"output": f"You said {message}", "agents": ["router"], "tool_calls": []}
+"""
+
+
+def evaluated(run: Baton, folder: Path, *options: str) -> Path:
+    (folder / "cases.yaml").write_text(CASES)
+    (folder / "desk.py").write_text(AGENT)
+    (folder / "agents.yaml").write_text("agents: {router: {description: It routes.}}\n")
+    assert run("eval", "desk.py:answer", "cases.yaml", "--agents", "agents.yaml", *options).code == 1
+    (found,) = (folder / ".baton" / "evaluations").iterdir()
+    return found
+
+
+def test_the_traces_come_with_the_definitions_that_are_kept_once(
+    baton: Baton, tmp_path: Path
+) -> None:
+    folder = evaluated(baton, tmp_path)
+    header = json.loads((folder / "evaluation.json").read_text())
+    assert header["agents"] == [{"router": {"description": "It routes."}}]
+    assert "It routes." not in (folder / "bodies.jsonl").read_text()
+    traces = {trace.case: trace for trace in load(folder)}
+    assert list(traces) == ["hello", "bye"]
+    assert traces["bye"].agents["router"].description == "It routes."
+    output = traces["bye"].turns[0].output
+    assert output is not None
+    assert output.text == "You said Bye"
+
+
+def test_a_case_of_it_is_shown(baton: Baton, tmp_path: Path) -> None:
+    folder = evaluated(baton, tmp_path)
+    shown = baton("show", folder, "--case", "bye")
+    assert shown.code == 0
+    assert "You said Bye" in shown.out
+    assert "You said Hello" not in shown.out
+
+
+def test_an_unknown_case_is_refused_with_what_was_meant(baton: Baton, tmp_path: Path) -> None:
+    folder = evaluated(baton, tmp_path)
+    outcome = baton("show", folder, "--case", "helo")
+    assert outcome.code == 2
+    assert "did you mean `hello`?" in outcome.err
+
+
+def test_it_is_scored_again_without_playing_anything(baton: Baton, tmp_path: Path) -> None:
+    folder = evaluated(baton, tmp_path)
+    (tmp_path / "desk.py").unlink()
+    outcome = baton("score", folder, "-d", "cases.yaml", "--json")
+    assert outcome.code == 1
+    statuses = {r["case_id"]: r["status"] for r in json.loads(outcome.out)["results"]}
+    assert statuses == {"hello": "passed", "bye": "failed"}
+
+
+def test_one_of_scores_alone_says_that_it_holds_no_trace(
+    baton: Baton, tmp_path: Path, recordings: Path
+) -> None:
+    assert baton("score", recordings / "support_desk" / "refund.sse", "--out", "kept").code == 3
+    (folder,) = (tmp_path / "kept").iterdir()
+    outcome = baton("show", folder)
+    assert outcome.code == 2
+    assert "no trace in" in outcome.err
+
+
+def load(folder: Path) -> list[baton.Trace]:
+    return baton.load_traces(folder)

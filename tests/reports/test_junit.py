@@ -1,0 +1,123 @@
+"""The JUnit report: XML that any reader takes, and nothing told as passed that was not."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from baton.model import CaseResult, EvaluatorCounts, Score, Status
+from baton.reports.junit import write_junit
+from baton.store import EvaluationWriter, FolderStatus, read_evaluation
+
+
+def score(status: Status, value: float | None = None, reason: str = "because") -> Score:
+    return Score(
+        evaluator="agent_chain",
+        type="agent_chain",
+        version="1",
+        status=status,
+        value=value,
+        threshold=0.5,
+        reason=reason,
+    )
+
+
+def junit(
+    folder: Path,
+    *results: CaseResult,
+    name: str = "my set",
+    status: FolderStatus = "passed",
+    problems: tuple[str, ...] = (),
+    repeats: int = 1,
+    notices: tuple[str, ...] = (),
+) -> ET.Element:
+    """Store results and return the report on them, parsed."""
+    writer = EvaluationWriter(
+        folder, name, header={"notices": notices}, keep_traces=True, repeats=repeats
+    )
+    cases: dict[Status, int] = {}
+    for position, result in enumerate(results):
+        result.position = position // repeats
+        cases[result.status] = cases.get(result.status, 0) + 1
+        writer.write(result)
+    counts = EvaluatorCounts(evaluator="agent_chain", type="agent_chain")
+    writer.finish(status, evaluators=[counts], cases=cases, problems=list(problems))
+    out = io.StringIO()
+    write_junit(read_evaluation(writer.folder), out)
+    return ET.fromstring(out.getvalue().encode())  # noqa: S314 - written a line above
+
+
+def test_each_status_has_its_own_element_and_is_counted(tmp_path: Path) -> None:
+    root = junit(
+        tmp_path,
+        CaseResult(case_id="good", status="passed", scores=[score("passed", 1.0)]),
+        CaseResult(case_id="bad", status="failed", scores=[score("failed", 0.25, "wrong agent")]),
+        CaseResult(case_id="none", status="skipped", scores=[score("skipped")]),
+        CaseResult(case_id="broke", status="error", error="the stream was cut"),
+        status="error",
+        problems=("1 of 4 cases could not be evaluated",),
+    )
+    (suite,) = root
+    assert root.tag == "testsuites"
+    for element in (root, suite):
+        assert element.attrib == {
+            "name": "my set", "tests": "5", "failures": "1", "errors": "2", "skipped": "1",
+        }  # fmt: skip
+    told = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert told == {
+        "good": [], "bad": ["failure"], "none": ["skipped"], "broke": ["error"],
+        "the evaluation": ["error"],
+    }  # fmt: skip
+    failure = suite[1][0]
+    assert failure.get("message") == "agent_chain failed 0.25, needs 0.50: wrong agent"
+    assert suite[3][0].get("message") == "the stream was cut"
+    assert suite[4][0].get("message") == "1 of 4 cases could not be evaluated"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a <b> & 'c' \"d\" ]]> --", "a <b> & 'c' \"d\" ]]> --"),
+        ("naïve 東京 🎉", "naïve 東京 🎉"),
+        ("bell\a nul\0 escape\x1b[31m", "bell\ufffd nul\ufffd escape\ufffd[31m"),
+        ("\ufffe\uffff", "\ufffd\ufffd"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+    ],
+)
+def test_any_text_makes_valid_xml_and_comes_out_as_it_went_in(
+    tmp_path: Path, text: str, shown: str
+) -> None:
+    wrong = CaseResult(case_id=text, status="failed", scores=[score("failed", 0.0, text)])
+    broken = CaseResult(case_id="x", status="error", error=text)
+    root = junit(tmp_path, wrong, broken, name=text, problems=(text,), notices=(text,))
+    (suite,) = root
+    properties, first, second, whole = suite
+    assert root.get("name") == shown
+    assert properties[0].attrib == {"name": "notice", "value": shown}
+    assert first.get("name") == shown
+    assert (first[0].text or "").endswith(shown)
+    assert second[0].get("message") == shown
+    assert whole[0].get("message") == shown
+
+
+def test_repeats_are_told_apart(tmp_path: Path) -> None:
+    results = [CaseResult(case_id="a", repeat=n, status="passed") for n in range(3)]
+    (suite,) = junit(tmp_path, *results, repeats=3)
+    assert [case.get("name") for case in suite] == ["a [1]", "a [2]", "a [3]"]
+
+
+def test_the_time_of_a_case_is_that_of_its_play(tmp_path: Path) -> None:
+    live = CaseResult(case_id="a", status="passed", timings={"started": 1.0, "seconds": 1.23456})
+    recorded = CaseResult(case_id="b", status="passed")
+    (suite,) = junit(tmp_path, live, recorded)
+    assert [case.get("time") for case in suite] == ["1.235", None]
+
+
+def test_a_score_without_a_threshold_is_told_without_one(tmp_path: Path) -> None:
+    bare = score("failed", 0.25)
+    bare.threshold = None
+    (suite,) = junit(tmp_path, CaseResult(case_id="a", status="failed", scores=[bare]))
+    assert suite[0][0].get("message") == "agent_chain failed 0.25: because"
