@@ -182,6 +182,14 @@ def test_both_spellings_and_options_are_read(tmp_path: Path) -> None:
             '{"criteria": {"response_match_score": {"threshold": 1, "judge_model": 1}}}',
             "unknown key",
         ),
+        (
+            '{"criteria": {"response_match_score": 5}}',
+            "1: criteria.response_match_score: expected a number <= 1",
+        ),
+        (
+            '{"criteria": {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "ANYORDER"}}}',
+            "did you mean `ANY_ORDER`?",
+        ),
         ('{"custom_metrics": {"mine": {}}}', "custom metrics of ADK are not run"),
     ],
 )

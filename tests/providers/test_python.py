@@ -248,7 +248,7 @@ def test_an_error_that_the_function_tells_of_makes_the_case_one(play: Play) -> N
         return {"output": "half", "agents": ["a"], "error": "model overloaded"}
     """
     (result,) = play(code, [case("a", agents=["a"])])
-    assert (result.status, result.error) == ("error", "turn 1: model overloaded")
+    assert (result.status, result.error) == ("error", "turn 1 failed: model overloaded")
     assert texts(result) == ["half"]
 
 

@@ -267,7 +267,7 @@ def test_every_wrong_custom_price_is_named() -> None:
         )
     assert [problem.path for problem in caught.value.problems] == [
         "custom_pricing.m",
-        "custom_pricing.n",
+        "custom_pricing.n.input",
         "custom_pricing.o.cached",
     ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.model import CaseResult, InputError, Score, Source, Status, Trace, Turn, Usage
+from baton.model import AgentCard, CaseResult, InputError, Score, Source, Status, Trace, Turn, Usage
 from baton.store import EvaluationWriter, latest_evaluation, read_evaluation
 
 
@@ -107,3 +107,47 @@ def test_what_is_no_evaluation_is_refused(tmp_path: Path) -> None:
         read_evaluation(tmp_path)
     with pytest.raises(InputError, match="name another --out"):
         EvaluationWriter(tmp_path / "evaluation.json", "x", header={})
+
+
+def test_a_running_evaluation_reads_with_the_counts_of_what_is_there(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={"planned": 5}, repeats=2)
+    writer.write(result(0))
+    writer.write(result(1, 0.0))
+    stored = read_evaluation(writer.folder)
+    writer.close()
+    assert stored.header.problems == ["not finished: 2 of 5 planned cases are there"]
+    assert stored.header.cases == {"passed": 1, "failed": 1, "skipped": 0, "error": 0}
+    (counts,) = stored.header.evaluators
+    assert (counts.passed, counts.failed) == (1, 1)
+
+
+def test_a_folder_reads_from_the_moment_its_header_is_there(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={})
+    assert len(read_evaluation(writer.folder)) == 0
+    writer.close()
+
+
+def test_repeats_stand_beside_their_case_whenever_they_come(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={}, repeats=3)
+    for position, repeat in ((1, 2), (0, 0), (1, 0), (0, 2), (0, 1), (1, 1)):
+        done = result(position)
+        done.repeat = repeat
+        assert writer.write(done) is None
+    finish(writer)
+    rows = [(row.position, row.repeat) for row in read_evaluation(writer.folder).rows()]
+    assert rows == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+
+
+def test_definitions_of_agents_are_kept_once_for_all_traces(tmp_path: Path) -> None:
+    writer = EvaluationWriter(tmp_path, "x", header={}, keep_traces=True)
+    for position in range(3):
+        done = result(position)
+        assert done.trace is not None
+        done.trace.agents = {"desk": AgentCard(description="Answers.")}
+        writer.write(done)
+    finish(writer)
+    assert (writer.folder / "evaluation.json").read_text().count("Answers.") == 1
+    stored = read_evaluation(writer.folder)
+    bodies = [body for _, body in stored.entries()]
+    assert [body["agents"] for body in bodies] == [0, 0, 0]
+    assert "Answers." not in str(bodies)

@@ -70,20 +70,20 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
 
 
 _BOUNDS = (
-    ("ge", operator.ge, "at least"),
-    ("gt", operator.gt, "more than"),
-    ("le", operator.le, "at most"),
-    ("lt", operator.lt, "less than"),
+    ("ge", operator.ge, ">="),
+    ("gt", operator.gt, ">"),
+    ("le", operator.le, "<="),
+    ("lt", operator.lt, "<"),
 )
 
 
 def _out_of_bounds(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
     if not isinstance(info, inspect.IntType | inspect.FloatType):
         return []
-    bounds = [(words, holds, getattr(info, name)) for name, holds, words in _BOUNDS]
+    bounds = [(sign, holds, getattr(info, name)) for name, holds, sign in _BOUNDS]
     return [
-        Fault(path, f"has to be {words} {bound:g}, got {value:g}")
-        for words, holds, bound in bounds
+        Fault(path, f"expected {_name(info)} {sign} {bound:g}, got {value:g}")
+        for sign, holds, bound in bounds
         if bound is not None and not holds(value, bound)
     ]
 

@@ -92,7 +92,8 @@ def _score(score: dict[str, Any]) -> Iterator[Text]:
     style = STYLES[score["status"]]
     line = Text(f"  {score['evaluator_type']} {score['status']}", style)
     if score["score"] is not None:
-        line.append(f" {score['score']:.2f}, needs {score['threshold']:.2f}")
+        needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
+        line.append(f" {score['score']:.2f}{needs}")
     yield line
     turns = score["details"].get("invocation_results", [])
     wrong = [turn for turn in turns if turn["score"] < 1]

@@ -11,7 +11,7 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem, suggestion
-from baton.runner.plan import EvaluatorSpec
+from baton.runner.plan import EvaluatorSpec, make_plan
 
 FILE_NAME = "test_config.json"
 DEFAULT_CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -63,6 +63,7 @@ def read_criteria(path: Path) -> list[EvaluatorSpec]:
     for name, criterion in criteria.items():
         try:
             specs.append(_spec(str(name), criterion))
+            make_plan(specs[-1:])
         except InputError as error:
             problems += [document.problem_at((key, name), p.message) for p in error.problems]
     if problems:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 from baton.model import ExpectedToolCall
@@ -68,7 +67,7 @@ class CallRules:
         """Tell whether calls whose names agree are the same."""
         if wanted.agent is not None and wanted.agent not in made.agents:
             return False
-        return next(self.differing(wanted, made), None) is None
+        return wanted.arguments is None or all(self._agreements(wanted.arguments, made))
 
     def name(self, expected: str, actual: str) -> bool:
         """Tell whether the names agree."""
@@ -81,14 +80,20 @@ class CallRules:
 
     def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
         """Yield the arguments that differ; none where the expected call states none."""
-        expected, actual = wanted.arguments, made.mapping
-        if expected is None:
-            return
+        expected = wanted.arguments
+        if expected is not None:
+            keys = {**expected, **made.mapping}
+            agreements = zip(keys, self._agreements(expected, made), strict=True)
+            yield from (key for key, agrees in agreements if not agrees)
+
+    def _agreements(self, expected: Mapping[str, Any], made: Made) -> Iterator[bool]:
+        """Tell of each argument of either call whether it agrees."""
+        actual = made.mapping
+        same = self._same
         for key in {**expected, **actual}:
             one, other = expected.get(key, ABSENT), actual.get(key, ABSENT)
             rule = rule_for(self.rules, made.name, key) if self.rules else None
-            if not (rule.accepts(one, other) if rule else self._same(one, other)):
-                yield key
+            yield rule.accepts(one, other) if rule else same(one, other)
 
     def way(self, tool: str, argument: str) -> str:
         """Return the mode or the kind of rule by which an argument is compared.
@@ -121,13 +126,11 @@ def _general(mode: ArgumentMode, similarity: float) -> Same:
         "exact": values.equal,
         "ignore": lambda _expected, _actual: True,
         "tolerant": values.tolerant,
-        "subset": partial(_if_stated, values.contains),
-        "superset": lambda expected, actual: _if_stated(values.contains, actual, expected),
-        "regex": partial(_if_stated, values.matches),
-        "similar": partial(_if_stated, partial(values.similar, least=similarity)),
+        "subset": lambda expected, actual: expected is ABSENT or values.contains(expected, actual),
+        "superset": lambda expected, actual: actual is ABSENT or values.contains(actual, expected),
+        "regex": lambda expected, actual: expected is ABSENT or values.matches(expected, actual),
+        "similar": lambda expected, actual: (
+            expected is ABSENT or values.similar(expected, actual, similarity)
+        ),
     }
     return ways[mode]
-
-
-def _if_stated(same: Same, part: Any, whole: Any) -> bool:
-    return part is ABSENT or same(part, whole)

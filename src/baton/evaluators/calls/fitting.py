@@ -42,6 +42,23 @@ def fitting_kinds(
     return Kinds(left, right, _edges(one, other, rules))
 
 
+def equal_pairs(
+    wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
+) -> list[Pair]:
+    """Pair calls of equal names and arguments that fit; when they are as many as can be, all is
+    done without a look at any other pair.
+    """
+    actual = _places((call.name, rules.looked_at(call.name, call.arguments)) for call in made)
+    free = {key: iter(places) for key, places in actual.items()}
+    pairs: list[Pair] = []
+    for one, call in enumerate(wanted):
+        key = (call.name, rules.looked_at(call.name, call.arguments))
+        other = next(free[key], None) if key in free else None
+        if other is not None and rules.same(call, made[other]):
+            pairs.append((one, other))
+    return pairs
+
+
 def best_pairs(kinds: Kinds) -> list[Pair]:
     """Pair each expected call with at most one actual call, as many as can be."""
     flow = best_matching(

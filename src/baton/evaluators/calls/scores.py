@@ -8,7 +8,7 @@ from typing import Literal
 from baton.model import ExpectedToolCall
 
 from .compare import CallRules, Made
-from .fitting import best_pairs, fitting_bits, fitting_kinds
+from .fitting import best_pairs, equal_pairs, fitting_bits, fitting_kinds
 from .order import Pair, all_in_order, longest_common
 
 Mode = Literal[
@@ -29,6 +29,10 @@ def pair_calls(
         found = all_in_order(len(wanted), len(made), same)
         if found is not None:
             return found
+    else:
+        pairs = equal_pairs(wanted, made, rules)
+        if len(pairs) == min(len(wanted), len(made)):
+            return pairs
     kinds = fitting_kinds(wanted, made, rules)
     if mode in ORDERED:
         return longest_common(len(wanted), fitting_bits(kinds, len(made)))

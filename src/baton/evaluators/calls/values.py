@@ -98,13 +98,13 @@ def similar(expected: Any, actual: Any, least: float) -> bool:
 
     Of a mapping only the expected keys are looked at.
     """
+    if isinstance(expected, str) and isinstance(actual, str):
+        return text_similarity(expected, actual) >= least - 1e-9
     if isinstance(expected, dict) and isinstance(actual, dict):
         return all(similar(each, actual.get(key), least) for key, each in expected.items())
     if isinstance(expected, list) and isinstance(actual, list):
         pairs = zip(expected, actual, strict=False)
         return len(expected) == len(actual) and all(similar(e, a, least) for e, a in pairs)
-    if isinstance(expected, str) and isinstance(actual, str):
-        return text_similarity(expected, actual) >= least - 1e-9
     return tolerant(expected, actual)
 
 
