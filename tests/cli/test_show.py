@@ -98,8 +98,11 @@ def test_a_draft_says_what_the_recording_does_not_hold(baton: Run, recordings: P
 
 def test_check_tells_what_each_file_is(baton: Run, tmp_path: Path, recordings: Path) -> None:
     examples = recordings.parent
+    criteria = tmp_path / "test_config.json"
+    criteria.write_text('{"criteria": {"response_match_score": 0.8}}')
     outcome = baton(
         "check",
+        criteria,
         examples / "cases.yaml",
         examples / "baton.yaml",
         recordings / "app_info.support_desk.json",
@@ -110,7 +113,7 @@ def test_check_tells_what_each_file_is(baton: Run, tmp_path: Path, recordings: P
     assert outcome.code == 0, outcome
     kinds = [line.rsplit(": ", 1)[1].split(",")[0] for line in outcome.out.splitlines()]
     assert kinds == [
-        "dataset (baton)", "config", "agent definitions", "1 trace", "1 trace", "1 trace",
+        "criteria of ADK", "dataset (baton)", "config", "agent definitions", "1 trace", "1 trace", "1 trace",
     ]  # fmt: skip
 
 

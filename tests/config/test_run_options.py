@@ -87,6 +87,7 @@ def test_the_same_said_in_both_words_is_an_error(tmp_path: Path, text: str, said
         ("prices: {gpt: {input: 1}}", "prices.gpt: `output` is missing"),
         ("prices: {gpt: {input: 1, outputs: 1}}", "did you mean `output`?"),
         ("pass_rule: {mean: 1.5}", "pass_rule.mean: expected a number <= 1, got 1.5"),
+        ("reporters:\n- type: console\n- type: json", "3: reporters[1]: `output_path` is missing"),
         ("pass_rule: most", "pass_rule: "),
         ("pass_rule: {median: 1}", "pass_rule"),
     ],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from baton.config import load_config
+from baton.config.dialects.adk import read_criteria
 from baton.datasets import load_dataset
 from baton.formats.document import Document, read_bytes
 from baton.formats.spelling import snake
@@ -70,6 +71,8 @@ def _checker(file: Path) -> Callable[[Path], str]:
     if looks_like_sse(data):
         return _check_traces
     keys = _top_keys(file, data)
+    if "criteria" in keys:
+        return _check_criteria
     config = {"evaluators", "providers", "reporters", "dataset", "agent_names"}
     if keys & config and not keys & {"cases", "id", "turns"}:
         return _check_config
@@ -111,6 +114,10 @@ def _check_config(file: Path) -> str:
     if config.dataset:
         check_overrides(config.plan, load_dataset(config.dataset))
     return f"config, {_count(len(config.plan.evaluators), 'evaluator')}"
+
+
+def _check_criteria(file: Path) -> str:
+    return f"criteria of ADK, {_count(len(make_plan(read_criteria(file)).evaluators), 'evaluator')}"
 
 
 def _check_agents(file: Path) -> str:

@@ -78,4 +78,5 @@ def progress(total: int, out: IO[str] | Any = None) -> Bar | Lines:
     """Choose how to show progress, on standard error when nothing else is given."""
     stream = sys.stderr if out is None else out
     console = Console(file=stream)
-    return Bar(total, console) if console.is_terminal else Lines(total, stream)
+    drawable = console.is_terminal and not console.is_dumb_terminal
+    return Bar(total, console) if drawable else Lines(total, stream)

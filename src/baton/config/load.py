@@ -76,11 +76,7 @@ def load_config(
     spec = document.convert(value, ConfigFile)
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
-    for index, reporter in enumerate(spec.reporters):
-        try:
-            reporter_entry(reporter.type)
-        except InputError as error:
-            problems += _located(document, ("reporters", index, "type"), error)
+    _check_reporters(document, spec, problems)
     run = _run_options(document, spec, problems)
     plan = _plan(document, spec, providers, problems)
     if problems or plan is None:
@@ -106,6 +102,18 @@ def load_config(
         reporters=reporters,
         resolved=masked(value),
     )
+
+
+def _check_reporters(document: Document, spec: ConfigFile, problems: list[Problem]) -> None:
+    for index, reporter in enumerate(spec.reporters):
+        try:
+            kind = reporter_entry(reporter.type).type
+        except InputError as error:
+            problems += _located(document, ("reporters", index, "type"), error)
+            continue
+        if reporter.output_path is None and kind != "terminal":
+            message = "`output_path` is missing: the file to write to"
+            problems.append(document.problem_at(("reporters", index), message))
 
 
 def _run_options(document: Document, spec: ConfigFile, problems: list[Problem]) -> RunOptions:

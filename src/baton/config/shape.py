@@ -37,7 +37,7 @@ class DatasetSpec(Strict, kw_only=True):
 
 
 class ReporterSpec(Strict, kw_only=True):
-    """A report; ``output_path`` of none is standard output."""
+    """A report and the file it is written to; the one for terminals may go without."""
 
     type: str
     output_path: str | None = None

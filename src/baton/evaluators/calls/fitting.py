@@ -45,8 +45,9 @@ def fitting_kinds(
 def equal_pairs(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
 ) -> list[Pair]:
-    """Pair calls of equal names and arguments that fit; when they are as many as can be, all is
-    done without a look at any other pair.
+    """Pair calls whose names and arguments are equal, where they fit.
+
+    Not always as many as can be; but where one side is used up, they are.
     """
     actual = _places((call.name, rules.looked_at(call.name, call.arguments)) for call in made)
     free = {key: iter(places) for key, places in actual.items()}

@@ -174,7 +174,7 @@ def _said_difference(turn: TurnCalls, pair: Pair) -> str:
         key, (expected, actual) = next(iter(differing.items()))
         one = _short(expected["expected"]) if expected else "none"
         other = _short(actual["actual"]) if actual else "none"
-        more = f" and {len(differing) - 1} more arguments" if len(differing) > 1 else ""
+        more = f" ({len(differing)} arguments differ)" if len(differing) > 1 else ""
         return f"`{made.name}({key})`: expected {one}, got {other}{more}"
     if _by_another(wanted, made):
         return f"`{made.name}`: expected of `{wanted.agent}`, called by `{made.agent}`"

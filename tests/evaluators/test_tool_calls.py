@@ -1,0 +1,330 @@
+"""`tool_calls`: modes, scope, what it says, and what it does when it cannot know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.evaluators.tool_calls import ToolCalls
+from baton.model import (
+    AgentCard,
+    AgentRun,
+    Case,
+    Content,
+    Dispatch,
+    EvalContext,
+    ExpectedToolCall,
+    ExpectedTurn,
+    InputError,
+    Scenario,
+    Score,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+
+Spec = str | tuple[str, dict[str, Any]]
+
+
+def call(id_: str, spec: Spec, **fields: Any) -> ToolCall:
+    name, arguments = (spec, {}) if isinstance(spec, str) else spec
+    return ToolCall(id=id_, name=name, arguments=arguments, **fields)
+
+
+def trace(*turns: list[Spec]) -> Trace:
+    played = [
+        Turn(
+            id=f"t{number}",
+            runs=[
+                AgentRun(
+                    id=f"t{number}r",
+                    agent="helper",
+                    steps=[call(f"t{number}c{i}", spec) for i, spec in enumerate(specs)],
+                )
+            ],
+        )
+        for number, specs in enumerate(turns)
+    ]
+    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=played)
+
+
+def expected(spec: Spec) -> ExpectedToolCall:
+    name, arguments = (spec, None) if isinstance(spec, str) else spec
+    return ExpectedToolCall(name=name, arguments=arguments)
+
+
+def case(*turns: list[Spec] | None) -> Case:
+    stated = [
+        ExpectedTurn(
+            input=Content(text="hi"),
+            tool_calls=None if specs is None else [expected(spec) for spec in specs],
+        )
+        for specs in turns
+    ]
+    return Case(id="x", turns=stated)
+
+
+def score(actual: Trace, wanted: Case | None, **options: Any) -> Score:
+    context = EvalContext(agent_names=options.pop("agent_names", {}))
+    (found,) = ToolCalls(options=options).evaluate(actual, wanted, context)
+    return found
+
+
+def a(number: int) -> Spec:
+    return ("lookup_order", {"order_id": f"A-{number}"})
+
+
+MODES = ("exact", "in_order", "any_order", "partial", "precision", "recall", "f1")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made", "values"),
+    [
+        ("", "a", (0, 1, 1, 1, 0, 1, 0)),
+        ("a", "", (0, 0, 0, 0, 0, 0, 0)),
+        ("", "", (1, 1, 1, 1, 1, 1, 1)),
+        ("ab", "ab", (1, 1, 1, 1, 1, 1, 1)),
+        ("ab", "ba", (0, 0, 1, 0.5, 1, 1, 1)),
+        ("ab", "axb", (0, 1, 1, 1, 2 / 3, 1, 0.8)),
+        ("aa", "a", (0, 0, 0, 0.5, 1, 0.5, 2 / 3)),
+        ("a", "aa", (0, 1, 1, 1, 0.5, 1, 2 / 3)),
+        ("abc", "cab", (0, 0, 1, 2 / 3, 1, 1, 1)),
+    ],
+)
+def test_the_value_of_every_mode(wanted: str, made: str, values: tuple[float, ...]) -> None:
+    for mode, value in zip(MODES, values, strict=True):
+        found = score(trace(list(made)), case(list(wanted)), mode=mode)
+        assert found.value == pytest.approx(value), mode
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_extra_call_scores_zero_in_every_mode_when_none_is_allowed(mode: str) -> None:
+    extra = score(trace(["a", "b"]), case(["a"]), mode=mode, allow_extra=False)
+    assert (extra.value, extra.status) == (0, "failed")
+    assert "not expected `b`" in extra.reason
+    assert score(trace(["a"]), case(["a"]), mode=mode, allow_extra=False).value == 1
+
+
+def test_the_score_is_the_mean_over_the_turns_that_state_calls() -> None:
+    found = score(trace(["a"], ["x"], ["y"]), case(["a"], None, ["b"]), threshold=0.5)
+    assert (found.value, found.status) == (0.5, "passed")
+    assert [row["turn"] for row in found.details["turns"]] == [1, 3]
+    assert found.reason.startswith("turn 3:")
+
+
+def test_an_expectation_of_no_calls_counts() -> None:
+    assert score(trace(["a"]), case([]), mode="exact").status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("turns", "value"), [(("ab", "a"), 1.0), (("ab", "b"), 0.5), (("", "b"), 0.0)]
+)
+def test_single_tool_looks_at_every_turn_when_the_case_states_no_calls(
+    turns: tuple[str, str], value: float
+) -> None:
+    actual = trace(*([*names] for names in turns))
+    options = {"mode": "single_tool", "tool": "a"}
+    scenario = Case(id="x", turns=[], scenario=Scenario(start="hi", plan="ask"))
+    for wanted in (case(None, None), None, scenario):
+        assert score(actual, wanted, **options).value == value
+
+
+def test_single_tool_looks_only_at_turns_that_state_calls_when_some_do() -> None:
+    found = score(trace(["a"], []), case(["whatever"], None), mode="single_tool", tool="a")
+    assert found.value == 1
+
+
+def test_single_tool_does_not_look_at_arguments() -> None:
+    assert score(trace([a(1)]), None, mode="single_tool", tool="lookup_order").value == 1
+
+
+def test_the_first_argument_that_differs_is_named() -> None:
+    found = score(trace([a(2)]), case([a(1)]))
+    assert found.reason == 'turn 1: `lookup_order(order_id)`: expected "A-1", got "A-2"'
+    (row,) = found.details["turns"]
+    assert row["differences"] == [
+        {
+            "expected": 0,
+            "actual": 0,
+            "arguments": {"order_id": {"expected": "A-1", "actual": "A-2"}},
+        }
+    ]
+    assert [(one.ids, one.quote) for one in found.evidence] == [
+        (["t0c0"], 'lookup_order(order_id="A-2")')
+    ]
+
+
+def test_an_argument_that_one_side_does_not_have_is_named() -> None:
+    found = score(trace([("f", {"x": 1})]), case([("f", {"y": 2})]))
+    assert found.reason == "turn 1: `f(y)`: expected 2, got none (2 arguments differ)"
+
+
+def test_of_several_calls_the_nearest_one_explains_what_is_missing() -> None:
+    made: list[Spec] = [("f", {"x": 9, "y": 9}), ("f", {"x": 1, "y": 9})]
+    found = score(trace(made), case([("f", {"x": 1, "y": 2})]))
+    assert "`f(y)`: expected 2, got 9" in found.reason
+
+
+def test_missing_and_extra_calls_and_a_wrong_order_are_told_apart() -> None:
+    wanted = case(["login", "search", "pay"])
+    assert "missing `search`" in score(trace(["login", "pay"]), wanted).reason
+    assert "`login` was called out of order" in (
+        score(trace(["search", "pay", "login"]), wanted).reason
+    )
+    extra = score(trace(["login", "search", "pay", "drop_db"]), wanted, mode="exact")
+    assert extra.reason == "turn 1: not expected `drop_db`"
+    nothing = score(trace([]), wanted)
+    assert nothing.reason == "turn 1: expected `login`, `search`, `pay`, nothing was called"
+    assert nothing.evidence[0].ids == ["t0r"]
+
+
+def test_long_lists_are_cut_in_the_reason_and_whole_in_the_details() -> None:
+    found = score(trace(["x"]), case([f"tool_{i}" for i in range(30)]))
+    assert len(found.reason) < 200
+    assert found.details["turns"][0]["missing"] == list(range(30))
+
+
+def test_a_row_shows_both_sides_and_who_belongs_together() -> None:
+    found = score(trace([a(7), "pay"]), case(["pay"]))
+    (row,) = found.details["turns"]
+    assert row["expected"] == [{"name": "pay"}]
+    assert row["actual"][0] == {
+        "id": "t0c0",
+        "name": "lookup_order",
+        "arguments": {"order_id": "A-7"},
+        "agent": "helper",
+    }
+    assert (row["matched"], row["missing"], row["extra"]) == ([[0, 1]], [], [0])
+
+
+def test_the_order_of_time_counts_and_not_that_of_runs() -> None:
+    actual = trace(["late"])
+    actual.turns[0].runs[0].steps = [call("c1", "late", at=20.0)]
+    actual.turns[0].runs.append(
+        AgentRun(id="r2", agent="other", steps=[call("c2", "early", at=10.0)])
+    )
+    assert score(actual, case(["early", "late"]), mode="exact").status == "passed"
+
+
+def delegated() -> Trace:
+    """A router that delegates to a clerk, which calls one tool; the router calls another."""
+    actual = trace(["note"])
+    turn = actual.turns[0]
+    turn.runs[0].steps.append(call("c9", ("clerk", {}), dispatch="d1"))
+    turn.dispatches.append(
+        Dispatch(id="d1", kind="delegate", from_run="t0r", to_agent="clerk", runs=["r2"])
+    )
+    turn.runs.append(
+        AgentRun(id="r2", agent="clerk", started_by=["d1"], steps=[call("c3", "lookup")])
+    )
+    return actual
+
+
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [
+        ({}, ["note", "clerk"]),
+        ({"dispatch_calls": "exclude"}, ["note"]),
+        ({"agents": "all"}, ["note", "clerk", "lookup"]),
+        ({"agents": "clerk"}, ["lookup"]),
+        ({"agents": "bookkeeper"}, ["lookup"]),
+        ({"agents": "nobody"}, []),
+    ],
+)
+def test_which_calls_are_looked_at(options: dict[str, str], calls: list[Spec]) -> None:
+    actual = delegated()
+    actual.agents = {"clerk": AgentCard(aliases=["the_clerk"])}
+    names = {"the_clerk": "bookkeeper"}
+    found = score(actual, case(calls), mode="exact", agent_names=names, **options)
+    assert found.status == "passed", found.reason
+
+
+def test_excluded_hand_offs_are_not_expected_either() -> None:
+    wanted = case(["note", "clerk", ("transfer_to_agent", {"agent_name": "clerk"})])
+    found = score(delegated(), wanted, mode="exact", dispatch_calls="exclude")
+    assert found.status == "passed"
+
+
+def test_a_stated_agent_has_to_be_the_one_that_called() -> None:
+    wanted = case(["lookup"])
+    assert wanted.turns[0].tool_calls
+    wanted.turns[0].tool_calls[0].agent = "clerk"
+    assert score(delegated(), wanted, agents="all").status == "passed"
+    found = score(trace(["lookup"]), wanted)
+    assert found.reason == "turn 1: `lookup`: expected of `clerk`, called by `helper`"
+    assert found.details["turns"][0]["differences"][0]["agent"] == {
+        "expected": "clerk",
+        "actual": "helper",
+    }
+
+
+def test_failed_and_refused_calls_are_calls() -> None:
+    actual = trace([])
+    steps = [call("c1", "a", status="failed"), call("c2", "b", status="refused")]
+    actual.turns[0].runs[0].steps = [*steps]
+    assert score(actual, case(["a", "b"]), mode="exact").status == "passed"
+
+
+@pytest.mark.parametrize("wanted", [None, case(None), case()])
+def test_without_an_expectation_it_is_skipped(wanted: Case | None) -> None:
+    found = score(trace(["a"]), wanted)
+    assert found.status == "skipped"
+    assert "no expectation" in found.reason
+
+
+def test_what_the_source_did_not_record_is_skipped_and_never_empty() -> None:
+    for part, name in (("run", "steps"), ("turn", "runs")):
+        actual = trace([])
+        turn = actual.turns[0]
+        (turn if part == "turn" else turn.runs[0]).unknown.append(name)
+        found = score(actual, case([]), mode="exact")
+        assert found.status == "skipped"
+        assert "record" in found.reason
+
+
+def test_unknown_arguments_matter_only_where_they_are_compared() -> None:
+    actual = trace(["a", "b"])
+    step = actual.turns[0].runs[0].steps[0]
+    assert isinstance(step, ToolCall)
+    step.unknown.append("arguments")
+    assert score(actual, case([("a", {"x": 1})])).status == "skipped"
+    assert score(actual, case([("b", {})])).status == "passed"
+    assert score(actual, case(["a"])).status == "passed"
+    assert score(actual, case([("a", {"x": 1})]), arguments="ignore").status == "passed"
+
+
+def test_an_unknown_agent_matters_only_where_it_is_compared() -> None:
+    actual = trace(["a"])
+    actual.turns[0].runs[0].unknown.append("agent")
+    wanted = case(["a"])
+    assert score(actual, wanted).status == "passed"
+    assert score(actual, wanted, agents="helper").status == "skipped"
+    assert wanted.turns[0].tool_calls
+    wanted.turns[0].tool_calls[0].agent = "helper"
+    assert score(actual, wanted).status == "skipped"
+
+
+def test_turns_that_broke_or_were_not_played_are_errors() -> None:
+    assert score(trace(["a"]), case(["a"], ["b"])).status == "error"
+    actual = trace(["a"])
+    actual.turns[0].error, actual.turns[0].status = "quota", "failed"
+    assert score(actual, case(["a"])).status == "error"
+    assert score(actual, None, mode="single_tool", tool="a").status == "error"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "single_tool"}, "needs `tool`"),
+        ({"tool": "a"}, "`tool` goes with mode single_tool"),
+        ({"mode": "anyorder"}, "did you mean `any_order`"),
+        ({"threshold": 1.5}, "<= 1"),
+        ({"sequence_match_type": "exact"}, "unknown key"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_was_meant(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ToolCalls(options=options)
+    assert said in str(caught.value)

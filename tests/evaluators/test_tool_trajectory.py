@@ -1,0 +1,225 @@
+"""`tool_trajectory_avg_score`: what Google ADK gives for the same calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import baton
+from baton.evaluators.tool_trajectory import ToolTrajectory
+from baton.model import (
+    AgentRun,
+    Case,
+    Content,
+    Dispatch,
+    EvalContext,
+    ExpectedToolCall,
+    ExpectedTurn,
+    InputError,
+    Scenario,
+    Score,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+
+Call = tuple[str, Any]
+
+
+def trace(*turns: list[Call]) -> Trace:
+    played = []
+    for number, calls in enumerate(turns):
+        steps = [
+            ToolCall(id=f"t{number}c{i}", name=name, arguments=arguments)
+            for i, (name, arguments) in enumerate(calls)
+        ]
+        run = AgentRun(id=f"t{number}r", agent="helper", steps=[*steps])
+        played.append(Turn(id=f"t{number}", runs=[run]))
+    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=played)
+
+
+def case(*turns: list[Call] | None) -> Case:
+    stated = [
+        ExpectedTurn(
+            input=Content(text="hi"),
+            tool_calls=None
+            if calls is None
+            else [ExpectedToolCall(name=name, arguments=arguments) for name, arguments in calls],
+        )
+        for calls in turns
+    ]
+    return Case(id="x", turns=stated)
+
+
+def score(actual: Trace, wanted: Case | None, **options: Any) -> Score:
+    (found,) = ToolTrajectory(options=options).evaluate(actual, wanted, EvalContext())
+    return found
+
+
+def bare(names: str) -> list[Call]:
+    return [(name, {}) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made", "values"),
+    [
+        ("", "", (1, 1, 1)),
+        ("", "a", (0, 1, 1)),
+        ("a", "", (0, 0, 0)),
+        ("ab", "ab", (1, 1, 1)),
+        ("ab", "ba", (0, 0, 1)),
+        ("ab", "axb", (0, 1, 1)),
+        ("aa", "a", (0, 0, 0)),
+        ("aab", "baa", (0, 0, 1)),
+    ],
+)
+def test_the_three_ways_to_match(wanted: str, made: str, values: tuple[int, ...]) -> None:
+    for way, value in zip(("EXACT", "IN_ORDER", "ANY_ORDER"), values, strict=True):
+        assert score(trace(bare(made)), case(bare(wanted)), match_type=way).value == value
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "equal"),
+    [
+        ({"x": 1}, {"x": 1.0}, True),
+        ({"x": 1}, {"x": True}, True),
+        ({"x": [0, {"y": 1}]}, {"x": [False, {"y": 1.0}]}, True),
+        ({"x": "1"}, {"x": 1}, False),
+        ({"x": 0.3}, {"x": 0.1 + 0.2}, False),
+        ({"x": None}, {}, False),
+        (None, {}, False),
+        (None, None, True),
+        ({"x": [1, 2]}, {"x": [2, 1]}, False),
+        ({"x": 1, "y": 2}, {"y": 2, "x": 1}, True),
+        ({"x": "Oslo"}, {"x": "oslo"}, False),
+    ],
+)
+def test_arguments_compare_as_python_does(expected: Any, actual: Any, equal: bool) -> None:
+    for way in ("EXACT", "IN_ORDER", "ANY_ORDER"):
+        found = score(trace([("f", actual)]), case([("f", expected)]), match_type=way)
+        assert found.value == equal
+        ignoring = {"match_type": way, "ignore_args": True}
+        assert score(trace([("f", actual)]), case([("f", expected)]), **ignoring).value == 1
+
+
+leaves = st.sampled_from([0, 1, 1.0, True, None, "1"])
+calls = st.lists(
+    st.tuples(st.sampled_from("fg"), st.none() | st.dictionaries(st.just("x"), leaves)), max_size=5
+)
+
+
+@given(calls, calls)
+def test_it_agrees_with_a_plain_reading_of_the_rules(wanted: list[Call], made: list[Call]) -> None:
+    rest = iter(made)
+    in_order = all(any(call == other for other in rest) for call in wanted)
+    left = list(made)
+    any_order = all(call in left and (left.remove(call) or True) for call in wanted)
+    plain = {"EXACT": wanted == made, "IN_ORDER": in_order, "ANY_ORDER": any_order}
+    for way, value in plain.items():
+        assert score(trace(made), case(wanted), match_type=way).value == value
+
+
+def test_a_turn_that_states_no_calls_expects_none_and_the_mean_counts() -> None:
+    found = score(trace(bare("a"), bare("b")), case(bare("a"), None), threshold=0.5)
+    assert (found.value, found.status) == (0.5, "passed")
+    assert "1 of 2 turns match EXACT" in found.reason
+    assert "turn 2: not expected `b`" in found.reason
+
+
+def test_the_share_of_steps_stands_beside_the_score() -> None:
+    found = score(trace(bare("ac"), bare("z")), case(bare("abcd"), bare("z")))
+    assert found.value == 0.5
+    assert found.details["step_average"] == 0.75
+    assert [row["step_share"] for row in found.details["turns"]] == [0.5, 1.0]
+    assert "(step average 0.75)" in found.reason
+    assert "missing `b`, `d`" in found.reason
+
+
+def test_what_differs_is_named_with_its_values() -> None:
+    found = score(trace([("f", {"x": 2})]), case([("f", {"x": 1})]))
+    assert found.reason.endswith("turn 1: `f(x)`: expected 1, got 2")
+    assert found.evidence[0].ids == ["t0c0"]
+    nothing = score(trace([("f", {})]), case([("f", None)]))
+    assert nothing.reason.endswith("turn 1: `f()`: expected null, got {}")
+
+
+def test_transfers_count_and_what_a_delegate_calls_does_not() -> None:
+    actual = trace([("clerk", {"request": "x"})])
+    turn = actual.turns[0]
+    turn.dispatches.append(
+        Dispatch(id="d1", kind="delegate", from_run="t0r", to_agent="clerk", runs=["r2"])
+    )
+    hidden = ToolCall(id="c9", name="lookup", arguments={})
+    turn.runs.append(AgentRun(id="r2", agent="clerk", started_by=["d1"], steps=[hidden]))
+    step = turn.runs[0].steps[0]
+    assert isinstance(step, ToolCall)
+    step.dispatch = "d1"
+    assert score(actual, case([("clerk", {"request": "x"})])).value == 1
+
+
+def test_more_or_fewer_turns_than_planned_are_an_error() -> None:
+    assert score(trace(bare("a")), case(bare("a"), None)).status == "error"
+    more = score(trace(bare("a"), bare("a")), case(bare("a")))
+    assert (more.status, more.value) == ("error", None)
+    assert more.reason == "2 turns were played, and 1 are planned"
+
+
+def test_a_turn_that_broke_is_an_error() -> None:
+    actual = trace(bare("a"))
+    actual.turns[0].error = "quota"
+    assert score(actual, case(bare("a"))).status == "error"
+
+
+@pytest.mark.parametrize(
+    "wanted", [None, case(), Case(id="x", turns=[], scenario=Scenario(start="hi", plan="ask"))]
+)
+def test_without_turns_to_compare_it_is_skipped(wanted: Case | None) -> None:
+    assert score(trace(), wanted).status == "skipped"
+
+
+def test_what_the_source_did_not_record_is_skipped() -> None:
+    actual = trace(bare("a"))
+    step = actual.turns[0].runs[0].steps[0]
+    assert isinstance(step, ToolCall)
+    step.unknown.append("arguments")
+    assert score(actual, case(bare("a"))).status == "skipped"
+    assert score(actual, case(bare("a")), ignore_args=True).status == "passed"
+    actual.turns[0].runs[0].unknown.append("steps")
+    assert score(actual, case(bare("a")), ignore_args=True).status == "skipped"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"match_type": "IN_ORDER", "ignore_args": True},
+        {"match_type": "in_order", "ignore_args": True},
+        {"matchType": "IN_ORDER", "ignoreArgs": True},
+    ],
+)
+def test_options_are_read_the_way_adk_files_write_them(options: dict[str, Any]) -> None:
+    spec = {"type": "tool_trajectory_avg_score", "config": options}
+    actual = trace([("a", {"x": 1}), ("b", {})])
+    actual.case = "x"
+    evaluation = baton.score(actual, [case([("a", {}), ("b", {})])], [spec])
+    (result,) = evaluation
+    assert result.scores[0].status == "passed"
+    assert result.scores[0].details["match_type"] == "IN_ORDER"
+
+
+def test_a_case_may_override_options_in_either_spelling() -> None:
+    wanted = case(bare("ab"))
+    wanted.evaluators = {"tool_trajectory_avg_score": {"matchType": "any_order"}}
+    spec = {"type": "tool_trajectory_avg_score", "config": {"match_type": "EXACT"}}
+    actual = trace(bare("ba"))
+    actual.case = "x"
+    (result,) = baton.score(actual, [wanted], [spec])
+    assert result.scores[0].status == "passed"
+
+
+def test_a_match_type_adk_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match="did you mean `ANY_ORDER`"):
+        ToolTrajectory(options={"match_type": "any_ordr"})
