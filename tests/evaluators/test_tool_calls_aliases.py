@@ -23,6 +23,8 @@ from baton.model import (
 )
 from baton.runner.plan import make_plan
 
+Call = tuple[str, dict[str, Any]]
+
 
 def options(type_: str, **config: Any) -> ToolCallsOptions:
     (planned,) = make_plan([{"type": type_, "config": config}]).evaluators
@@ -31,7 +33,11 @@ def options(type_: str, **config: Any) -> ToolCallsOptions:
     return found
 
 
-def score(made: list[Any], wanted: list[Any], spec: Any, **overrides: Any) -> Score:
+def bare(names: str) -> list[Call]:
+    return [(name, {}) for name in names]
+
+
+def score(made: list[Call], wanted: list[Call], spec: Any, **overrides: Any) -> Score:
     steps = [ToolCall(id=f"c{i}", name=n, arguments=a) for i, (n, a) in enumerate(made)]
     turn = Turn(id="t", runs=[AgentRun(id="r", agent="helper", steps=[*steps])])
     trace = Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
@@ -116,8 +122,7 @@ def test_the_options_of_langchain(theirs: dict[str, Any], ours: dict[str, Any]) 
 )
 def test_langchain_modes_pass_and_fail_as_they_say(mode: str, made: str, status: str) -> None:
     spec = {"type": "trajectory_match", "config": {"trajectory_match_mode": mode}}
-    calls = [(name, {}) for name in made]
-    assert score(calls, [("a", {}), ("b", {})], spec).status == status
+    assert score(bare(made), bare("ab"), spec).status == status
 
 
 @pytest.mark.parametrize(
@@ -147,6 +152,6 @@ def test_a_word_is_accepted_as_its_own_tool_has_it(
     ],
 )
 def test_a_case_overrides_options_under_any_of_the_names(overrides: dict[str, Any]) -> None:
-    made, wanted = [("b", {}), ("a", {})], [("a", {}), ("b", {})]
+    made, wanted = bare("ba"), bare("ab")
     assert score(made, wanted, "tool_calls").status == "failed"
     assert score(made, wanted, "tool_calls", **overrides).status == "passed"
