@@ -16,6 +16,7 @@ from baton.model import InputError, suggestion
 from .notes import say
 
 BAD_INPUT = 2
+NOT_EVALUATED = 3
 
 VERBS = {
     "eval": "Play a dataset against live agents and score what they did.",
@@ -47,13 +48,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
     gc.set_threshold(100_000, 50, 1000)
     try:
-        return _run(app, tokens)
+        code = _run(app, tokens)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        say(f"baton: {place}{error.strerror or error}")
+        _drop_output()
+        return NOT_EVALUATED
     except KeyboardInterrupt:
         say("baton: interrupted")
         return 130
+
+
+def _drop_output() -> None:
+    """Let what is still to be printed go nowhere, so that the end of the process is quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(commands: Callable[..., object], tokens: list[str]) -> int:
