@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import baton
 from tests.conftest import Baton
+
+import baton
 
 CASES = """cases:
   - {id: hello, input: Hello, agents: [router]}

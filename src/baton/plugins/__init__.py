@@ -1,11 +1,11 @@
 """What can be named in a config, and where it lives."""
 
 from .alias import Alias
+from .entry import Entry
+from .evaluators import EVALUATORS
 from .registry import (
-    EVALUATORS,
     PROVIDERS,
     REPORTERS,
-    Entry,
     evaluator_entry,
     known_evaluator_names,
     provider_entry,

@@ -1,0 +1,154 @@
+"""The evaluators there are, and what other tools call them."""
+
+from __future__ import annotations
+
+from .alias import Alias
+from .entry import Entry
+
+EVALUATORS = (
+    Entry(
+        "agent_chain",
+        "baton.evaluators.agent_chain:AgentChain",
+        "which agents ran in a turn, and in which order",
+        (Alias("subagent_evaluator", "SubAgentEvaluator"),),
+    ),
+    Entry(
+        "tool_calls",
+        "baton.evaluators.tool_calls:ToolCalls",
+        "which tools were called, with which arguments, in which order",
+        (
+            Alias(
+                "trajectory_evaluator",
+                "TrajectoryEvaluator",
+                presets={"mode": "exact", "arguments": "ignore", "threshold": 0.5},
+                renames={
+                    "argument_similarity_threshold": "argument_similarity",
+                    "allow_extra_tools": "allow_extra",
+                    "tool_name_match": "names",
+                    "min_score_threshold": "threshold",
+                },
+                values=(
+                    (
+                        "sequence_match_type",
+                        {
+                            "exact": {"mode": "exact"},
+                            "flexible": {"mode": "recall"},
+                            "subset": {"mode": "recall"},
+                            "superset": {"mode": "precision"},
+                            "partial": {"mode": "partial"},
+                        },
+                    ),
+                    ("compare_arguments", {True: {"arguments": "exact"}, False: {}}),
+                    (
+                        "argument_match_type",
+                        {
+                            "exact": {"arguments": "exact"},
+                            "subset": {"arguments": "subset"},
+                            "regex": {"arguments": "regex"},
+                            "fuzzy": {"arguments": "similar"},
+                        },
+                    ),
+                    ("compare_arguments", {True: {}, False: {"arguments": "ignore"}}),
+                ),
+            ),
+            Alias(
+                "trajectory_match",
+                "TrajectoryMatch",
+                presets={"mode": "exact"},
+                values=(
+                    (
+                        "trajectory_match_mode",
+                        {
+                            "strict": {"mode": "exact"},
+                            "unordered": {"mode": "f1", "threshold": 1.0},
+                            "superset": {"mode": "any_order"},
+                            "subset": {"mode": "precision", "threshold": 1.0},
+                        },
+                    ),
+                    # There `subset` says of the actual arguments what ours says of the expected.
+                    (
+                        "tool_args_match_mode",
+                        {
+                            "exact": {"arguments": "exact"},
+                            "ignore": {"arguments": "ignore"},
+                            "subset": {"arguments": "superset"},
+                            "superset": {"arguments": "subset"},
+                        },
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Entry(
+        "tool_trajectory_avg_score",
+        "baton.evaluators.tool_trajectory:ToolTrajectory",
+        "tool calls, compared as Google ADK does",
+    ),
+    Entry(
+        "response",
+        "baton.evaluators.response:Response",
+        "whether answers are what the case states, and meet rules of your own",
+        (
+            Alias(
+                "response_evaluator",
+                "ResponseEvaluator",
+                presets={"match": "jaccard", "threshold": 0.8},
+                renames={"similarity_threshold": "threshold"},
+                values=(
+                    (
+                        "match_type",
+                        {
+                            "exact": {"match": "equals"},
+                            "semantic": {"match": "jaccard"},
+                            "rouge": {"match": "rouge1"},
+                            "recall": {"match": "recall"},
+                        },
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Entry(
+        "response_match",
+        "baton.evaluators.response_match:ResponseMatch",
+        "how many words an answer shares with the expected one, by ROUGE-1",
+        (Alias("response_match_score", "ResponseMatchScore"),),
+    ),
+    Entry(
+        "intermediate_responses",
+        "baton.evaluators.intermediate_responses:IntermediateResponses",
+        "whether agents on the way said what is expected of them",
+    ),
+    Entry(
+        "latency",
+        "baton.evaluators.latency:Latency",
+        "how long the turns took",
+        (
+            Alias(
+                "latency_evaluator",
+                "LatencyEvaluator",
+                renames={"max_latency_seconds": "max_seconds"},
+                unused=("percentile",),
+            ),
+        ),
+    ),
+    Entry(
+        "cost",
+        "baton.evaluators.cost:Cost",
+        "what a case cost, in USD",
+        (
+            Alias(
+                "cost_evaluator",
+                "CostEvaluator",
+                renames={"max_cost_per_case": "max_usd"},
+                values=(("currency", {"USD": {}}),),
+            ),
+        ),
+    ),
+    Entry("tokens", "baton.evaluators.tokens:Tokens", "how many tokens a case used"),
+    Entry(
+        "dispatch_limits",
+        "baton.evaluators.dispatch_limits:DispatchLimits",
+        "how many hand-offs a turn makes, how deep, how wide, and to how many agents",
+    ),
+)
