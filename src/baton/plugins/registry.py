@@ -8,6 +8,7 @@ from typing import Any
 
 from baton.model import InputError, suggestion
 
+from .alias import Alias
 from .entry import Entry
 from .evaluators import EVALUATORS
 
