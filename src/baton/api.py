@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -22,23 +22,28 @@ from baton.model import (
     Trace,
 )
 from baton.readers import iter_traces, load_traces
-from baton.runner.plan import make_plan
+from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.recorded import score_in_memory
 
 if TYPE_CHECKING:
     from baton.runner.live import RunOptions
+    from baton.runner.prices import ModelPrice
 
 __all__ = ["aevaluate", "evaluate", "iter_traces", "load_dataset", "load_traces", "score"]
 
 Path = str | os.PathLike[str]
-Evaluators = Iterable[Mapping[str, Any] | Evaluator | str]
+Rule = str | Mapping[str, float]
+Prices = Mapping[str, Mapping[str, float]]
+Evaluators = Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str]
 
 
 def score(
-    traces: Trace | Iterable[Trace] | Path,
+    traces: Trace | Iterable[Trace | Path] | Path,
     dataset: Dataset | Sequence[Case] | Path | None = None,
     evaluators: Evaluators | None = None,
     *,
+    pass_rule: Rule = "all",
+    prices: Prices | None = None,
     agent_names: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Evaluation:
@@ -52,6 +57,8 @@ def score(
         dataset: what should have happened; without one, only what needs no expectation scores.
         evaluators: specs (``{"type": "agent_chain", "config": {...}}``), names or objects;
             ``agent_chain`` when left out.
+        pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
+        prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
         agent_names: recorded agent name to the name that cases use.
         name: of the evaluation; the dataset's when left out.
 
@@ -61,7 +68,7 @@ def score(
     Raises:
         InputError: an unknown evaluator, option or value, or a file with faults.
     """
-    plan = make_plan(evaluators, agent_names=agent_names)
+    plan = _planner(pass_rule, prices, agent_names)(evaluators)
     cases = None if dataset is None else as_dataset(dataset)
     label = name or (cases.name if cases else "score")
     return score_in_memory(plan, _as_traces(traces), cases, label)
@@ -76,7 +83,11 @@ def _sync(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         import asyncio
 
-        return asyncio.run(function(*arguments, **options))
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(function(*arguments, **options))
+        raise RuntimeError("an event loop is running here: `await baton.aevaluate(...)` instead")
 
     return run
 
@@ -89,8 +100,8 @@ async def aevaluate(
     concurrency: int = 4,
     repeat: int = 1,
     timeout: float | None = 600,
-    pass_rule: str | Mapping[str, float] = "all",
-    prices: Mapping[str, Mapping[str, float]] | None = None,
+    pass_rule: Rule = "all",
+    prices: Prices | None = None,
     agent_names: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Evaluation:
@@ -104,14 +115,15 @@ async def aevaluate(
         provider: takes a case and returns a trace, or an awaitable of one; or the spec of a
             provider that comes with Baton (``{"type": "adk_http", "endpoint_url": ...}``). A
             function that is not async is called in threads.
-        evaluators: as for :func:`score`.
+        evaluators: as for :func:`score`; when left out, those for what the cases state, or
+            the ``test_config.json`` beside an eval set of ADK.
         concurrency: how many cases are in play at once.
         repeat: how often each case is played.
         timeout: seconds for one case; ``None`` waits for ever.
-        pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
-        prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
-        agent_names: recorded agent name to the name that cases use.
-        name: of the evaluation; the dataset's when left out.
+        pass_rule: as for :func:`score`.
+        prices: as for :func:`score`.
+        agent_names: as for :func:`score`.
+        name: as for :func:`score`.
 
     Returns:
         Results in the order of the dataset, the repeats of a case together.
@@ -119,30 +131,18 @@ async def aevaluate(
     Raises:
         InputError: an unknown option or value, or a file with faults.
     """
-    from baton.providers.make import make_provider
+    from baton.config.evaluators import plan_for
     from baton.runner.evaluate import evaluate_in_memory
     from baton.runner.live import RunOptions
-    from baton.runner.prices import from_custom_pricing
-    from baton.runner.verdict import pass_rule as read_rule
 
     options = _checked(
         RunOptions, {"concurrency": concurrency, "repeat": repeat, "timeout": timeout}
     )
-    plan = make_plan(
-        evaluators,
-        agent_names=agent_names,
-        pass_rule=read_rule(pass_rule),
-        prices=None if prices is None else from_custom_pricing(prices, "prices"),
-    )
+    player, its_prices, its_model = _provider(provider)
+    plan_with = _planner(pass_rule, prices, agent_names, its_prices, its_model)
     cases = as_dataset(dataset)
-    if isinstance(provider, Mapping):
-        provider = cast("Provider", make_provider(provider))
-    elif not callable(provider):
-        message = (
-            f"{type(provider).__name__} is no provider: a function, an object to call or a spec"
-        )
-        raise InputError(Problem(path="provider", message=message))
-    return await evaluate_in_memory(plan, provider, cases, options, name or cases.name)
+    plan = plan_for(cases, plan_with) if evaluators is None else plan_with(evaluators)
+    return await evaluate_in_memory(plan, player, cases, options, name or cases.name)
 
 
 evaluate = _sync(aevaluate)
@@ -155,13 +155,67 @@ def as_dataset(dataset: Dataset | Sequence[Case] | Path) -> Dataset:
         return dataset
     if isinstance(dataset, str | os.PathLike):
         return load_dataset(dataset)
-    return Dataset(list(dataset))
+    cases = list(dataset) if isinstance(dataset, Iterable) else [dataset]
+    for case in cases:
+        if not isinstance(case, Case):
+            kind = type(case).__name__
+            raise InputError(f"a dataset is a path, a Dataset or a list of Case, not {kind}")
+    return Dataset(cases)
 
 
-def _as_traces(traces: Trace | Iterable[Trace] | Path) -> Iterable[Trace]:
-    if isinstance(traces, Trace):
-        return [traces]
-    return iter_traces(traces) if isinstance(traces, str | os.PathLike) else traces
+def _as_traces(traces: Trace | Iterable[Trace | Path] | Path) -> Iterator[Trace]:
+    if isinstance(traces, str | os.PathLike | Trace):
+        traces = [traces]
+    for each in traces:
+        if isinstance(each, Trace):
+            yield each
+        elif isinstance(each, str | os.PathLike):
+            yield from iter_traces(each)
+        else:
+            raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
+
+
+def _planner(
+    pass_rule: Rule,
+    prices: Prices | None,
+    agent_names: Mapping[str, str] | None,
+    more_prices: Mapping[str, ModelPrice] | None = None,
+    model: str | None = None,
+) -> Callable[[Evaluators | None], Plan]:
+    """Check what holds for any evaluators; return what makes the plan with some."""
+    from baton.runner.prices import read_prices
+    from baton.runner.verdict import read_rule
+
+    stated = None if prices is None else read_prices(prices, "prices")
+    return functools.partial(
+        make_plan,
+        agent_names=agent_names,
+        pass_rule=read_rule(pass_rule),
+        prices={**(more_prices or {}), **(stated or {})} if more_prices or stated else stated,
+        default_model=model,
+    )
+
+
+def _provider(
+    provider: Provider | Mapping[str, Any],
+) -> tuple[Provider, Mapping[str, ModelPrice], str | None]:
+    """Check or build a provider; return it with the prices and the model that its spec states."""
+    from baton.providers.base import ConfiguredProvider
+    from baton.providers.functions import takes_one
+    from baton.providers.make import make_provider
+    from baton.runner.prices import read_prices
+
+    player = make_provider(provider) if isinstance(provider, Mapping) else provider
+    if isinstance(player, ConfiguredProvider):
+        prices = read_prices(player.options.custom_pricing or {}, "custom_pricing")
+        return player, prices, player.options.model
+    if not callable(player) or not takes_one(player):
+        kind = getattr(player, "__name__", type(player).__name__)
+        raise InputError(
+            f"`{kind}` is no provider: that is a function from a case to a trace; a function of "
+            'messages is `{"type": "python", "target": "module:function"}`'
+        )
+    return player, {}, None
 
 
 def _checked(type_: type[RunOptions], options: dict[str, Any]) -> RunOptions:

@@ -214,7 +214,10 @@ def test_what_a_case_states_and_nobody_checks_is_said(
     )
     outcome = baton("score", run, "-d", "c.json")
     assert outcome.code == 0
-    assert "checked by no evaluator asked for: `final_state`, `response`, `tools`" in outcome.err
+    assert (
+        "no evaluator for it is asked for: `response` (`response`), `tools` (`tool_calls`)"
+        in outcome.err
+    )
     (tmp_path / "c.json").write_text(json.dumps({"cases": [case]}))
     assert baton("score", run, "-d", "c.json").err == ""
 

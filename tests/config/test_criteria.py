@@ -137,7 +137,7 @@ def test_what_is_stated_and_not_scored_is_said(baton: Run, folder: Path) -> None
     )
     outcome = evaluate(baton, "c.yaml")
     assert outcome.code == 0
-    assert "checked by no evaluator asked for: `final_state`" in outcome.err
+    assert "looked at by no evaluator: `final_state`" in outcome.err
 
 
 def read(folder: Path, text: str) -> Any:

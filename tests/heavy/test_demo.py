@@ -38,7 +38,7 @@ def test_it_shows_a_case_that_passes_one_that_fails_and_one_that_errs(printed: l
     assert "exact: support_router → billing_agent" in after(printed, "✓ refund")
     assert "missing: billing_agent" in after(printed, "✗ wrong_specialist")
     assert "turn 1: missing `lookup_order`" in after(printed, "✗ wrong_specialist")
-    assert "turn 1: scripted model failure" in after(printed, "! model_error")
+    assert "turn 1 failed: scripted model failure" in after(printed, "! model_error")
 
 
 def test_it_says_that_something_could_not_be_evaluated(printed: list[str]) -> None:

@@ -112,7 +112,11 @@ def test_a_model_that_errors_does_not_stop_the_other_cases(url: str) -> None:
     broken = case("broken", "Please refund order 13. boom", REFUND)
     results = play(url, "support_desk", case("before", REFUND), broken, case("after", REFUND))
     errors = {result.case_id: result.error for result in results}
-    assert errors == {"before": None, "broken": "turn 1: scripted model failure", "after": None}
+    assert errors == {
+        "before": None,
+        "broken": "turn 1 failed: scripted model failure",
+        "after": None,
+    }
     assert len(chains(results.results[1])) == 1
 
 

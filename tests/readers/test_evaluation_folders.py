@@ -23,7 +23,9 @@ def evaluated(run: Baton, folder: Path, *options: str) -> Path:
     (folder / "cases.yaml").write_text(CASES)
     (folder / "desk.py").write_text(AGENT)
     (folder / "agents.yaml").write_text("agents: {router: {description: It routes.}}\n")
-    assert run("eval", "desk.py:answer", "cases.yaml", "--agents", "agents.yaml", *options).code == 1
+    assert (
+        run("eval", "desk.py:answer", "cases.yaml", "--agents", "agents.yaml", *options).code == 1
+    )
     (found,) = (folder / ".baton" / "evaluations").iterdir()
     return found
 

@@ -26,7 +26,7 @@ from baton.model import (
     Usage,
     integrity_problems,
 )
-from baton.runner.prices import ModelPrice, fill_costs, from_custom_pricing, unpriced
+from baton.runner.prices import ModelPrice, fill_costs, read_prices, unpriced
 
 RECORDS = Path(__file__).parent.parent / "records"
 ONE = {"m": ModelPrice(input=1.0, output=10.0)}
@@ -253,12 +253,12 @@ def test_real_records_are_priced_and_scored() -> None:
 
 def test_custom_pricing_of_judge_llm_is_in_the_same_unit() -> None:
     pricing = {"gemini-9": {"input": 0.10, "output": 0.40}}
-    assert from_custom_pricing(pricing) == {"gemini-9": ModelPrice(input=0.10, output=0.40)}
+    assert read_prices(pricing) == {"gemini-9": ModelPrice(input=0.10, output=0.40)}
 
 
 def test_every_wrong_custom_price_is_named() -> None:
     with pytest.raises(InputError) as caught:
-        from_custom_pricing(
+        read_prices(
             {
                 "m": {"input": 1},
                 "n": {"input": -1, "output": 1},
@@ -310,3 +310,14 @@ def test_the_trace_costs_the_sum_or_its_missing_models_are_named(
         )
         assert cost(filled) == pytest.approx(wanted / 1e6)
     assert fill_costs(filled, ONE) == filled
+
+
+def test_a_computed_cost_follows_the_prices_of_the_day() -> None:
+    priced = fill_costs(trace(("m", used())), ONE)
+    assert priced.usage is not None
+    assert priced.usage.cost_usd is not None
+    dearer = {"m": ModelPrice(input=1000, output=1000)}
+    again = fill_costs(priced, dearer)
+    fresh = fill_costs(trace(("m", used())), dearer)
+    assert again == fresh
+    assert again.usage != priced.usage

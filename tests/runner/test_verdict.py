@@ -23,7 +23,7 @@ from baton.model import (
     Turn,
     Unit,
 )
-from baton.runner.verdict import MeanRule, pass_rule, verdict
+from baton.runner.verdict import MeanRule, read_rule, verdict
 
 
 def score(evaluator: str, status: Status, value: float | None = None) -> Score:
@@ -86,7 +86,7 @@ def test_a_case_without_a_value_is_skipped_and_not_passed(rule: Any) -> None:
     [("all", "all"), ({"mean": 0.8}, MeanRule(mean=0.8)), ({"mean": 1}, MeanRule(mean=1.0))],
 )
 def test_a_rule_is_read_from_plain_data(spec: Any, rule: Any) -> None:
-    assert pass_rule(spec) == rule
+    assert read_rule(spec) == rule
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_rule_is_read_from_plain_data(spec: Any, rule: Any) -> None:
 )
 def test_a_wrong_rule_says_what_to_write(spec: Any) -> None:
     with pytest.raises(InputError, match="write `all`, or `mean` with a threshold from 0 to 1"):
-        pass_rule(spec)
+        read_rule(spec)
 
 
 class Fixed:

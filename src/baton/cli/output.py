@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from baton.config import Config
+from baton.config.evaluators import left_unchecked
 from baton.model import Dataset, InputError, Problem
 from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
-from baton.runner.plan import Plan, unchecked
+from baton.runner.plan import Plan
 from baton.store import StoredEvaluation, read_evaluation
 
 from .notes import note
@@ -42,10 +43,8 @@ def note_unchecked(plan: Plan, dataset: Dataset) -> None:
     """Say what of a dataset is not read, and what no evaluator looks at."""
     for text in dataset.notes:
         note(text)
-    left = unchecked(plan, dataset)
-    if left:
-        names = ", ".join(f"`{field}`" for field in left)
-        note(f"stated in the dataset and checked by no evaluator asked for: {names}")
+    for text in left_unchecked(plan, dataset):
+        note(text)
 
 
 def report(

@@ -75,7 +75,9 @@ def score_command(
         _read(traces, paths, catalog, problems),
         cases,
         root=out,
-        name=name or (cases.name if cases else traces[0].name),
+        name=name
+        or (settings.name if settings else None)
+        or (cases.name if cases else traces[0].name),
         header=header_of(settings, plan, paths, traces=[str(path) for path in traces]),
         input_problems=problems,
     )

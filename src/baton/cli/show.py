@@ -71,7 +71,8 @@ def show_command(
     if not shown and case is not None and case not in cases:
         raise InputError(f"no trace of case `{case}`; {suggestion(case, cases)}")
     if not shown:
-        raise InputError(f"no dispatch `{dispatch}`; {suggestion(str(dispatch), ids)}")
+        hint = suggestion(str(dispatch), ids) or "nothing was handed over"
+        raise InputError(f"no dispatch `{dispatch}`; {hint}")
     return 0
 
 

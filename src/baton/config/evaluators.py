@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from baton.model import Dataset
-from baton.runner.plan import EvaluatorSpec, Plan, PlannedEvaluator
+from baton.runner.plan import EvaluatorSpec, Plan, PlannedEvaluator, unchecked
 
 from .dialects.adk import FILE_NAME, default_criteria, read_criteria
 
@@ -16,6 +16,7 @@ MakePlan = Callable[[Sequence[EvaluatorSpec | str]], Plan]
 STATED = (
     ("agents", "agent_chain"),
     ("tools", "tool_calls"),
+    ("response", "response"),
     ("response_contains", "response"),
     ("structured", "response"),
     ("interactions", "intermediate_responses"),
@@ -59,3 +60,26 @@ def _for_stated(stated: Collection[str]) -> list[EvaluatorSpec]:
 
 def _names(evaluators: tuple[PlannedEvaluator, ...]) -> tuple[str, ...]:
     return tuple(planned.evaluator.name for planned in evaluators)
+
+
+def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:
+    """Say what cases state that the evaluators of a plan do not look at."""
+    left = unchecked(plan, dataset)
+    looks = dict(STATED)
+    can = [f"`{field}` (`{looks[field]}`)" for field in left if field in looks]
+    cannot = [f"`{field}`" for field in left if field not in looks]
+    names = {name for planned in plan.all_evaluators.values() for name in planned.override_names}
+    options = {name for override in dataset.overrides for name in override.options} - names
+    found = []
+    if can:
+        found.append(f"stated and not checked, as no evaluator for it is asked for: {_list(can)}")
+    if cannot:
+        found.append(f"stated and looked at by no evaluator: {_list(cannot)}")
+    if options:
+        listed = _list([f"`{name}`" for name in sorted(options)])
+        found.append(f"cases set options of evaluators that are not asked for: {listed}")
+    return found
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)

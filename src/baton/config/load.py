@@ -15,7 +15,7 @@ from baton.plugins import provider_entry, reporter_entry, resolve
 from baton.providers.base import ProviderOptions
 from baton.runner.live import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
-from baton.runner.prices import ModelPrice, from_custom_pricing
+from baton.runner.prices import ModelPrice, read_prices
 
 from .environment import interpolate
 from .secrets import masked
@@ -180,7 +180,7 @@ def _prices(
     found: dict[str, ModelPrice] = {}
     for index, provider in enumerate(providers):
         try:
-            found |= from_custom_pricing(provider.custom_pricing or {})
+            found |= read_prices(provider.custom_pricing or {})
         except InputError as error:
             problems += _located(document, ("providers", index, "custom_pricing"), error)
     return {**found, **spec.prices} or None

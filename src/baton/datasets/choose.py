@@ -31,7 +31,10 @@ def choose(dataset: Dataset, filters: Sequence[str] = (), limit: int | None = No
         places = list(range(len(dataset)))
     if not places:
         names = " and ".join(f"`{text}`" for text in filters)
-        raise InputError(f"no case of {len(dataset)} meets {names}")
+        raise InputError(
+            f"no case of {len(dataset)} meets {names}; a filter is a glob over ids, tag:NAME or "
+            "metadata.KEY=VALUE"
+        )
     return dataset.subset(places[:limit])
 
 

@@ -25,7 +25,7 @@ from baton.model.views import tool_calls
 
 from .base import OptionedEvaluator
 from .calls.compare import ArgumentMode, CallRules, NameMode
-from .calls.report import TurnCalls, evidence, turn_calls, turn_row, wrong
+from .calls.report import TurnCalls, evidence, only_more_arguments, turn_calls, turn_row, wrong
 from .calls.rules import Rule
 from .calls.scope import Scope, calls_in_scope, unknown_of
 from .calls.scores import Mode, pair_calls, turn_score
@@ -170,12 +170,14 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
     def _score(self, turns: Sequence[TurnCalls]) -> Score:
         value = sum(turn.score for turn in turns) / len(turns)
         bad = [turn for turn in turns if turn.score < 1 - 1e-9]
-        return self.scored(
-            value,
-            self._reason(turns, bad),
-            {**self.option_details(), "turns": [turn_row(turn) for turn in turns]},
-            [evidence(turn) for turn in bad],
-        )
+        details = {**self.option_details(), "turns": [turn_row(turn) for turn in turns]}
+        if bad and self.options.arguments == "exact" and all(map(only_more_arguments, bad)):
+            details["mend"] = (
+                "calls have arguments that the case does not state: add them, or allow them with "
+                "`arguments: subset`"
+            )
+        evidences = [evidence(turn) for turn in bad]
+        return self.scored(value, self._reason(turns, bad), details, evidences)
 
     def _reason(self, turns: Sequence[TurnCalls], bad: Sequence[TurnCalls]) -> str:
         if not bad and len(turns) > 1:

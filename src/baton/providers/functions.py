@@ -47,6 +47,17 @@ def load_function(spec: str, folder: Path) -> Function:
     return found  # type: ignore[no-any-return]
 
 
+def takes_one(function: Function) -> bool:
+    """Tell whether a function can be called with one argument; one that hides it may be."""
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
 def is_async(function: Function) -> bool:
     """Tell a function, or an object that can be called, that has to be awaited."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(

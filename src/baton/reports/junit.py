@@ -54,7 +54,7 @@ def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) ->
     lines += [
         f"{score['evaluator_type']} {score['status']}{_value(score)}: {score['reason']}"
         for score in body["scores"]
-        if score["status"] != "passed"
+        if score["status"] in ("failed", "error") or row.status == "skipped"
     ]
     message = lines[0] if lines else row.status
     inside = _text("\n".join(lines))

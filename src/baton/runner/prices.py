@@ -26,7 +26,7 @@ from baton.model import AgentRun, InputError, Problem, Trace, Turn, Usage
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
-__all__ = ["ModelPrice", "fill_costs", "from_custom_pricing", "unpriced"]
+__all__ = ["ModelPrice", "fill_costs", "read_prices", "unpriced"]
 
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 _PREFIX = re.compile(r"^(?:[^/]*/|[a-z_-]+:)")
@@ -64,29 +64,36 @@ def fill_costs(trace: Trace, prices: Prices, default_model: str | None = None) -
     agent's definition, else ``default_model``. The name is looked up in ``prices`` as it
     stands, then without its provider, then without its date or version, then in genai-prices
     where that is installed. The trace costs the sum; tokens that no run tells of count when all
-    runs use one model. What the source tells of costs stays. :func:`unpriced` names the models
-    that have no price.
+    runs use one model. What the source tells of costs stays; what was computed before is
+    computed again where there is a price. :func:`unpriced` names the models that have none.
     """
+    before = trace.usage
+    if before is not None:
+        trace = msgspec.structs.replace(trace, usage=_as_told(before))
     turns = [_priced_turn(trace, turn, prices, default_model) for turn in trace.turns]
     filled = msgspec.structs.replace(trace, turns=turns)
     total = _priced_total(filled, prices, default_model)
     if total is None or total == trace.usage:
-        return filled
+        return msgspec.structs.replace(filled, usage=before)
     unknown = [name for name in trace.unknown if name != "usage"]
     return msgspec.structs.replace(filled, usage=total, unknown=unknown)
 
 
-def from_custom_pricing(
+def read_prices(
     pricing: Mapping[str, Mapping[str, float]], path: str = "custom_pricing"
 ) -> dict[str, ModelPrice]:
-    """Convert the ``custom_pricing`` of a judge-llm provider.
+    """Read prices of models, plain data; ``path`` is what they stand under.
 
-    It holds ``input`` and ``output`` of each model, in USD for a million tokens.
+    A price is ``input`` and ``output`` in USD for a million tokens, as in the
+    ``custom_pricing`` of judge-llm.
 
     Raises:
         InputError: a price that is missing, negative or unknown; all of them.
     """
-    plain = {name: dict(price) for name, price in pricing.items()}
+    plain = {
+        name: dict(price) if isinstance(price, Mapping) else price
+        for name, price in pricing.items()
+    }
     try:
         return msgspec.convert(plain, dict[str, ModelPrice])
     except msgspec.ValidationError:
@@ -104,11 +111,27 @@ def _priced_turn(trace: Trace, turn: Turn, prices: Prices, default: str | None) 
 def _priced_run(
     trace: Trace, turn: Turn, run: AgentRun, prices: Prices, default: str | None
 ) -> AgentRun:
-    if run.usage is None or run.usage.cost_usd is not None:
+    if run.usage is None:
         return run
+    told = _as_told(run.usage)
+    if told.cost_usd is not None:
+        return run
+    model = model_of(trace, run, default)
     at = turn.started if run.started is None else run.started
-    usage = _priced(run.usage, model_of(trace, run, default), prices, at)
-    return msgspec.structs.replace(run, usage=usage)
+    usage = _priced(told, model, prices, at)
+    if usage.cost_usd is None:
+        usage = run.usage
+    if model is None or run.model is not None:
+        return msgspec.structs.replace(run, usage=usage)
+    unknown = [name for name in run.unknown if name != "model"]
+    return msgspec.structs.replace(run, usage=usage, model=model, unknown=unknown)
+
+
+def _as_told(usage: Usage) -> Usage:
+    """Leave out a cost that was computed, as prices may be others now."""
+    if usage.cost_from != "prices":
+        return usage
+    return msgspec.structs.replace(usage, cost_usd=None, cost_from=None)
 
 
 def _priced_total(trace: Trace, prices: Prices, default: str | None) -> Usage | None:

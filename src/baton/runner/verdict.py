@@ -46,7 +46,7 @@ def verdict(rule: PassRule, scores: Sequence[Score]) -> Verdict:
     return Verdict("passed" if mean >= rule.mean - 1e-9 else "failed", mean)
 
 
-def pass_rule(spec: str | Mapping[str, float] | PassRule) -> PassRule:
+def read_rule(spec: str | Mapping[str, float] | PassRule) -> PassRule:
     """Read ``all`` or ``{"mean": 0.8}``; raises InputError for anything else."""
     plain = dict(spec) if isinstance(spec, Mapping) else spec
     try:

@@ -43,6 +43,9 @@ class OneCall(Protocol):
     def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
         """Yield the arguments that differ, as if the names agreed; empty means all of them."""
 
+    def rule(self, tool: str, argument: str) -> Rule | None:
+        """Return the rule by which an argument is compared; ``None`` for the general way."""
+
 
 class CallRules:
     """Compares calls the way the options of an evaluator say."""
@@ -95,12 +98,16 @@ class CallRules:
             rule = rule_for(self.rules, made.name, key) if self.rules else None
             yield rule.accepts(one, other) if rule else same(one, other)
 
+    def rule(self, tool: str, argument: str) -> Rule | None:
+        """Return the rule by which an argument is compared; ``None`` for the general way."""
+        return rule_for(self.rules, tool, argument)
+
     def way(self, tool: str, argument: str) -> str:
         """Return the mode or the kind of rule by which an argument is compared.
 
         A rule of kind ``regex`` has a pattern of its own and goes as ``pattern``.
         """
-        rule = rule_for(self.rules, tool, argument)
+        rule = self.rule(tool, argument)
         if rule is None:
             return self.arguments
         return "pattern" if rule.kind == "regex" else rule.kind

@@ -122,6 +122,14 @@ def evidence(turn: TurnCalls) -> Evidence:
     return Evidence(ids=ids, quote=", ".join(quotes))
 
 
+def only_more_arguments(turn: TurnCalls) -> bool:
+    """Tell whether all that is wrong is that calls have arguments that are not expected."""
+    differing = [_differing(turn, pair) for pair in turn.nearest]
+    return len(turn.nearest) == len(turn.missing) > 0 and all(
+        found and not any(expected for expected, _ in found.values()) for found in differing
+    )
+
+
 def _wanted_row(call: ExpectedToolCall) -> dict[str, Any]:
     row = {"name": call.name, "arguments": call.arguments, "agent": call.agent}
     return {key: value for key, value in row.items() if value is not None}
@@ -172,7 +180,10 @@ def _said_difference(turn: TurnCalls, pair: Pair) -> str:
     differing = _differing(turn, pair)
     if differing:
         key, (expected, actual) = next(iter(differing.items()))
-        one = _short(expected["expected"]) if expected else "none"
+        rule = turn.one_call.rule(made.name, key)
+        one = rule.in_words() if rule else None
+        if one is None:
+            one = _short(expected["expected"]) if expected else "none"
         other = _short(actual["actual"]) if actual else "none"
         more = f" ({len(differing)} arguments differ)" if len(differing) > 1 else ""
         return f"`{made.name}({key})`: expected {one}, got {other}{more}"

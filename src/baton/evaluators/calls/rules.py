@@ -51,6 +51,18 @@ class Rule(
         """The name of the kind it is of."""
         return next(kind for kind in _KINDS if getattr(self, kind) is not None)
 
+    def in_words(self) -> str | None:
+        """Say what an actual value has to be, where that is not the expected one."""
+        value = getattr(self, self.kind)
+        match self.kind:
+            case "regex" if isinstance(value, str):
+                return f"text with the pattern {value!r}"
+            case "one_of":
+                return f"one of {msgspec.json.encode(value).decode()}"
+            case "within" | "within_percent":
+                return f"{self.kind} {value:g} of the expected number"
+        return None
+
     def accepts(self, expected: Any, actual: Any) -> bool:
         """Tell whether an actual value is right; either may be ``ABSENT``, not both."""
         match self.kind:
