@@ -9,12 +9,14 @@ from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
 from baton.datasets import load_dataset
 from baton.formats.document import Document, read_bytes
+from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem
 from baton.readers import load_catalog, load_traces
 from baton.readers.adk.wire import looks_like_sse
 from baton.readers.load import NOT_A_TRACE, files_below
 from baton.runner.plan import check_overrides, make_plan
+from baton.store import read_evaluation
 
 from .notes import note
 
@@ -48,6 +50,10 @@ def _check_folder(folder: Path) -> list[Problem]:
     problems: list[Problem] = []
     found = 0
     for file in files_below(folder):
+        if file.name == BODIES and is_evaluation(file.parent):
+            print(f"{file.parent}: {_check_evaluation(file.parent)}")
+            found += 1
+            continue
         try:
             print(f"{file}: {_check(file)}")
             found += 1
@@ -118,6 +124,12 @@ def _check_config(file: Path) -> str:
 
 def _check_criteria(file: Path) -> str:
     return f"criteria of ADK, {_count(len(make_plan(read_criteria(file)).evaluators), 'evaluator')}"
+
+
+def _check_evaluation(folder: Path) -> str:
+    evaluation = read_evaluation(folder)
+    results = _count(len(evaluation), "result")
+    return f"evaluation, {evaluation.header.status}, {results}"
 
 
 def _check_agents(file: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.config import Config, load_config
+from baton.datasets import load_dataset
 from baton.model import InputError, Problem
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import build_provider, make_provider
@@ -45,12 +46,32 @@ def find_target(words: tuple[str, ...]) -> Target:
         return Target(None, provider, rest)
     path = Path(first)
     if path.suffix in _CONFIG_SUFFIXES:
-        return Target(load_config(path), None, rest)
+        return Target(_config(path), None, rest)
+    if path.suffix == ".py" and path.is_file():
+        raise InputError(Problem(file=first, message=f"name the function: {first}:FUNCTION"))
     message = (
         "is neither a config (YAML) nor an agent: a folder with agent.py, the address of an ADK "
         "server (http://...), or module:function"
     )
     raise InputError(Problem(file=first, message=message))
+
+
+def _config(path: Path) -> Config:
+    try:
+        return load_config(path)
+    except InputError:
+        if not _is_dataset(path):
+            raise
+    message = "is a dataset, not a config: name the agent first, baton eval AGENT DATASET"
+    raise InputError(Problem(file=str(path), message=message))
+
+
+def _is_dataset(path: Path) -> bool:
+    try:
+        load_dataset(path)
+    except InputError:
+        return False
+    return True
 
 
 def provider_of(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
+from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.prune import Stray
 from baton.model import Case, CaseIndex, InputError, Location, Problem
 from baton.model.dataset import Format
@@ -34,13 +35,17 @@ class FileCases(NamedTuple):
 
 
 def dataset_files(folder: Path) -> list[Path]:
-    """List the files below a folder that may hold cases; hidden folders are left out."""
+    """List the files below a folder that may hold cases.
+
+    Hidden folders are left out, and so is what Baton itself wrote.
+    """
     return sorted(
         path
         for path in folder.rglob("*")
         if path.suffix in _SUFFIXES
         and path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and not is_evaluation(path.parent)
     )
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import msgspec
 
 from baton.formats.document import Document, read_bytes
+from baton.formats.evaluation_folder import HEADER
 from baton.model import AgentCard, InputError, Problem, Source, Trace
 
 from .own import read_record
-
-HEADER, BODIES = "evaluation.json", "bodies.jsonl"
 
 
 class _Header(msgspec.Struct, kw_only=True):
@@ -21,11 +20,6 @@ class _Header(msgspec.Struct, kw_only=True):
 class _Body(msgspec.Struct, kw_only=True):
     trace: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     agents: int | None = None
-
-
-def is_evaluation(folder: Path) -> bool:
-    """Tell an evaluation folder."""
-    return (folder / HEADER).is_file() and (folder / BODIES).is_file()
 
 
 class Bodies:

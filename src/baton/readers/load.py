@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.model import AgentCard, InputError, Problem, Trace
 
 from .catalog import Catalog, is_catalog_file, load_catalog
-from .evaluation import BODIES, is_evaluation
 from .files import FileReader
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -85,8 +85,6 @@ def _files(
         problems.append(Problem(file=str(target), message="no such file or folder"))
     elif target.is_file():
         yield target, catalog
-    elif is_evaluation(target):
-        yield target / BODIES, catalog
     else:
         left_out = {path.resolve() for path in exclude}
         files = files_below(target)
@@ -105,5 +103,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def _may_hold(file: Path, folder: Path) -> bool:
+    if is_evaluation(file.parent):
+        return file.name == BODIES
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
     return file.suffix in _SUFFIXES and not hidden and file.is_file()

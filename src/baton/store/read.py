@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.model import STATUSES, EvaluatorCounts, InputError, Problem, Status
-
-_HEADER_FILE = "evaluation.json"
 
 
 class Header(msgspec.Struct, kw_only=True):
@@ -52,7 +51,7 @@ class StoredEvaluation:
     def __init__(self, folder: Path, header: Header) -> None:
         self.folder = folder
         self.header = header
-        self._offsets = _row_offsets(folder / "index.jsonl", header.repeats)
+        self._offsets = _row_offsets(folder / INDEX, header.repeats)
         if header.status == "running":
             self._count()
 
@@ -73,7 +72,7 @@ class StoredEvaluation:
 
     def rows(self) -> Iterator[IndexRow]:
         """Yield the last row of every case and repeat, in this order."""
-        with open(self.folder / "index.jsonl", "rb") as index:
+        with open(self.folder / INDEX, "rb") as index:
             for offset in self._offsets:
                 if offset >= 0:
                     index.seek(offset)
@@ -81,14 +80,14 @@ class StoredEvaluation:
 
     def entries(self) -> Iterator[tuple[IndexRow, dict[str, Any]]]:
         """Yield every row with its body."""
-        with open(self.folder / "bodies.jsonl", "rb") as bodies:
+        with open(self.folder / BODIES, "rb") as bodies:
             for row in self.rows():
                 bodies.seek(row.offset)
                 yield row, msgspec.json.decode(bodies.read(row.length))
 
     def body(self, row: IndexRow) -> dict[str, Any]:
         """Return the body of one row."""
-        with open(self.folder / "bodies.jsonl", "rb") as bodies:
+        with open(self.folder / BODIES, "rb") as bodies:
             bodies.seek(row.offset)
             body: dict[str, Any] = msgspec.json.decode(bodies.read(row.length))
             return body
@@ -96,7 +95,7 @@ class StoredEvaluation:
 
 def read_evaluation(folder: Path) -> StoredEvaluation:
     """Open an evaluation folder; raises InputError when it is none."""
-    header_file = folder / _HEADER_FILE
+    header_file = folder / HEADER
     if not header_file.is_file():
         message = "no evaluation: such a folder has an evaluation.json"
         raise InputError(Problem(file=str(folder), message=message))
@@ -109,7 +108,7 @@ def read_evaluation(folder: Path) -> StoredEvaluation:
 
 def latest_evaluation(root: Path) -> Path:
     """Return the newest folder below ``root``; raises InputError when there is none."""
-    folders = sorted(path.parent for path in root.glob(f"*/{_HEADER_FILE}"))
+    folders = sorted(path.parent for path in root.glob(f"*/{HEADER}"))
     if not folders:
         raise InputError(Problem(file=str(root), message="no evaluation here yet"))
     return folders[-1]

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.model import AgentCard, CaseResult, EvaluatorCounts, InputError, Problem, Status
 
 from .rows import body_of, index_row
@@ -49,8 +50,8 @@ class EvaluationWriter:
         self.folder = _new_folder(root, name, self._started)
         self._header = {"id": self.folder.name, "name": name, **header, "repeats": repeats}
         self._catalogs: list[dict[str, AgentCard]] = []
-        self._bodies = (self.folder / "bodies.jsonl").open("wb")
-        self._index = (self.folder / "index.jsonl").open("w+b")
+        self._bodies = (self.folder / BODIES).open("wb")
+        self._index = (self.folder / INDEX).open("w+b")
         self._lines = array("q")
         self._write_header("running", {})
 
@@ -126,9 +127,9 @@ class EvaluationWriter:
             }
         header = {**self._header, "status": status, **counts, "timings": timings}
         text = msgspec.json.format(_ENCODER.encode(header), indent=2)
-        draft = self.folder / "evaluation.json.tmp"
+        draft = self.folder / f"{HEADER}.tmp"
         draft.write_bytes(text + b"\n")
-        draft.replace(self.folder / "evaluation.json")
+        draft.replace(self.folder / HEADER)
 
 
 def _new_folder(root: Path, name: str, now: float) -> Path:
