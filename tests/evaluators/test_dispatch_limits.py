@@ -189,7 +189,7 @@ def test_a_trace_without_turns_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "give at least one limit: `max_dispatches`, `max_depth`"),
+        ({}, "needs at least one limit: `max_dispatches`, `max_depth`"),
         ({"max_deep": 3}, "did you mean `max_depth`?"),
         ({"max_depth": -1}, ">= 0"),
     ],

@@ -121,7 +121,7 @@ def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"max_seconds": None}, "give at least one limit: `max_seconds`, `max_turn_seconds`"),
+        ({"max_seconds": None}, "needs at least one limit: `max_seconds`, `max_turn_seconds`"),
         ({"max_seconds": 0}, "> 0"),
         ({"max_second": 3}, "did you mean `max_seconds`?"),
     ],

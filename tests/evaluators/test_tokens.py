@@ -136,7 +136,7 @@ def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "give at least one limit: `max_total`, `max_input`, `max_output`"),
+        ({}, "needs at least one limit: `max_total`, `max_input`, `max_output`"),
         ({"max_tokens": 3}, "unknown key"),
         ({"max_total": -1}, ">= 0"),
         ({"max_total": 1.5}, "expected a whole number"),

@@ -286,7 +286,7 @@ def test_whatever_it_raises_is_the_error_of_its_case_and_the_others_go_on(
 
 def test_a_function_in_a_thread_may_even_raise_keyboard_interrupt(play: Play) -> None:
     (result,) = play("def reply(m): raise KeyboardInterrupt")
-    assert result.error == "the provider raised KeyboardInterrupt"
+    assert result.error == "the provider raised KeyboardInterrupt (agent.py:1)"
 
 
 def test_what_breaks_in_a_later_turn_is_told_with_the_turns_before(play: Play) -> None:
@@ -297,7 +297,7 @@ def test_what_breaks_in_a_later_turn_is_told_with_the_turns_before(play: Play) -
         return None if message == "none" else message
     """
     raised, nothing = play(code, [case("a", "one", "two"), case("b", "one", "none")])
-    assert raised.error == "turn 2: the function raised ValueError: boom"
+    assert raised.error == "turn 2: the function raised ValueError: boom (agent.py:4)"
     assert (nothing.error or "").startswith("turn 2: the function returned nothing")
     assert texts(raised) == texts(nothing) == ["one"]
     assert {raised.status, nothing.status} == {"error"}

@@ -125,4 +125,4 @@ def test_hooks_run_for_recorded_turns_too(tmp_path: Path) -> None:
     hook.write_text("def after(case, turn):\n    raise ValueError(case.id)\n")
     spec = {"type": "replay", "paths": [str(path)], "hooks": {"after_turn": f"{hook}:after"}}
     (result,) = baton.evaluate([case("a", "hi")], spec)
-    assert result.error == "the hook after_turn raised ValueError: a"
+    assert result.error == "the hook after_turn raised ValueError: a (hook.py:2)"

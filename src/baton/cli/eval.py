@@ -16,7 +16,6 @@ from baton.config import Config
 from baton.config.dialects.adk import read_criteria
 from baton.config.evaluators import plan_for
 from baton.config.secrets import masked
-from baton.datasets import load_dataset
 from baton.datasets.choose import choose
 from baton.formats.explain import explain
 from baton.model import Dataset, InputError, Problem
@@ -24,8 +23,9 @@ from baton.runner.evaluate import evaluate_to_folder
 from baton.runner.live import RunOptions
 from baton.runner.plan import Plan, make_plan
 
+from .notes import note
 from .numbers import Whole
-from .output import OUT, header_of, note_unchecked, report
+from .output import OUT, header_of, load_cases, note_unchecked, report
 from .progress import progress
 from .target import find_target, provider_of
 
@@ -111,7 +111,7 @@ def eval_command(
     paths = [*found.datasets, *dataset] or (settings.dataset if settings else [])
     if not paths:
         raise InputError("name a dataset: baton eval AGENT DATASET, or `dataset:` in the config")
-    cases = choose(load_dataset(paths), filters, _at_least_one("--limit", limit))
+    cases = choose(load_cases(paths, settings), filters, _at_least_one("--limit", limit))
     plan = _plan(settings, evaluators, config_file_path, cases)
     note_unchecked(plan, cases)
     options = _run_options(
@@ -121,6 +121,7 @@ def eval_command(
     with redirect_stdout(sys.stderr):
         provider = provider_of(settings, spec, agents)
         shown = progress(len(cases) * options.repeat)
+        started: list[Path] = []
         try:
             folder = asyncio.run(
                 evaluate_to_folder(
@@ -137,9 +138,14 @@ def eval_command(
                         provider=masked(spec),
                         run=msgspec.to_builtins(options),
                     ),
+                    on_start=started.append,
                     on_result=shown.add,
                 )
             )
+        except KeyboardInterrupt:
+            for place in started:
+                note(f"what was done until now: baton report {place}")
+            raise
         finally:
             shown.close()
     files = {"junit": junit} if junit is not None else {}

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
+from baton.datasets import load_dataset
 from baton.model import Dataset, InputError, Problem
 from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
@@ -32,11 +35,30 @@ def header_of(
         "versions": {"baton": __version__},
         **more,
         "dataset": dataset,
+        "pass_rule": msgspec.to_builtins(plan.pass_rule),
         "config": settings.resolved if settings else None,
         "evaluator_versions": {
             name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
         },
     }
+
+
+def load_cases(paths: list[str], settings: Config | None) -> Dataset:
+    """Load a dataset; what is wrong with a path that a config names says so."""
+    try:
+        return load_dataset(paths)
+    except InputError as error:
+        if settings is None or paths != settings.dataset:
+            raise
+        raise InputError(
+            Problem(
+                file=problem.file,
+                line=problem.line,
+                path=problem.path,
+                message=f"{problem.message} (`dataset` of {settings.file})",
+            )
+            for problem in error.problems
+        ) from None
 
 
 def note_unchecked(plan: Plan, dataset: Dataset) -> None:

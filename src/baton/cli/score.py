@@ -9,7 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from baton.config import Config, load_config
-from baton.datasets import load_dataset
 from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
 from baton.runner.plan import Plan, make_plan
@@ -17,7 +16,7 @@ from baton.runner.recorded import score_to_folder
 
 from .notes import note
 from .numbers import Whole
-from .output import OUT, header_of, note_unchecked, report
+from .output import OUT, header_of, load_cases, note_unchecked, report
 
 
 def score_command(
@@ -64,7 +63,7 @@ def score_command(
     definitions = agents or (settings.agents if settings else None)
     catalog = load_catalog(definitions) if definitions is not None else None
     paths = list(dataset) or (settings.dataset if settings else [])
-    cases = load_dataset(paths) if paths else None
+    cases = load_cases(paths, settings) if paths else None
     if cases is not None:
         note_unchecked(plan, cases)
     if settings is not None and settings.providers:

@@ -89,4 +89,4 @@ def require_one(options: msgspec.Struct) -> None:
     names = [field.name for field in msgspec.structs.fields(options)]
     if all(getattr(options, name) is None for name in names):
         listed = ", ".join(f"`{name}`" for name in names)
-        raise InputError(Problem(path="config", message=f"give at least one limit: {listed}"))
+        raise InputError(Problem(path="config", message=f"needs at least one limit: {listed}"))

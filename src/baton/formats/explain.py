@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from baton.model import suggestion
+from baton.model import nearest, suggestion
 
 Path = tuple[str | int, ...]
 _NAMED_FIRST = re.compile(r"`(\w+)")
@@ -61,12 +61,15 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
             words = [str(word) for word in info.values]
             if value in words:
                 return []
-            return [
-                Fault(path, f"`{value}` is none of {', '.join(words)}; {suggestion(value, words)}")
-            ]
+            return [Fault(path, f"`{value}` is none of {', '.join(words)}{_meant(value, words)}")]
     if _fits(value, info):
         return _out_of_bounds(value, info, path)
     return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{_hint(value, info)}")]
+
+
+def _meant(word: str, known: list[str]) -> str:
+    close = nearest(word, known, 1)
+    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 _BOUNDS = (
@@ -95,9 +98,19 @@ def _explain_union(value: Any, info: inspect.UnionType, path: Path) -> list[Faul
         alike = [next((s for s in structs if _tagged(value, s)), structs[0])]
     if alike:
         attempts = [_explain(value, option, path) for option in alike]
-        return min(attempts, key=len)
+        return [_or_mapping(fault, info) for fault in min(attempts, key=len)]
     names = " or ".join(_name(option) for option in info.types)
     return [Fault(path, f"expected {names}, got {_describe(value)}")]
+
+
+def _or_mapping(fault: Fault, info: inspect.UnionType) -> Fault:
+    """Tell of a mapping that may stand where a word does."""
+    structs = [option for option in info.types if isinstance(option, inspect.StructType)]
+    words = any(isinstance(option, inspect.LiteralType) for option in info.types)
+    if not structs or not words or "is none of" not in fault.message:
+        return fault
+    keys = ", ".join(f"`{field.encode_name}`" for field in structs[0].fields)
+    return Fault(fault.path, f"{fault.message}, nor a mapping with {keys}")
 
 
 def _explain_struct(value: dict[str, Any], info: inspect.StructType, path: Path) -> list[Fault]:

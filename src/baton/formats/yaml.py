@@ -59,6 +59,8 @@ def load_yaml(text: str, file: str) -> Any:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         what = ", ".join(part for part in (error.context, error.problem) if part)
+        if "cannot start any token" in what and mark and "\t" in text.splitlines()[mark.line]:
+            what = "a tab; YAML is indented with spaces"
         raise InputError(Problem(file=file, line=line, message=f"not YAML: {what}")) from error
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(Problem(file=file, message=f"not YAML: {error}")) from error

@@ -11,7 +11,7 @@ import msgspec
 from baton.model import Case, InputError, ProviderError, Trace, Turn
 from baton.readers import Catalog
 
-from .functions import Function, call, load_function
+from .functions import Function, call, load_function, worded
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
@@ -123,4 +123,4 @@ async def _run(name: str, function: Function, *arguments: object) -> object:
     except InputError as error:
         raise ProviderError(f"the hook {name} failed: {error}") from error
     except Exception as error:
-        raise ProviderError(f"the hook {name} raised {type(error).__name__}: {error}") from error
+        raise ProviderError(f"the hook {name} raised {worded(error)}") from error

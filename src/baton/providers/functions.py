@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +24,27 @@ class Raised(Exception):  # noqa: N818 - what it wraps is the error
     """Carries what a function raised and asyncio would not pass on: ``SystemExit`` and the like."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        super().__init__(str(error))
+        self.error = error
+
+
+def named(error: BaseException) -> str:
+    """Say what was raised."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def worded(error: BaseException) -> str:
+    """Say what was raised, and where in code that is not Baton's."""
+    inner = error.error if isinstance(error, Raised) else error
+    said = named(inner)
+    own = str(Path(__file__).parent.parent)
+    frames = [frame for frame, _ in traceback.walk_tb(inner.__traceback__)]
+    places = [
+        f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        for frame in frames
+        if not frame.f_code.co_filename.startswith(own)
+    ]
+    return f"{said} ({places[-1]})" if places else said
 
 
 def load_function(spec: str, folder: Path) -> Function:

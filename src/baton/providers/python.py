@@ -20,7 +20,7 @@ from baton.model import (
 from baton.model.views import sum_usage
 
 from .base import ConfiguredProvider, ProviderOptions, Surroundings, refuse_unplayable
-from .functions import Raised, call, is_async, load_function
+from .functions import call, is_async, load_function, worded
 from .stated import Stated, stated_turn
 
 
@@ -157,8 +157,7 @@ def _checked(trace: Trace, case: Case) -> Trace:
 def _broke(index: int, error: Exception) -> str:
     if isinstance(error, ProviderError):
         return f"turn {index + 1}: {error}"
-    what = str(error) if isinstance(error, Raised) else f"{type(error).__name__}: {error}"
-    return f"turn {index + 1}: the function raised {what}"
+    return f"turn {index + 1}: the function raised {worded(error)}"
 
 
 def _parameters(function: Any) -> list[str]:

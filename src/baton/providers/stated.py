@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.formats.explain import explain, path_text
-from baton.model import AgentRun, Content, ProviderError, ToolCall, Turn, Usage, suggestion
+from baton.model import AgentRun, ProviderError, ToolCall, Turn, Usage, suggestion
+
+from .stated_dispatches import StatedDispatch, add_dispatches, content_of
 
 
 class StatedCall(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -26,6 +28,7 @@ class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     output: Any = msgspec.UNSET
     agents: list[str] | msgspec.UnsetType = msgspec.UNSET
     tool_calls: list[StatedCall] | msgspec.UnsetType = msgspec.UNSET
+    dispatches: list[StatedDispatch] | msgspec.UnsetType = msgspec.UNSET
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
     error: str | None = None
 
@@ -45,18 +48,22 @@ def stated_turn(answer: Any, id_: str) -> Stated:
     """
     said = _read(answer)
     names = said.agents if said.agents is not msgspec.UNSET else None
-    turn = Turn(id=id_, error=said.error, unknown=["dispatches"])
+    turn = Turn(id=id_, error=said.error)
     turn.status = "completed" if said.error is None else "failed"
     if said.output is msgspec.UNSET:
         turn.unknown.append("output")
     else:
-        turn.output = _content(said.output)
+        turn.output = content_of(said.output)
     if names is None:
         turn.unknown.append("runs")
     turn.runs = [AgentRun(id=f"{id_}-run{n}", agent=name) for n, name in enumerate(names or (), 1)]
     if not turn.runs and (said.tool_calls or said.usage):
         turn.runs = [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
     _add_calls(turn, said)
+    if said.dispatches is msgspec.UNSET:
+        turn.unknown.append("dispatches")
+    else:
+        add_dispatches(turn, said.dispatches)
     _name_unknown(turn, said)
     return Stated(turn, _usage(said))
 
@@ -97,7 +104,7 @@ def _add_calls(turn: Turn, said: StatedTurn) -> None:
             id=f"{turn.id}-call{number}",
             name=stated.name,
             arguments=stated.arguments,
-            result=None if stated.result is None else _content(stated.result),
+            result=None if stated.result is None else content_of(stated.result),
             status="ok" if stated.error is None else "failed",
             error=stated.error,
         )
@@ -125,12 +132,6 @@ def _usage(said: StatedTurn) -> Usage | None:
     if usage.cost_usd is None or usage.cost_from is not None:
         return usage
     return msgspec.structs.replace(usage, cost_from="source")
-
-
-def _content(value: Any) -> Content | None:
-    if value is None:
-        return None
-    return Content(text=value) if isinstance(value, str) else Content(data=value)
 
 
 def _as_json(value: Any) -> Any:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.model import STATUSES
-from baton.store import IndexRow, StoredEvaluation
+from baton.store import Header, IndexRow, StoredEvaluation
 
 from .chains import align
 from .console import console_for
@@ -37,7 +37,7 @@ def print_terminal(
             left += 1
             continue
         shown += 1
-        for line in _case(row, evaluation.body(row), header.repeats, detailed):
+        for line in _case(row, evaluation.body(row), header, detailed):
             console.print(line)
     if left:
         console.print(f"\n… and {left} more cases that did not pass; the JSON report has them all")
@@ -68,13 +68,13 @@ def _counts(evaluation: StoredEvaluation) -> Table:
     return table
 
 
-def _case(row: IndexRow, body: dict[str, Any], repeats: int, detailed: bool) -> Iterator[Text]:
+def _case(row: IndexRow, body: dict[str, Any], header: Header, detailed: bool) -> Iterator[Text]:
     head = Text().append(f"\n{MARKS[row.status]} ", STYLES[row.status])
     head.append(one_line(row.case_id, 200), "bold")
-    if repeats > 1:
-        head.append(f"  {row.repeat + 1} of {repeats}", "dim")
-    if body.get("mean") is not None:
-        head.append(f"  mean {body['mean']:.2f}", "dim")
+    if header.repeats > 1:
+        head.append(f"  {row.repeat + 1} of {header.repeats}", "dim")
+    if body.get("mean") is not None and isinstance(header.pass_rule, dict):
+        head.append(f"  mean {body['mean']:.2f}, needs {header.pass_rule['mean']:.2f}", "dim")
     yield head.append(_where(body), "dim")
     if body.get("error"):
         yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])

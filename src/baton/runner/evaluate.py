@@ -43,8 +43,11 @@ async def evaluate_to_folder(
     name: str,
     header: dict[str, Any],
     on_result: OnResult,
+    on_start: Callable[[Path], None] = lambda _: None,
 ) -> Path:
     """Play and score a dataset, writing each result as it comes; return the folder.
+
+    ``on_start`` is told the folder, ``on_result`` each result.
 
     What is there when it is interrupted is complete and says so.
     """
@@ -58,6 +61,7 @@ async def evaluate_to_folder(
             keep_traces=True,
             repeats=options.repeat,
         )
+        on_start(writer.folder)
         with FolderResults(plan, writer, planned=planned) as results:
             told = _Told(results, on_result)
             await play_all(plan, provider, dataset, options, told)

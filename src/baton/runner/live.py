@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from baton.model import Case, CaseResult, Dataset, InputError, Provider, ProviderError, Trace
-from baton.providers.functions import Raised, call, is_async
+from baton.providers.functions import Raised, call, is_async, worded
 
 from .collect import Results
 from .execute import score_trace
@@ -162,10 +162,7 @@ def _is_for_us(error: BaseException) -> bool:
 
 
 def _raised(error: BaseException) -> str:
-    said = str(error)
-    if isinstance(error, Raised):
-        return f"the provider raised {said}"
-    return f"the provider raised {type(error).__name__}" + (f": {said}" if said else "")
+    return f"the provider raised {worded(error)}"
 
 
 def _encodable(text: str) -> str:

@@ -1,12 +1,13 @@
 """Evaluation folders: written while an evaluation runs, read by everything that reports."""
 
-from .read import IndexRow, StoredEvaluation, latest_evaluation, read_evaluation
+from .read import Header, IndexRow, StoredEvaluation, latest_evaluation, read_evaluation
 from .rows import body_of, score_row
 from .write import EvaluationWriter, FolderStatus
 
 __all__ = [
     "EvaluationWriter",
     "FolderStatus",
+    "Header",
     "IndexRow",
     "StoredEvaluation",
     "body_of",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,6 +25,7 @@ class Header(msgspec.Struct, kw_only=True):
     notices: list[str] = msgspec.field(default_factory=list)
     repeats: int = 1
     planned: int | None = None
+    pass_rule: Literal["all"] | dict[str, float] = "all"
 
 
 class IndexRow(msgspec.Struct, kw_only=True):

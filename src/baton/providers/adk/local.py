@@ -15,7 +15,7 @@ from baton.formats.adk_events import Event
 from baton.formats.document import Document
 from baton.model import AgentCard, Case, InputError, Problem, ProviderError, Source, Trace
 from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.providers.functions import Raised
+from baton.providers.functions import named
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
 
@@ -79,16 +79,16 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
     async def send(self, session: SessionKey, message: str) -> Answer:
         """Run the agents with one message."""
         lines: list[bytes] = []
-        trouble: Raised | None = None
+        trouble: str | None = None
         try:
             async for line in self._loaded.run(session, message):
                 lines.append(line)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what agents raise ends their turn
-            trouble = Raised(error)
+            trouble = named(error)
         document = Document(str(self.options.path), b"[" + b",\n".join(lines) + b"]", "json")
         wire = read_events(document)
         if trouble is not None:  # worded as a server's error frame is
-            wire = Wire([*wire.events, Event(error=str(trouble))], wire.dropped)
+            wire = Wire([*wire.events, Event(error=trouble)], wire.dropped)
         return Answer(wire)
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
