@@ -197,6 +197,17 @@ def test_every_fault_of_every_case_is_said_at_once_with_its_line(tmp_path: Path)
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4]
 
 
+def test_what_is_attached_to_a_message_is_kept_without_its_bytes(tmp_path: Path) -> None:
+    parts = [{"text": "Look."}, {"inline_data": {"mime_type": "image/png", "data": "aGk="}}]
+    content = {"role": "user", "parts": parts}
+    text = json.dumps(
+        {"eval_cases": [{"eval_id": "a", "conversation": [{"user_content": content}]}]}
+    )
+    (case,) = load(tmp_path, text)
+    (part,) = case.turns[0].input.parts or []
+    assert (part.type, part.mime) == ("inline_data", "image/png")
+
+
 def test_ids_that_stand_twice_in_a_file_are_refused_with_both_lines(tmp_path: Path) -> None:
     case = {"eval_id": "a", "conversation": [turn()]}
     text = '{"eval_cases": [\n' + json.dumps(case) + ",\n" + json.dumps(case) + "]}"

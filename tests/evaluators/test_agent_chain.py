@@ -171,12 +171,20 @@ def test_an_unnamed_opener_is_left_out_of_the_chain() -> None:
     assert score(actual, case(["search_agent"]), sequence_match_type="exact").status == "passed"
 
 
-def test_a_turn_in_which_nobody_ran_fails_and_says_what_happened() -> None:
-    actual = trace([])
+@pytest.mark.parametrize("ran", [[], ["router"]])
+def test_agents_missing_from_a_turn_that_broke_are_an_error_and_no_zero(ran: list[str]) -> None:
+    actual = trace(ran)
     actual.turns[0].status, actual.turns[0].error = "failed", "quota"
-    found = score(actual, case(["router"]))
-    assert found.value == 0
+    found = score(actual, case(["router", "billing"]))
+    assert (found.status, found.value) == ("error", None)
     assert "is failed: quota" in found.reason
+    assert found.details["invocation_results"][0]["actual_agents"] == ran
+
+
+def test_agents_that_ran_before_a_turn_broke_did_run() -> None:
+    actual = trace(["router", "billing"])
+    actual.turns[0].status, actual.turns[0].error = "failed", "quota"
+    assert score(actual, case(["router", "billing"])).status == "passed"
 
 
 @pytest.mark.parametrize(

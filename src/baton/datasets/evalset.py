@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from baton.formats.adk_attachments import attachments
 from baton.formats.document import Document
 from baton.formats.evalset import (
     EvalCase,
@@ -101,13 +102,20 @@ def _turns(
 def _turn(wire: Invocation) -> ExpectedTurn:
     data = wire.intermediate_data
     return ExpectedTurn(
-        input=_content(wire.user_content) or Content(),
+        input=_input(wire.user_content),
         response=_content(wire.final_response),
         agents=stated_agents(data),
         tool_calls=_tool_calls(data),
         interactions=_visits(data),
         rubrics=_rubrics(wire.rubrics),
     )
+
+
+def _input(wire: WireContent | str | None) -> Content:
+    content = _content(wire) or Content()
+    if isinstance(wire, WireContent):
+        content.parts = attachments(wire.parts or ())
+    return content
 
 
 def _content(wire: WireContent | str | None) -> Content | None:

@@ -21,7 +21,7 @@ from baton.model import (
     known,
     nearest,
 )
-from baton.model.views import agent_chain
+from baton.model.views import agent_chain, broken
 
 from .base import OptionedEvaluator
 from .chains import Mode, chain_score, missing
@@ -45,6 +45,7 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
     run_ids: list[str]
     sent_by: dict[str, str]
     trouble: str | None
+    broken: bool
 
     @property
     def missing(self) -> list[str]:
@@ -74,8 +75,9 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: the mean over the turns that state agents.
 
-        ``error`` when a planned turn was not played; ``skipped`` when nothing is expected, or
-        the trace does not name the agents of a turn that expects some.
+        ``error`` when a planned turn was not played, or agents are missing from one that broke;
+        ``skipped`` when nothing is expected, or the trace does not name the agents of a turn
+        that expects some.
         """
         if case is None or not any(turn.agents is not None for turn in case.turns):
             return [self.unscored("skipped", _nothing_expected(case))]
@@ -112,11 +114,16 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             run_ids=[run.id for run in turn.runs],
             sent_by={d.to_agent: d.from_agent for d in turn.dispatches if d.from_agent},
             trouble=_trouble(turn),
+            broken=broken(turn) is not None,
         )
 
     def _score(self, matches: list[TurnMatch], unplanned: int) -> Score:
         average = sum(match.score for match in matches) / len(matches)
         wrong = [match for match in matches if match.score < 1 - 1e-9]
+        if any(match.broken for match in wrong):
+            score = self.unscored("error", _reason(matches, wrong, self.options))
+            score.details |= self._details(matches, average)
+            return score
         score = self.scored(
             average,
             _reason(matches, wrong, self.options)

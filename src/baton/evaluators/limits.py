@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.model import Case, Evidence, InputError, Problem, Score, Trace
+from baton.model.views import broken
 
 from .base import OptionedEvaluator
 from .turns import Unscored, not_played
@@ -76,8 +77,9 @@ def unfinished(trace: Trace, case: Case | None) -> Unscored | None:
         if missing is not None:
             return Unscored("error", missing)
     for number, turn in enumerate(trace.turns, 1):
-        if turn.status == "failed" or turn.error is not None:
-            return Unscored("error", f"turn {number} failed: {turn.error or 'it does not say why'}")
+        trouble = broken(turn)
+        if trouble is not None:
+            return Unscored("error", f"turn {number} {trouble}")
     for number, turn in enumerate(trace.turns, 1):
         if turn.status == "incomplete":
             return Unscored("skipped", f"turn {number} is incomplete: record it to its end")

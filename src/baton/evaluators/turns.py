@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from baton.model import Case, ExpectedTurn, Status, Trace, Turn
+from baton.model.views import broken
 
 
 class Pair(NamedTuple):
@@ -43,10 +44,10 @@ def stated_turns(
     if missing is not None:
         return Unscored("error", missing)
     pairs = [Pair(index + 1, expected, trace.turns[index]) for index, expected in stating]
-    broken = next((pair for pair in pairs if pair.turn.error is not None), None)
-    if broken is not None:
-        reason = f"turn {broken.number} {broken.turn.status}: {broken.turn.error}"
-        return Unscored("error", reason)
+    for pair in pairs:
+        trouble = broken(pair.turn)
+        if trouble is not None:
+            return Unscored("error", f"turn {pair.number} {trouble}")
     return pairs
 
 

@@ -20,6 +20,7 @@ from .spelling import normalise
 from .yaml import load_yaml, yaml_line, yaml_node
 
 T = TypeVar("T")
+_SHALLOW = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 _UNPARSED: Any = object()
 
 
@@ -69,10 +70,13 @@ class Document:
     def shallow(self) -> dict[str, msgspec.Raw] | list[msgspec.Raw]:
         """Parse a JSON object or list, its values left as text."""
         try:
-            return msgspec.json.decode(self.data, type=dict[str, msgspec.Raw] | list[msgspec.Raw])
+            return _SHALLOW.decode(self.data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._json_again(error)
-            raise InputError(self.problem(f"not JSON: {error}")) from error
+            mended = msgspec.json.encode(self._json_again(error))
+            try:
+                return _SHALLOW.decode(mended)
+            except msgspec.ValidationError:
+                raise InputError(self.problem(f"not JSON: {error}")) from error
         except RecursionError:
             raise self._too_deep() from None
 
@@ -148,13 +152,28 @@ class Document:
 
     def _json_again(self, error: Exception) -> Any:
         try:
-            return json.loads(self.text, parse_constant=_refuse_constant)
+            return _whole_texts(json.loads(self.text, parse_constant=_refuse_constant))
         except json.JSONDecodeError as worse:
             line = worse.lineno + self.first_line - 1
             message = f"not JSON: {worse.msg}, column {worse.colno}"
             raise InputError(self.problem(message, line)) from error
         except ValueError as worse:
             raise InputError(self.problem(f"not JSON: {worse}")) from error
+
+
+def _whole_texts(value: Any) -> Any:
+    """Mend texts that are no Unicode: half of a surrogate pair, which only escapes can write."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
+    if isinstance(value, list):
+        return [_whole_texts(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole_texts(key): _whole_texts(item) for key, item in value.items()}
+    return value
 
 
 def _refuse_constant(name: str) -> None:

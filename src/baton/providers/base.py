@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
@@ -15,6 +16,14 @@ from .functions import Function, call, load_function, worded
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class CaseCancelled(asyncio.CancelledError):
+    """Raised by a provider that is cancelled, for what was seen of the case until then."""
+
+    def __init__(self, trace: Trace | None) -> None:
+        super().__init__()
+        self.trace = trace
 
 
 class HookOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from baton.model import InputError, Problem, Score, Status, Trace, case_status
+from baton.model.views import broken
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -60,10 +61,7 @@ def read_rule(spec: str | Mapping[str, float] | PassRule) -> PassRule:
 def broken_turn(trace: Trace) -> str | None:
     """Say what broke the first turn that did not end; such a case cannot be judged."""
     for number, turn in enumerate(trace.turns, 1):
-        if turn.error is not None:
-            return f"turn {number} {_how(turn.status)}: {turn.error}"
+        trouble = broken(turn)
+        if trouble is not None:
+            return f"turn {number} {trouble}"
     return None
-
-
-def _how(status: str) -> str:
-    return "failed" if status == "failed" else "broke off"

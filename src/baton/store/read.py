@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 
@@ -25,6 +25,7 @@ class Header(msgspec.Struct, kw_only=True):
     notices: list[str] = msgspec.field(default_factory=list)
     repeats: int = 1
     planned: int | None = None
+    timings: dict[str, Any] = msgspec.field(default_factory=dict)
     pass_rule: Literal["all"] | dict[str, float] = "all"
 
 
@@ -83,15 +84,22 @@ class StoredEvaluation:
         """Yield every row with its body."""
         with open(self.folder / BODIES, "rb") as bodies:
             for row in self.rows():
-                bodies.seek(row.offset)
-                yield row, msgspec.json.decode(bodies.read(row.length))
+                yield row, self._body(bodies, row)
 
     def body(self, row: IndexRow) -> dict[str, Any]:
         """Return the body of one row."""
         with open(self.folder / BODIES, "rb") as bodies:
-            bodies.seek(row.offset)
+            return self._body(bodies, row)
+
+    def _body(self, bodies: BinaryIO, row: IndexRow) -> dict[str, Any]:
+        bodies.seek(row.offset)
+        try:
             body: dict[str, Any] = msgspec.json.decode(bodies.read(row.length))
-            return body
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            file = str(self.folder / BODIES)
+            message = f"the result of case `{row.case_id}` cannot be read: the file is damaged"
+            raise InputError(Problem(file=file, message=message)) from None
+        return body
 
 
 def read_evaluation(folder: Path) -> StoredEvaluation:
@@ -109,10 +117,16 @@ def read_evaluation(folder: Path) -> StoredEvaluation:
 
 def latest_evaluation(root: Path) -> Path:
     """Return the newest folder below ``root``; raises InputError when there is none."""
-    folders = sorted(path.parent for path in root.glob(f"*/{HEADER}"))
+    folders = [path.parent for path in root.glob(f"*/{HEADER}")]
     if not folders:
         raise InputError(Problem(file=str(root), message="no evaluation here yet"))
-    return folders[-1]
+    second = max(folder.name.partition("-")[0] for folder in folders)
+    newest = [folder for folder in folders if folder.name.partition("-")[0] == second]
+    return max(newest, key=lambda folder: (_started(folder), folder.name))
+
+
+def _started(folder: Path) -> str:
+    return str(read_evaluation(folder).header.timings.get("started", ""))
 
 
 def _row_offsets(index: Path, repeats: int) -> array[int]:
@@ -120,12 +134,20 @@ def _row_offsets(index: Path, repeats: int) -> array[int]:
     offsets = array("q")
     at = 0
     with index.open("rb") as lines:
-        for line in lines:
+        for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
-                row = _DECODER.decode(line)
+                row = _row(index, number, line)
                 slot = row.position * repeats + row.repeat
                 while len(offsets) <= slot:
                     offsets.append(-1)
                 offsets[slot] = at
             at += len(line)
     return offsets
+
+
+def _row(index: Path, number: int, line: bytes) -> IndexRow:
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        message = "no line of an index: the file is damaged"
+        raise InputError(Problem(file=str(index), line=number, message=message)) from None

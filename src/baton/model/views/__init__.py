@@ -1,5 +1,6 @@
 """Readings of the flat record: each a plain function, a file each."""
 
+from .broken import broken
 from .chain import agent_chain, run_names
 from .dispatch_view import DispatchView, dispatch_view
 from .round_trip import RoundTrip, round_trip
@@ -13,6 +14,7 @@ __all__ = [
     "RoundTrip",
     "TreeNode",
     "agent_chain",
+    "broken",
     "dispatch_view",
     "placed_calls",
     "round_trip",

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 from typing import Any
 
+from baton.formats.adk_attachments import attachments
 from baton.formats.evalset import Part as WirePart
 from baton.formats.evalset import UsageMetadata
-from baton.model import Content, Part, Usage
+from baton.model import Content, Usage
 
-_ATTACHED = ("inline_data", "file_data")
 _OTHER = (
     "executable_code",
     "code_execution_result",
@@ -26,12 +23,11 @@ def said_content(parts: list[WirePart]) -> Content:
     if not parts:
         return Content()
     texts = [part.text for part in parts if part.text]
-    attached = [_attachment(kind, value) for kind, value in _values(parts, _ATTACHED)]
     other = [{kind: value} for kind, value in _values(parts, _OTHER)]
     return Content(
         text="\n".join(texts) if texts else None,
         data=(other[0] if len(other) == 1 else other) if other else None,
-        parts=attached or None,
+        parts=attachments(parts),
     )
 
 
@@ -73,21 +69,3 @@ def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
 
 def _values(parts: list[WirePart], kinds: tuple[str, ...]) -> list[tuple[str, Any]]:
     return [(kind, value) for part in parts for kind in kinds if (value := getattr(part, kind))]
-
-
-def _attachment(kind: str, blob: dict[str, Any]) -> Part:
-    data = blob.get("data")
-    return Part(
-        type=kind,
-        mime=blob.get("mime_type") or blob.get("mimeType"),
-        uri=blob.get("file_uri") or blob.get("fileUri"),
-        sha256=hashlib.sha256(_bytes(data)).hexdigest() if isinstance(data, str) else None,
-    )
-
-
-def _bytes(data: str) -> bytes:
-    """Decode base64 in either alphabet; what is neither counts as it stands."""
-    try:
-        return base64.b64decode(data.replace("-", "+").replace("_", "/"), validate=True)
-    except binascii.Error:
-        return data.encode()

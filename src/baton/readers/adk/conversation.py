@@ -61,7 +61,7 @@ def read_conversation(
 def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
     """Leave out partial chunks and repeated events; count chunks whose whole never came."""
     whole: list[Event] = []
-    seen: set[str] = set()
+    seen: dict[str, Event] = {}
     open_chunks: dict[tuple[str | None, str | None], list[Event]] = {}
     for event in events:
         key = (event.invocation_id, event.author)
@@ -69,10 +69,10 @@ def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
             open_chunks.setdefault(key, []).append(event)
             continue
         open_chunks.pop(key, None)
-        if event.id is None or event.id not in seen:
+        if event.id is None or seen.get(event.id) != event:
             whole.append(event)
         if event.id is not None:
-            seen.add(event.id)
+            seen[event.id] = event
     lost = [event for chunks in open_chunks.values() for event in chunks]
     if not lost:
         return whole, []
