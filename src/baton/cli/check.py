@@ -19,6 +19,7 @@ from baton.runner.plan import check_overrides, make_plan
 from baton.store import read_evaluation
 
 from .notes import note
+from .target import configured
 
 
 def check_command(*files: Path) -> int:
@@ -119,6 +120,10 @@ def _check_config(file: Path) -> str:
     config = load_config(file)
     if config.dataset:
         check_overrides(config.plan, load_dataset(config.dataset))
+    for index, options in enumerate(config.providers):
+        # Building these would import, and so run, code of the user's own.
+        if options.type != "python" and options.hooks is None:
+            configured(config, index, {})
     return f"config, {_count(len(config.plan.evaluators), 'evaluator')}"
 
 

@@ -25,7 +25,7 @@ from baton.runner.plan import Plan, make_plan
 
 from .notes import note
 from .numbers import Whole
-from .output import OUT, header_of, load_cases, note_unchecked, report
+from .output import OUT, header_of, load_cases, note_unchecked, prepare, report
 from .progress import progress
 from .target import find_target, provider_of
 
@@ -117,6 +117,8 @@ def eval_command(
     options = _run_options(
         settings, {"repeat": repeat, "concurrency": concurrency, "timeout": timeout}
     )
+    files = {"junit": junit} if junit is not None else {}
+    prepare(settings, files)
     # What agents print is no part of the report.
     with redirect_stdout(sys.stderr):
         provider = provider_of(settings, spec, agents)
@@ -148,7 +150,6 @@ def eval_command(
             raise
         finally:
             shown.close()
-    files = {"junit": junit} if junit is not None else {}
     return report(
         folder, settings, json=json, show=show, detailed=print_detailed_results, files=files
     )

@@ -69,6 +69,17 @@ def note_unchecked(plan: Plan, dataset: Dataset) -> None:
         note(text)
 
 
+def prepare(settings: Config | None, files: Mapping[str, Path]) -> None:
+    """See to it that reports can be written, before anything runs; raises InputError."""
+    paths = [Path(r.output_path) for r in settings.reporters if r.output_path] if settings else []
+    for path in (*paths, *files.values()):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.open("a", encoding="utf-8").close()
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
 def report(
     folder: Path,
     settings: Config | None,
@@ -118,5 +129,9 @@ def _write(evaluation: StoredEvaluation, kind: str, path: Path) -> None:
         with path.open("w", encoding="utf-8") as file:
             resolve(reporter_entry(kind))(evaluation, file)
     except OSError as error:
-        message = f"the report cannot be written: {error.strerror}"
-        raise InputError(Problem(file=str(path), message=message)) from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    message = f"the report cannot be written: {error.strerror}"
+    return InputError(Problem(file=str(path), message=message))

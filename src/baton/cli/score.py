@@ -16,7 +16,7 @@ from baton.runner.recorded import score_to_folder
 
 from .notes import note
 from .numbers import Whole
-from .output import OUT, header_of, load_cases, note_unchecked, report
+from .output import OUT, header_of, load_cases, note_unchecked, prepare, report
 
 
 def score_command(
@@ -68,6 +68,8 @@ def score_command(
         note_unchecked(plan, cases)
     if settings is not None and settings.providers:
         note(f"{settings.file}: `providers` are not used: recorded traces are scored")
+    files = {"junit": junit} if junit is not None else {}
+    prepare(settings, files)
     problems: list[str] = []
     folder = score_to_folder(
         plan,
@@ -80,7 +82,6 @@ def score_command(
         header=header_of(settings, plan, paths, traces=[str(path) for path in traces]),
         input_problems=problems,
     )
-    files = {"junit": junit} if junit is not None else {}
     return report(folder, settings, json=json, show=show, files=files)
 
 

@@ -11,7 +11,7 @@ from baton.datasets import load_dataset
 from baton.model import InputError, Problem
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import build_provider, make_provider
-from baton.readers import load_catalog
+from baton.readers import Catalog, load_catalog
 
 DEFAULT_CONFIG = Path("baton.yaml")
 _URL = re.compile(r"https?://", re.IGNORECASE)
@@ -91,13 +91,18 @@ def provider_of(
     if len(config.providers) != 1:
         message = f"names {len(config.providers)} providers; `baton eval` needs exactly one"
         raise InputError(Problem(file=config.file, path="providers", message=message))
+    return configured(config, 0, catalog)
+
+
+def configured(config: Config, index: int, catalog: Catalog) -> ConfiguredProvider[Any]:
+    """Build one of a config's providers; raises InputError when it refuses its options."""
     try:
-        return build_provider(config.providers[0], Surroundings(config.folder, catalog))
+        return build_provider(config.providers[index], Surroundings(config.folder, catalog))
     except InputError as error:
         raise InputError(
             Problem(
                 file=config.file,
-                path=".".join(part for part in ("providers[0]", problem.path) if part),
+                path=".".join(part for part in (f"providers[{index}]", problem.path) if part),
                 message=problem.message,
             )
             for problem in error.problems

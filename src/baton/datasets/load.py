@@ -31,9 +31,8 @@ def load_dataset(path: Paths) -> Dataset:
     parts: list[FileCases] = []
     notes: list[str] = []
     wanted: dict[str, list[str]] = {}
-    for item in paths:
+    for target, chosen in _targets(paths).items():
         try:
-            target, chosen = _selection(os.fspath(item))
             files = _read(target, notes, problems)
             parts += files
             for part in files if chosen else ():
@@ -48,6 +47,20 @@ def load_dataset(path: Paths) -> Dataset:
     if problems:
         raise InputError(problems)
     return _joined(parts, wanted, notes)
+
+
+def _targets(paths: Sequence[str | os.PathLike[str]]) -> dict[Path, list[str]]:
+    """Return what to read, each with the cases chosen of it: several choices of a file add up."""
+    found: dict[Path, list[str]] = {}
+    for item in paths:
+        target, chosen = _selection(os.fspath(item))
+        if target not in found:
+            found[target] = chosen
+        elif found[target] and chosen:
+            found[target] = [*found[target], *chosen]
+        else:
+            found[target] = []
+    return found
 
 
 def _selection(spec: str) -> tuple[Path, list[str]]:

@@ -20,7 +20,8 @@ from .spelling import normalise
 from .yaml import load_yaml, yaml_line, yaml_node
 
 T = TypeVar("T")
-_SHALLOW = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
+_Shallow = dict[str, msgspec.Raw] | list[msgspec.Raw]
+_SHALLOW: msgspec.json.Decoder[_Shallow] = msgspec.json.Decoder(_Shallow)
 _UNPARSED: Any = object()
 
 
