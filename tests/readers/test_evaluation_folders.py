@@ -69,6 +69,30 @@ def test_it_is_scored_again_without_playing_anything(baton: Baton, tmp_path: Pat
     assert statuses == {"hello": "passed", "bye": "failed"}
 
 
+def test_every_repeat_is_scored_again(baton: Baton, tmp_path: Path) -> None:
+    folder = evaluated(baton, tmp_path, "--repeat", "3")
+    outcome = baton("score", folder, "-d", "cases.yaml", "--json")
+    assert outcome.code == 1
+    results = [(r["case_id"], r["repeat"], r["status"]) for r in json.loads(outcome.out)["results"]]
+    assert results == [
+        *(("hello", repeat, "passed") for repeat in range(3)),
+        *(("bye", repeat, "failed") for repeat in range(3)),
+    ]
+
+
+def test_a_repeat_that_has_no_trace_is_an_error_when_it_is_scored_again(
+    baton: Baton, tmp_path: Path
+) -> None:
+    folder = evaluated(baton, tmp_path, "--repeat", "2")
+    lines = (folder / "bodies.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if '"case_id":"hello","repeat":1' not in line]
+    (folder / "bodies.jsonl").write_text("".join(kept))
+    outcome = baton("score", folder, "-d", "cases.yaml", "--json")
+    assert outcome.code == 3
+    errors = [r["error"] for r in json.loads(outcome.out)["results"] if r["status"] == "error"]
+    assert errors == ["no trace for case `hello`, repeat 2"]
+
+
 def test_one_of_scores_alone_says_that_it_holds_no_trace(
     baton: Baton, tmp_path: Path, recordings: Path
 ) -> None:

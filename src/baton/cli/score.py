@@ -9,10 +9,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from baton.config import Config, load_config
+from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
 from baton.runner.plan import Plan, make_plan
 from baton.runner.recorded import score_to_folder
+from baton.store import read_evaluation
 
 from .notes import note
 from .numbers import Whole
@@ -81,8 +83,15 @@ def score_command(
         or (cases.name if cases else traces[0].name),
         header=header_of(settings, plan, paths, traces=[str(path) for path in traces]),
         input_problems=problems,
+        repeats=max((_repeats(path) for path in traces), default=1) if cases else 1,
     )
     return report(folder, settings, json=json, show=show, files=files)
+
+
+def _repeats(path: Path) -> int:
+    """Return how often an evaluation that is scored again played its cases."""
+    folder = path.parent if path.name == BODIES else path
+    return read_evaluation(folder).header.repeats if is_evaluation(folder) else 1
 
 
 def _plan(settings: Config | None, evaluators: tuple[str, ...]) -> Plan:

@@ -20,10 +20,14 @@ class _Header(msgspec.Struct, kw_only=True):
 class _Body(msgspec.Struct, kw_only=True):
     trace: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     agents: int | None = None
+    repeat: int = 0
 
 
 class Bodies:
-    """Reads the lines of ``bodies.jsonl``; the agents stand in the header, once for all."""
+    """Reads the lines of ``bodies.jsonl``; the agents stand in the header, once for all.
+
+    Traces of later repeats say so in their attributes (``repeat``, from 1).
+    """
 
     def __init__(self, file: Path) -> None:
         """Raises InputError when the header beside the file cannot be read."""
@@ -43,4 +47,6 @@ class Bodies:
         trace = read_record(text, source)
         if body.agents is not None and body.agents < len(self._agents):
             trace.agents = self._agents[body.agents]
+        if body.repeat:
+            trace.attributes["repeat"] = body.repeat
         return trace

@@ -61,14 +61,14 @@ def score_recorded(
 
     With a dataset, each trace is scored against its case. A case that no trace meets, a trace
     that meets no case or several, and two traces that meet one case are errors, each in a
-    result of its own; a later result of a case takes the place of an earlier one.
+    result of its own; a later result of a case takes the place of an earlier one. Traces of an
+    evaluation say which repeat of their case they are.
     """
     if dataset is None:
         for position, trace in enumerate(traces):
             yield score_trace(plan, trace, None, position)
         return
-    met: list[Met | None] = [None] * len(dataset)
-    names: dict[Met, Met] = {}
+    seen = _Seen(len(dataset))
     strangers = 0
     for trace in traces:
         match = find_case(trace, dataset)
@@ -77,20 +77,62 @@ def score_recorded(
             strangers += 1
             yield _error(trace.case or trace.id, position, match.problem or "", trace)
             continue
-        case = dataset.cases[match.position]
-        earlier = met[match.position]
+        case, repeat = dataset.cases[match.position], repeat_of(trace)
+        twice = seen.add(match.position, repeat, trace, case.id)
+        if twice is None:
+            result = score_trace(plan, trace, case, match.position)
+        else:
+            result = _error(case.id, match.position, twice, trace)
+        result.repeat = repeat
+        yield result
+    for position, repeat in seen.missing():
+        case_id = dataset.ids[position]
+        again = f", repeat {repeat + 1}" if repeat else ""
+        result = _error(case_id, position, f"no trace for case `{case_id}`{again}", None)
+        result.repeat = repeat
+        yield result
+
+
+def repeat_of(trace: Trace) -> int:
+    """Return which repeat of its case a trace is, from 0."""
+    repeat = trace.attributes.get("repeat", 0)
+    return repeat if isinstance(repeat, int) and repeat > 0 else 0
+
+
+class _Seen:
+    """Which cases were met, by what; small for very many cases, as few are repeated."""
+
+    def __init__(self, cases: int) -> None:
+        self._first: list[Met | None] = [None] * cases
+        self._later: dict[tuple[int, int], Met] = {}
+        self._names: dict[Met, Met] = {}
+        self._repeats = 1
+
+    def add(self, position: int, repeat: int, trace: Trace, case_id: str) -> str | None:
+        """Note a trace; say so when its case, in this repeat, was met before."""
+        later = self._later.get((position, repeat))
+        earlier = later if repeat else self._first[position]
         if earlier is not None:
-            first = name_of(earlier.trace_id or case.id, earlier.location)
+            first = name_of(earlier.trace_id or case_id, earlier.location)
             second = name_of(trace.id, trace.source.location)
-            problem = f"two traces for case `{case.id}`: {first} and {second}"
-            yield _error(case.id, match.position, problem, trace)
-            continue
-        name = Met(trace.id if trace.id != case.id else None, trace.source.location)
-        met[match.position] = names.setdefault(name, name)
-        yield score_trace(plan, trace, case, match.position)
-    for position, case_id in enumerate(dataset.ids):
-        if met[position] is None:
-            yield _error(case_id, position, f"no trace for case `{case_id}`", None)
+            return f"two traces for case `{case_id}`: {first} and {second}"
+        name = Met(trace.id if trace.id != case_id else None, trace.source.location)
+        name = self._names.setdefault(name, name)
+        if repeat:
+            self._later[position, repeat] = name
+            self._repeats = max(self._repeats, repeat + 1)
+        else:
+            self._first[position] = name
+        return None
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """Yield the cases and repeats that no trace met."""
+        for position, met in enumerate(self._first):
+            if met is None:
+                yield position, 0
+            for repeat in range(1, self._repeats):
+                if (position, repeat) not in self._later:
+                    yield position, repeat
 
 
 def _evaluate(

@@ -36,18 +36,19 @@ def score_to_folder(
     name: str,
     header: dict[str, Any],
     input_problems: list[str],
+    repeats: int = 1,
 ) -> Path:
     """Score traces as they are read and write each result at once; return the folder.
 
     ``input_problems`` are filled by whoever yields the traces while they are read; any makes
-    the evaluation an error.
+    the evaluation an error. ``repeats`` is how often cases were played at the most.
     """
     if dataset is not None:
         check_overrides(plan, dataset)
     # The first trace is read before a folder is made, so that bad input leaves none behind.
     rest = iter(traces)
     read = itertools.chain(list(itertools.islice(rest, 1)), rest)
-    writer = EvaluationWriter(root, name, header=header)
+    writer = EvaluationWriter(root, name, header=header, repeats=repeats)
     with FolderResults(plan, writer, input_problems) as results:
         for result in score_recorded(plan, read, dataset):
             results.add(result)
