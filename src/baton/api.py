@@ -71,7 +71,8 @@ def score(
     plan = _planner(pass_rule, prices, agent_names)(evaluators)
     cases = None if dataset is None else as_dataset(dataset)
     label = name or (cases.name if cases else "score")
-    return score_in_memory(plan, _as_traces(traces), cases, label)
+    evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
+    return _noted(evaluation, plan, cases)
 
 
 P = ParamSpec("P")
@@ -142,11 +143,21 @@ async def aevaluate(
     plan_with = _planner(pass_rule, prices, agent_names, its_prices, its_model)
     cases = as_dataset(dataset)
     plan = plan_for(cases, plan_with) if evaluators is None else plan_with(evaluators)
-    return await evaluate_in_memory(plan, player, cases, options, name or cases.name)
+    evaluation = await evaluate_in_memory(plan, player, cases, options, name or cases.name)
+    return _noted(evaluation, plan, cases)
 
 
 evaluate = _sync(aevaluate)
 evaluate.__name__ = evaluate.__qualname__ = "evaluate"
+
+
+def _noted(evaluation: Evaluation, plan: Plan, dataset: Dataset | None) -> Evaluation:
+    """Add what the dataset states that nobody looked at."""
+    from baton.config.evaluators import left_unchecked
+
+    if dataset is not None:
+        evaluation.notices += left_unchecked(plan, dataset)
+    return evaluation
 
 
 def as_dataset(dataset: Dataset | Sequence[Case] | Path) -> Dataset:

@@ -96,6 +96,15 @@ def test_a_draft_says_what_the_recording_does_not_hold(baton: Run, recordings: P
     assert "not recorded" in outcome.out
 
 
+def test_list_takes_names(baton: Run) -> None:
+    outcome = baton("list", "trajectory_evaluator", "replay")
+    assert outcome.code == 0
+    assert "tool_calls" in outcome.out
+    assert "replay" in outcome.out
+    assert "agent_chain" not in outcome.out
+    assert "did you mean `tool_calls`?" in baton("list", "tool_cals").err
+
+
 def test_check_tells_what_each_file_is(baton: Run, tmp_path: Path, recordings: Path) -> None:
     examples = recordings.parent
     criteria = tmp_path / "test_config.json"

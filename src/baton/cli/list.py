@@ -8,18 +8,31 @@ from collections.abc import Iterator
 import msgspec
 from rich.table import Table
 
+from baton.model import InputError, suggestion
 from baton.plugins import EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve
 from baton.reports.console import console_for
 
 
-def list_command() -> int:
-    """List evaluators, providers and reporters, with their aliases, options and defaults."""
+_KINDS = (("evaluators", EVALUATORS), ("providers", PROVIDERS), ("reporters", REPORTERS))
+
+
+def list_command(*names: str) -> int:
+    """List evaluators, providers and reporters, with their aliases, options and defaults.
+
+    Parameters
+    ----------
+    names
+        List these only.
+    """
+    known = [name for _, entries in _KINDS for entry in entries for name in entry.names]
+    for name in names:
+        if name not in known:
+            raise InputError(f"nothing is called `{name}`; {suggestion(name, known)}")
     console = console_for(sys.stdout)
-    for title, entries in (
-        ("evaluators", EVALUATORS),
-        ("providers", PROVIDERS),
-        ("reporters", REPORTERS),
-    ):
+    for title, all_entries in _KINDS:
+        entries = [e for e in all_entries if not names or not set(names).isdisjoint(e.names)]
+        if not entries:
+            continue
         table = Table(title, "", box=None, pad_edge=False, header_style="bold")
         for entry in entries:
             table.add_row(entry.type, entry.summary)

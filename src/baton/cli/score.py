@@ -68,6 +68,8 @@ def score_command(
     cases = load_cases(paths, settings) if paths else None
     if cases is not None:
         note_unchecked(plan, cases)
+    else:
+        _note_datasets(traces)
     if settings is not None and settings.providers:
         note(f"{settings.file}: `providers` are not used: recorded traces are scored")
     files = {"junit": junit} if junit is not None else {}
@@ -86,6 +88,14 @@ def score_command(
         repeats=max((_repeats(path) for path in traces), default=1) if cases else 1,
     )
     return report(folder, settings, json=json, show=show, files=files)
+
+
+def _note_datasets(paths: tuple[Path, ...]) -> None:
+    """Say what an evaluation that is scored again without cases was made with."""
+    for path in paths:
+        if is_evaluation(path) and (used := read_evaluation(path).header.dataset):
+            options = " ".join(f"--dataset {name}" for name in used)
+            note(f"{path}: scored without cases; it was made with {options}")
 
 
 def _repeats(path: Path) -> int:

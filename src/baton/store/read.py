@@ -25,6 +25,7 @@ class Header(msgspec.Struct, kw_only=True):
     notices: list[str] = msgspec.field(default_factory=list)
     repeats: int = 1
     planned: int | None = None
+    dataset: list[str] = msgspec.field(default_factory=list)
     timings: dict[str, Any] = msgspec.field(default_factory=dict)
     pass_rule: Literal["all"] | dict[str, float] = "all"
 
