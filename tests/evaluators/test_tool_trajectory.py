@@ -226,3 +226,29 @@ def test_a_case_may_override_options_in_either_spelling() -> None:
 def test_a_match_type_adk_does_not_have_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean `ANY_ORDER`"):
         ToolTrajectory(options={"match_type": "any_ordr"})
+
+
+@pytest.mark.parametrize(
+    ("spelled", "meant"),
+    [
+        ("in order", "IN_ORDER"),
+        ("In-Order", "IN_ORDER"),
+        (0, "EXACT"),
+        (1, "IN_ORDER"),
+        (True, "IN_ORDER"),
+        (2, "ANY_ORDER"),
+    ],
+)
+def test_a_match_type_is_spelled_in_every_way_that_adk_takes(spelled: Any, meant: str) -> None:
+    assert ToolTrajectory(options={"match_type": spelled}).options.match_type == meant
+
+
+@pytest.mark.parametrize("spelled", ["0", 3, None, 1.5])
+def test_a_match_type_that_adk_refuses_is_refused(spelled: Any) -> None:
+    with pytest.raises(InputError, match="match_type"):
+        ToolTrajectory(options={"match_type": spelled})
+
+
+def test_nothing_reaches_a_threshold_above_one() -> None:
+    found = score(trace([("f", {})]), case([("f", {})]), threshold=1.5)
+    assert (found.status, found.value) == ("failed", 1.0)

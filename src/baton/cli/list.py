@@ -12,7 +12,6 @@ from baton.model import InputError, suggestion
 from baton.plugins import EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve
 from baton.reports.console import console_for
 
-
 _KINDS = (("evaluators", EVALUATORS), ("providers", PROVIDERS), ("reporters", REPORTERS))
 
 

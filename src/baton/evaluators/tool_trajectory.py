@@ -19,13 +19,14 @@ from .calls.values import identity
 from .turns import Pair, Unscored, stated_turns
 
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
+_NUMBERED: tuple[MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _CAMEL = {"matchType": "match_type", "ignoreArgs": "ignore_args"}
 
 
 class ToolTrajectoryOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options, as ADK names them; ``matchType``, ``ignoreArgs`` and lower case do as well."""
+    """Options, as ADK names and spells them; above a threshold of 1 nothing passes."""
 
-    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    threshold: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     match_type: MatchType = "EXACT"
     ignore_args: bool = False
 
@@ -147,10 +148,14 @@ class ToolTrajectory(OptionedEvaluator[ToolTrajectoryOptions]):
 
 
 def _as_adk_reads(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Take camelCase names and words in lower case, as ADK's own files may have them."""
+    """Take the spellings that ADK takes: camelCase, any case, ``in-order``, and 0, 1 and 2."""
     found = {_CAMEL.get(name, name): value for name, value in options.items()}
-    word = found.get("match_type")
-    return {**found, "match_type": word.upper()} if isinstance(word, str) else found
+    way = found.get("match_type")
+    if isinstance(way, str):
+        found["match_type"] = way.strip().upper().replace("-", "_").replace(" ", "_")
+    elif isinstance(way, int | float) and way in (0, 1, 2):
+        found["match_type"] = _NUMBERED[int(way)]
+    return found
 
 
 def _unsigned(call: ExpectedToolCall) -> ExpectedToolCall:
