@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from baton.cli import main
 
 ROOT = Path(__file__).parent.parent
+
+# The same examples every time, and no limit on one of them: a busy machine is no fault.
+settings.register_profile("baton", deadline=None, derandomize=True)
+settings.load_profile("baton")
 
 
 class Outcome(NamedTuple):

@@ -7,17 +7,14 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import msgspec
-
 from baton.datasets import load_dataset
-from baton.formats.explain import explain, path_text
+from baton.formats.explain import checked
 from baton.model import (
     Case,
     Dataset,
     Evaluation,
     Evaluator,
     InputError,
-    Problem,
     Provider,
     Trace,
 )
@@ -26,7 +23,6 @@ from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.recorded import score_in_memory
 
 if TYPE_CHECKING:
-    from baton.runner.live import RunOptions
     from baton.runner.prices import ModelPrice
 
 __all__ = ["aevaluate", "evaluate", "iter_traces", "load_dataset", "load_traces", "score"]
@@ -84,10 +80,12 @@ def _sync(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         import asyncio
 
+        from baton.runner.loop import run as run_to_end
+
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(function(*arguments, **options))
+            return run_to_end(function(*arguments, **options))
         raise RuntimeError("an event loop is running here: `await baton.aevaluate(...)` instead")
 
     return run
@@ -136,8 +134,8 @@ async def aevaluate(
     from baton.runner.evaluate import evaluate_in_memory
     from baton.runner.live import RunOptions
 
-    options = _checked(
-        RunOptions, {"concurrency": concurrency, "repeat": repeat, "timeout": timeout}
+    options = checked(
+        {"concurrency": concurrency, "repeat": repeat, "timeout": timeout}, RunOptions
     )
     player, its_prices, its_model = _provider(provider)
     plan_with = _planner(pass_rule, prices, agent_names, its_prices, its_model)
@@ -227,13 +225,3 @@ def _provider(
             'messages is `{"type": "python", "target": "module:function"}`'
         )
     return player, {}, None
-
-
-def _checked(type_: type[RunOptions], options: dict[str, Any]) -> RunOptions:
-    try:
-        return msgspec.convert(options, type_)
-    except msgspec.ValidationError:
-        raise InputError(
-            Problem(path=path_text(fault.path), message=fault.message)
-            for fault in explain(options, type_)
-        ) from None

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 
-from baton.formats.explain import explain, path_text
-from baton.model import Evidence, InputError, Problem, Score, Status, Unit
+from baton.formats.explain import checked
+from baton.model import Evidence, Score, Status, Unit
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
@@ -80,11 +80,5 @@ class OptionedEvaluator(Generic[Options]):
         return {name: value for name, value in options.items() if value is not None}
 
     def _checked(self, options: dict[str, Any]) -> Options:
-        try:
-            checked: Options = msgspec.convert(options, self.options_type)
-        except msgspec.ValidationError:
-            raise InputError(
-                Problem(path=path_text(("config", *fault.path)), message=fault.message)
-                for fault in explain(options, self.options_type)
-            ) from None
-        return checked
+        found: Options = checked(options, self.options_type, ("config",))
+        return found

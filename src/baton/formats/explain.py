@@ -9,13 +9,14 @@ from __future__ import annotations
 import operator
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import inspect
 
-from baton.model import nearest, suggestion
+from baton.model import InputError, Problem, nearest, suggestion
 
+T = TypeVar("T")
 Path = tuple[str | int, ...]
 _NAMED_FIRST = re.compile(r"`(\w+)")
 
@@ -30,6 +31,21 @@ class Fault(NamedTuple):
 def explain(value: Any, type_: Any, path: Path = ()) -> list[Fault]:
     """Return every fault of ``value`` (plain JSON data) as a ``type_``."""
     return _explain(value, _info(type_), path) or _own_words(value, type_, path)
+
+
+def checked(value: Any, type_: type[T], path: Path = ()) -> T:
+    """Turn plain data that stands at ``path`` into a ``type_``.
+
+    Raises:
+        InputError: with every fault it has.
+    """
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        raise InputError(
+            Problem(path=path_text(fault.path), message=fault.message)
+            for fault in explain(value, type_, path)
+        ) from None
 
 
 def path_text(path: Path) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from baton.formats.explain import explain, path_text
+from baton.formats.explain import checked
 from baton.model import InputError, Problem
 from baton.plugins import provider_entry, resolve
 
@@ -30,14 +28,7 @@ def make_provider(
         provider = resolve(provider_entry(kind))
     except InputError as error:
         raise InputError(Problem(path="type", message=str(error))) from None
-    try:
-        options = msgspec.convert(plain, provider.options_type)
-    except msgspec.ValidationError:
-        raise InputError(
-            Problem(path=path_text(fault.path), message=fault.message)
-            for fault in explain(plain, provider.options_type)
-        ) from None
-    return build_provider(options, around)
+    return build_provider(checked(plain, provider.options_type), around)
 
 
 def build_provider(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.explain import explain, path_text
+from baton.formats.explain import checked
 from baton.model import (
     Case,
     Dataset,
@@ -172,7 +172,7 @@ def _plan_one(
     if isinstance(spec, str):
         spec = EvaluatorSpec(type=spec)
     elif isinstance(spec, Mapping):
-        spec = _checked_spec(spec)
+        spec = checked(dict(spec), EvaluatorSpec)
     if not isinstance(spec, EvaluatorSpec):
         return PlannedEvaluator(evaluator=spec, override_names=(spec.type, spec.name))
     if not spec.enabled:
@@ -191,17 +191,6 @@ def _plan_one(
         optional=spec.optional,
         override_names=tuple(dict.fromkeys([*entry.names, name])),
     )
-
-
-def _checked_spec(spec: Mapping[str, Any]) -> EvaluatorSpec:
-    plain = dict(spec)
-    try:
-        return msgspec.convert(plain, EvaluatorSpec)
-    except msgspec.ValidationError:
-        raise InputError(
-            Problem(path=path_text(fault.path), message=fault.message)
-            for fault in explain(plain, EvaluatorSpec)
-        ) from None
 
 
 def _of_case(where: Location, case_id: str, problem: Problem) -> Problem:

@@ -20,8 +20,8 @@ from baton.evaluators.spent import (
     unassigned_usage,
     unpriced,
 )
-from baton.formats.explain import explain, path_text
-from baton.model import AgentRun, InputError, Problem, Trace, Turn, Usage
+from baton.formats.explain import checked
+from baton.model import AgentRun, Trace, Turn, Usage
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -94,13 +94,7 @@ def read_prices(
         name: dict(price) if isinstance(price, Mapping) else price
         for name, price in pricing.items()
     }
-    try:
-        return msgspec.convert(plain, dict[str, ModelPrice])
-    except msgspec.ValidationError:
-        raise InputError(
-            Problem(path=path_text((path, *fault.path)), message=fault.message)
-            for fault in explain(plain, dict[str, ModelPrice])
-        ) from None
+    return checked(plain, dict[str, ModelPrice], (path,))
 
 
 def _priced_turn(trace: Trace, turn: Turn, prices: Prices, default: str | None) -> Turn:
