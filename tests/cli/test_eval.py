@@ -316,3 +316,10 @@ def test_secrets_reach_neither_the_folder_nor_the_screen(
     assert len(written) == 5 * 3 + 4
     assert "s3cr3t" not in "".join(written + printed)
     assert refusing in "".join(written)
+
+
+@pytest.mark.parametrize("verb", ["eval", "score"])
+def test_the_help_names_no_default_where_an_option_may_be_repeated(baton: Run, verb: str) -> None:
+    said = baton(verb, "--help").out
+    assert "--evaluator" in said
+    assert "()" not in said

@@ -175,6 +175,7 @@ def test_what_is_secret_is_masked_and_what_only_sounds_like_it_stays() -> None:
         "evaluators": [{"config": {"max_tokens": 500, "input_tokens": 3}}],
         "credentials": {"user": "u", "deep": [{"key": "v"}]},
         "nested": [{"client_secret": ["a", "b"]}],
+        "private_key": "p", "accessKey": "a", "auth": {"user": "u"}, "proxy_auth": "x", "auth_type": "basic",
     }  # fmt: skip
     assert masked(config) == {
         "endpoint_url": "http://***@host:1/run",
@@ -183,4 +184,5 @@ def test_what_is_secret_is_masked_and_what_only_sounds_like_it_stays() -> None:
         "evaluators": [{"config": {"max_tokens": 500, "input_tokens": 3}}],
         "credentials": "***",
         "nested": [{"client_secret": ["***", "***"]}],
+        "private_key": "***", "accessKey": "***", "auth": "***", "proxy_auth": "***", "auth_type": "basic",
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.model import Content, GotBack, HandedOff, Trace, integrity_problems
+from baton.model import Content, GotBack, HandedOff, Trace, Usage, integrity_problems
 
 Record = Callable[[str], Trace]
 Find = Callable[[Trace, str], Any]
@@ -365,3 +365,20 @@ def test_all_problems_are_told(record: Record, find: Find) -> None:
     find(trace, "d2").continues = "d9"
     find(trace, "run-2").unknown.append("promt")
     assert len(integrity_problems(trace)) == 2
+
+
+# Usage
+
+
+@pytest.mark.parametrize("field", ["input_tokens", "requests", "cost_usd"])
+@pytest.mark.parametrize("figure", [-1, float("nan"), float("inf")])
+def test_what_was_used_is_neither_negative_nor_endless(
+    record: Record, find: Find, field: str, figure: float
+) -> None:
+    trace = record("claude_two_dispatches")
+    find(trace, "run-1").usage = Usage(**{field: figure})  # type: ignore[arg-type]
+    trace.usage = Usage(**{field: figure})  # type: ignore[arg-type]
+    assert integrity_problems(trace) == [
+        f"trace {trace.id}: usage.{field}: {figure} is below zero or not finite",
+        f"run run-1: usage.{field}: {figure} is below zero or not finite",
+    ]

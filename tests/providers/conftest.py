@@ -105,6 +105,7 @@ class AdkServer:
         self.prefix = ""
         self.together = 1
         self.peak = 0
+        self.connections = 0
         self.port = 0
         self.scheme = "http"
         self._busy = 0
@@ -153,6 +154,7 @@ class AdkServer:
         connections: set[asyncio.Task[None]] = set()
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.connections += 1
             task = asyncio.ensure_future(self._connection(reader, writer))
             connections.add(task)
             await asyncio.wait([task])

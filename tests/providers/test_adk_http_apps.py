@@ -40,8 +40,8 @@ def test_the_app_is_the_cases_then_the_configs_then_the_only_one(
 @pytest.mark.parametrize(
     ("apps", "of_case", "options", "reason"),
     [
-        (["a", "b"], None, {}, "has 2 apps and none is stated: set `app_name` (a, b)"),
-        (["a", "b"], "c", {}, "has 2 apps and none of them is `c`: set `app_name` (a, b)"),
+        (["a", "b"], None, {}, "none is stated: set `app_name` (or `--app`) to one of them: a, b"),
+        (["a", "b"], "c", {}, "2 apps and none of them is `c`: set `app_name` (or `--app`) to one"),
         ([], None, {}, "the server has no apps"),
         (["support", "sales"], None, {"app_name": "suport"}, "no app `suport`; did you mean"),
         (["support"], None, {"app_name": "suport"}, "no app `suport`; did you mean `support`?"),
@@ -58,7 +58,7 @@ def test_an_app_that_cannot_be_told_is_an_error(
 
 def test_a_server_that_does_not_list_its_apps_is_told_the_app(adk: AdkServer) -> None:
     adk.missing = {"list-apps"}
-    assert "the server does not list its apps: state `app_name`" in str(refused(adk))
+    assert "the server does not list its apps: state `app_name` (or `--app`)" in str(refused(adk))
     play(adk, app_name="desk")
     assert app_of(adk) == "desk"
 

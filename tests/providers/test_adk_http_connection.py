@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -159,11 +160,12 @@ def test_agents_told_in_another_shape_are_an_error(adk: AdkServer) -> None:
     assert "/app-info does not describe agents as ADK does" in str(refused(adk))
 
 
-def test_what_failed_for_one_case_is_asked_again_for_the_next(adk: AdkServer) -> None:
+def test_what_failed_for_all_cases_is_not_tried_for_each(adk: AdkServer) -> None:
     adk.script("app-info", LOGIN)
-    evaluation = baton.evaluate(cases("a", "b"), spec(adk), concurrency=1)
-    assert [result.status for result in evaluation.results] == ["error", "passed"]
-    assert len(adk.asked("app-info")) == 2
+    evaluation = baton.evaluate(cases("a", "b", "c"), spec(adk), concurrency=1)
+    assert [result.status for result in evaluation.results] == ["error"] * 3
+    assert len({result.error for result in evaluation.results}) == 1
+    assert len(adk.asked("app-info")) == 1
 
 
 def test_apps_and_agents_are_asked_for_once_for_all_cases(adk: AdkServer) -> None:
@@ -189,6 +191,17 @@ def test_a_server_that_is_down_is_the_error_of_every_case(nobody: str) -> None:
     assert [result.case_id for result in evaluation.results] == ["a", "b", "c"]
     assert all("is the server running there?" in (r.error or "") for r in evaluation.results)
     assert evaluation.exit_code == 3
+
+
+def test_the_others_do_not_wait_for_a_server_that_is_down(nobody: str) -> None:
+    names = [str(number) for number in range(40)]
+    started = time.monotonic()
+    evaluation = baton.evaluate(cases(*names), spec(nobody, retry_delay=0.2, retry_attempts=2))
+    assert time.monotonic() - started < 2
+    reasons = {result.error for result in evaluation.results}
+    assert len(evaluation.results) == 40
+    assert len(reasons) == 1
+    assert "(2 attempts); is the server running there?" in str(reasons)
 
 
 def cases(*names: str) -> list[Case]:

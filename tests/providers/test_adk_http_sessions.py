@@ -186,3 +186,9 @@ def test_several_cases_are_played_at_once_and_no_more(adk_four: AdkServer) -> No
     ]
     assert adk_four.peak == 4
     assert len({trace.id for trace in traces if trace}) == 8
+
+
+def test_cases_borrow_connections_of_those_that_ended(adk_four: AdkServer) -> None:
+    cases = [case_of(name=f"c{number}") for number in range(40)]
+    baton.evaluate(cases, spec(adk_four), concurrency=4)
+    assert 4 <= adk_four.connections <= 5  # one more asks for the apps

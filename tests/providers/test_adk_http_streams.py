@@ -25,7 +25,7 @@ from tests.providers.conftest import (
 
 import baton
 from baton.model import Trace
-from baton.providers.adk.client import AdkClient, Body
+from baton.providers.adk.client import AdkClient, Body, access
 from baton.providers.adk.options import AdkHttpOptions
 
 GREETING = event("Grüße, 世界!")
@@ -149,7 +149,6 @@ def test_no_events_of_run_are_an_error(adk: AdkServer) -> None:
         (b"dta: {}", "answer:3: no part of an event stream: “dta: {}”; lines start with `data:`"),
         (b"Internal Server Error", "no part of an event stream: “Internal Server Error”"),
         (b"data: oops", "answer:3: event 2: not JSON"),
-        (b"data: [DONE]", "answer:3: event 2: not JSON"),
         (b"data: 5", "answer:3: event 2: expected a mapping, got 5"),
         (b"data: null", "answer:3: event 2: expected a mapping"),
         (b'data: {"author": 5}', "answer:3: author: event 2: expected text or null, got 5"),
@@ -162,6 +161,12 @@ def test_a_broken_line_is_an_error_with_its_number(
     told, trace = broken(adk, stream(data))
     assert reason in told
     assert said(trace) == ["Let me see."]
+
+
+@pytest.mark.parametrize("start", [b"<!DOCTYPE html>\n", b"\n <HTML>"])
+def test_a_page_that_is_called_a_stream_is_told_as_a_page(adk: AdkServer, start: bytes) -> None:
+    reason, _ = broken(adk, stream(start, b"<title>Sign in</title></html>"))
+    assert "turn 1: the server answered an HTML page (a login page?" in reason
 
 
 def test_text_that_is_no_stream_is_quoted(adk: AdkServer) -> None:
@@ -223,8 +228,14 @@ WRITTEN = json.dumps(GREETING, ensure_ascii=False)
         f"\n\n\ndata: {WRITTEN}\n\n\n\n",
         "".join(f"data: {line}\n" for line in json.dumps(GREETING, indent=1).split("\n")) + "\n",
         f"data: {WRITTEN.replace('世', chr(0x2028) + '世')}\n\n",
+        f"data:\n\ndata: \n\ndata\n\ndata: {WRITTEN}\n\ndata:\n",
+        f"data: {WRITTEN}\n\ndata: [DONE]\n\n",
+        f"data: {WRITTEN}\n\ndata: [DONE]",
     ],
-    ids=["CRLF", "CR", "no space", "fields", "comments", "blanks", "many lines", "U+2028"],
+    ids=[
+        *("CRLF", "CR", "no space", "fields", "comments", "blanks", "many lines", "U+2028"),
+        *("empty data", "done", "done at the end"),
+    ],
 )
 def test_a_stream_may_be_spelt_in_every_way_that_sse_allows(adk: AdkServer, text: str) -> None:
     (answer,) = said(answered(adk, stream(text.encode())))
@@ -301,9 +312,9 @@ def test_an_answer_without_end_is_not_read_to_its_end(adk: AdkServer) -> None:
     options = AdkHttpOptions(**spec(adk))
 
     async def run() -> Body:
-        client = AdkClient(options, longest=2**14)
+        client = AdkClient(options, access(options), longest=2**14)
         try:
-            return await client.run("/run_sse", {"sessionId": "s1"}, "unless_begun")
+            return await client.run("/run_sse", {"sessionId": "s1"})
         finally:
             await client.close()
 

@@ -28,6 +28,13 @@ async def slow(message):
 def blocking(message):
     time.sleep(0 if message.startswith("quick") else 60)
     return {"output": "done", "agents": ["desk"]}
+async def cleaning(message):
+    try:
+        return await slow(message)
+    finally:
+        if message.startswith("slow"):
+            await asyncio.sleep(0.1)
+            open(message.replace(" ", "") + ".clean", "w").close()
 async def steady(message):
     await asyncio.sleep(0.01)
     return {"output": "done", "agents": ["desk"]}
@@ -83,17 +90,22 @@ def stored(folder: Path) -> list[str]:
     return [row.case_id for row, body in read_evaluation(folder).entries() if body["scores"]]
 
 
+@pytest.mark.parametrize(
+    ("sent", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
 @pytest.mark.parametrize("function", ["slow", "blocking"])
-def test_ctrl_c_leaves_a_complete_folder_of_what_was_done(
-    start: Start, baton: Run, tmp_path: Path, function: str
+def test_ctrl_c_and_sigterm_leave_a_complete_folder_of_what_was_done(
+    start: Start, baton: Run, tmp_path: Path, function: str, sent: int, code: int, word: str
 ) -> None:
     dataset(tmp_path, quick=5, slow=3)
     process = start(function, "--concurrency", "2")
     folder = wait_for(tmp_path, 5)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     out, err = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert "baton: interrupted" in err
+    assert process.returncode == code
+    assert f"baton: {word}" in err
+    assert f"what was done until now: baton report {folder.relative_to(tmp_path)}" in err
     assert "Traceback" not in err
     assert out == ""
     header = json.loads((folder / "evaluation.json").read_text())
@@ -105,6 +117,21 @@ def test_ctrl_c_leaves_a_complete_folder_of_what_was_done(
     assert report.code == 3
     assert "3 of 8 planned cases were not run" in report.out
     assert "interrupted" in report.out
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_in_play_cleans_up_when_it_is_ended(
+    start: Start, tmp_path: Path, sent: int
+) -> None:
+    dataset(tmp_path, quick=1, slow=3)
+    process = start("cleaning", "--concurrency", "3")
+    wait_for(tmp_path, 1)
+    time.sleep(0.1)
+    process.send_signal(sent)
+    process.communicate(timeout=10)
+    assert sorted(path.name for path in tmp_path.glob("*.clean")) == [
+        f"slow{n}.clean" for n in (1, 2, 3)
+    ]
 
 
 def test_ctrl_c_before_the_first_result_leaves_a_folder_that_reads(

@@ -88,7 +88,7 @@ TROUBLE = {
     "exits": "the provider raised SystemExit: 1",
     "cancels": "the provider raised CancelledError",
     "partial": "the stream was cut",
-    "odd": "the trace cannot be scored: TypeError: ",
+    "odd": "the trace that came back is malformed: TypeError: ",
     "broken": "turn 1 broke off: the model gave up",
     "nothing": "the provider returned NoneType, not a Trace",
     "text": "the provider returned str, not a Trace",

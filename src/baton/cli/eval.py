@@ -21,27 +21,30 @@ from baton.formats.explain import explain
 from baton.model import Dataset, InputError, Problem
 from baton.runner.evaluate import evaluate_to_folder
 from baton.runner.live import RunOptions
+from baton.runner.loop import run_until_terminated
 from baton.runner.plan import Plan, make_plan
 
-from .notes import note
+from .notes import note, say
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_unchecked, prepare, report
 from .progress import progress
 from .target import find_target, provider_of
 
-Several = tuple[str, ...]
+Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+TERMINATED = 143
+"""The exit code of what SIGTERM ended, as shells have it."""
 
 
 def eval_command(
     *target: str,
-    dataset: Annotated[Several, Parameter(name=["--dataset", "-d"], negative="")] = (),
-    evaluators: Annotated[Several, Parameter(name=["--evaluator", "-e"], negative="")] = (),
+    dataset: Annotated[Several, Parameter(name=["--dataset", "-d"])] = (),
+    evaluators: Annotated[Several, Parameter(name=["--evaluator", "-e"])] = (),
     config_file_path: Annotated[
         Path | None, Parameter(name=["--config_file_path", "--config-file-path"])
     ] = None,
     agents: Path | None = None,
     app: str | None = None,
-    filters: Annotated[Several, Parameter(name=["--filter", "-f"], negative="")] = (),
+    filters: Annotated[Several, Parameter(name=["--filter", "-f"])] = (),
     limit: Whole | None = None,
     repeat: Whole | None = None,
     concurrency: Whole | None = None,
@@ -125,7 +128,7 @@ def eval_command(
         shown = progress(len(cases) * options.repeat)
         started: list[Path] = []
         try:
-            folder = asyncio.run(
+            folder = run_until_terminated(
                 evaluate_to_folder(
                     plan,
                     provider,
@@ -144,10 +147,13 @@ def eval_command(
                     on_result=shown.add,
                 )
             )
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, asyncio.CancelledError) as ended:
             for place in started:
                 note(f"what was done until now: baton report {place}")
-            raise
+            if isinstance(ended, KeyboardInterrupt):
+                raise
+            say("baton: terminated")
+            return TERMINATED
         finally:
             shown.close()
     return report(
@@ -156,7 +162,7 @@ def eval_command(
 
 
 def _plan(
-    settings: Config | None, evaluators: Several, criteria: Path | None, dataset: Dataset
+    settings: Config | None, evaluators: tuple[str, ...], criteria: Path | None, dataset: Dataset
 ) -> Plan:
     make = settings.plan_with if settings else make_plan
     if evaluators and criteria is not None:

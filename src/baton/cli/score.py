@@ -20,11 +20,13 @@ from .notes import note
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_unchecked, prepare, report
 
+Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+
 
 def score_command(
     *traces: Path,
-    dataset: Annotated[tuple[str, ...], Parameter(name=["--dataset", "-d"], negative="")] = (),
-    evaluators: Annotated[tuple[str, ...], Parameter(name=["--evaluator", "-e"], negative="")] = (),
+    dataset: Annotated[Several, Parameter(name=["--dataset", "-d"])] = (),
+    evaluators: Annotated[Several, Parameter(name=["--evaluator", "-e"])] = (),
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
     agents: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,

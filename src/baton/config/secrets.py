@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 _SECRET = re.compile(
-    r"api[-_]?key|token(?!s)|password|secret|authorization|credential|cookie", re.IGNORECASE
+    r"(api|access|private)[-_]?key|token(?!s)|password|secret|authorization|credential|cookie"
+    r"|(^|[-_])auth$",
+    re.IGNORECASE,
 )
 _USERINFO = re.compile(r"(?<=://)[^/\s]+(?=@)")
 

@@ -152,7 +152,7 @@ def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalConte
     count = len(visits[agent]) if visits else 0
     nameless = len(turn.runs) - sum(len(runs) for runs in visits.values())
     untold = None
-    if count + nameless > limit or not known(trace, turn, "runs"):
+    if count + nameless > limit or not _each_is_one_agent(trace, turn):
         untold = _who(trace, turn, place)
     beyond = [
         id_ for runs in visits.values() for run in runs[limit:] for id_ in (run.id, *run.started_by)
@@ -174,11 +174,19 @@ def _of_case(trace: Trace, options: DispatchLimitsOptions, context: EvalContext)
         else:
             nameless += 1
     untold = None
-    if len(first) + nameless > limit or not all(known(trace, t, "runs") for t in trace.turns):
+    if len(first) + nameless > limit or not all(_each_is_one_agent(trace, t) for t in trace.turns):
         untold = next((why for turn in trace.turns if (why := _who(trace, turn, ""))), None)
     beyond = [id_ for run in list(first.values())[limit:] for id_ in (run.id, *run.started_by)]
     words = _several(len(first), "different agent")
     return [Measure("max_agents", limit, len(first), words, beyond, untold)]
+
+
+def _each_is_one_agent(trace: Trace, turn: Turn) -> bool:
+    """Tell whether runs can be counted: one without a name may hide hand-offs that are not told."""
+    if not known(trace, turn, "runs"):
+        return False
+    told = known(trace, turn, "dispatches")
+    return told or all(known(trace, run, "agent") for run in turn.runs)
 
 
 def _who(trace: Trace, turn: Turn, place: str) -> str | None:

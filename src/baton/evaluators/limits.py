@@ -40,7 +40,12 @@ def share(actual: float, limit: float) -> float:
 
     1 up to the limit (whole numbers to the last digit, others to 1e-9 of it), beyond it limit
     divided by actual, and at most 0.999999.
+
+    Raises:
+        ValueError: one of them is no number (nan).
     """
+    if actual != actual or limit != limit:  # noqa: PLR0124 - only nan differs from itself
+        raise ValueError(f"{actual} cannot be held against a limit of {limit}")
     whole = isinstance(actual, int) and isinstance(limit, int)
     if actual <= limit or (not whole and actual <= limit * (1 + 1e-9)):
         return 1.0

@@ -17,7 +17,7 @@ from .case import (
 from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
 from .errors import BatonError, InputError, Problem, ProviderError, nearest, suggestion
-from .integrity import integrity_problems
+from .integrity import integrity_problems, usage_problems
 from .known import known
 from .ports import EvalContext, Evaluator, Provider
 from .score import (
@@ -99,4 +99,5 @@ __all__ = [
     "known",
     "nearest",
     "suggestion",
+    "usage_problems",
 ]

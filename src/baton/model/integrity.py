@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,6 +16,17 @@ from .trace import (
     ToolCall,
     Trace,
     Turn,
+    Usage,
+)
+
+_FIGURES = (
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "requests",
+    "failed_requests",
+    "cost_usd",
 )
 
 
@@ -23,6 +35,14 @@ def integrity_problems(trace: Trace) -> list[str]:
     if trace.schema_version != SCHEMA_VERSION:
         return [f"schema_version is {trace.schema_version}; this Baton reads {SCHEMA_VERSION}"]
     return list(_Check(trace).problems())
+
+
+def usage_problems(usage: Usage | None) -> Iterator[str]:
+    """Yield each figure that is no count and no cost: negative, or not finite."""
+    for field in _FIGURES if usage is not None else ():
+        figure = getattr(usage, field)
+        if figure is not None and not 0 <= figure < math.inf:
+            yield f"usage.{field}: {figure} is below zero or not finite"
 
 
 class _Check:
@@ -43,6 +63,8 @@ class _Check:
     def problems(self) -> Iterator[str]:
         yield from self._ids()
         yield from _unknown_names(self.trace, f"trace {self.trace.id}")
+        for problem in usage_problems(self.trace.usage):
+            yield f"trace {self.trace.id}: {problem}"
         earlier: set[str] = set()
         for turn in self.trace.turns:
             yield from _unknown_names(turn, f"turn {turn.id}")
@@ -68,6 +90,8 @@ class _Check:
         name = f"run {run.id}"
         yield from _unknown_names(run, name)
         yield from _times(name, run.started, run.ended)
+        for problem in usage_problems(run.usage):
+            yield f"{name}: {problem}"
         for id_ in run.started_by:
             dispatch = self.dispatches.get(id_)
             if dispatch is None:

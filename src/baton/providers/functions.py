@@ -24,13 +24,22 @@ class Raised(Exception):  # noqa: N818 - what it wraps is the error
     """Carries what a function raised and asyncio would not pass on: ``SystemExit`` and the like."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(str(error))
+        super().__init__(told(error))
         self.error = error
+
+
+def told(error: BaseException) -> str:
+    """Return the text of an error, which may itself be broken."""
+    try:
+        return str(error)
+    except BaseException as another:  # noqa: BLE001 - it is a fault of the first error
+        return f"(its text cannot be told: {type(another).__name__})"
 
 
 def named(error: BaseException) -> str:
     """Say what was raised."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = told(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def worded(error: BaseException) -> str:

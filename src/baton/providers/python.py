@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import time
@@ -19,8 +20,15 @@ from baton.model import (
 )
 from baton.model.views import sum_usage
 
-from .base import ConfiguredProvider, ProviderOptions, Surroundings, refuse_unplayable
+from .base import (
+    CaseCancelled,
+    ConfiguredProvider,
+    ProviderOptions,
+    Surroundings,
+    refuse_unplayable,
+)
 from .functions import call, is_async, load_function, worded
+from .plain import NOT_JSON, as_json
 from .stated import Stated, stated_turn
 
 
@@ -73,8 +81,16 @@ class Python(ConfiguredProvider[PythonOptions]):
         return trace
 
     async def _play_turns(self, case: Case, state: dict[str, Any]) -> Trace:
-        session = copy.deepcopy(state)
         played: list[Stated] = []
+        try:
+            return await self._play_into(played, case, state)
+        except asyncio.CancelledError as cancelled:
+            if not played:
+                raise
+            raise CaseCancelled(self._trace(case, played)) from cancelled
+
+    async def _play_into(self, played: list[Stated], case: Case, state: dict[str, Any]) -> Trace:
+        session = copy.deepcopy(state)
         for index, expected in enumerate(case.turns):
             if index and expected.new_session:
                 session = copy.deepcopy(state)
@@ -144,8 +160,8 @@ class Python(ConfiguredProvider[PythonOptions]):
 def _checked(trace: Trace, case: Case) -> Trace:
     """Return what came back as it will be stored; a trace made by hand may hold anything."""
     try:
-        stored = msgspec.json.decode(msgspec.json.encode(trace), type=Trace)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        stored = msgspec.json.decode(as_json(trace), type=Trace)
+    except NOT_JSON as error:
         raise ProviderError(f"the trace that came back is malformed: {error}") from error
     problems = integrity_problems(stored)
     if problems:

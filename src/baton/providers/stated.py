@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.formats.explain import explain, path_text
-from baton.model import AgentRun, ProviderError, ToolCall, Turn, Usage, suggestion
+from baton.model import AgentRun, ProviderError, ToolCall, Turn, Usage, suggestion, usage_problems
 
+from .plain import NOT_JSON, as_json
 from .stated_dispatches import StatedDispatch, add_dispatches, content_of
 
 
@@ -54,16 +55,18 @@ def stated_turn(answer: Any, id_: str) -> Stated:
         turn.unknown.append("output")
     else:
         turn.output = content_of(said.output)
-    if names is None:
-        turn.unknown.append("runs")
     turn.runs = [AgentRun(id=f"{id_}-run{n}", agent=name) for n, name in enumerate(names or (), 1)]
-    if not turn.runs and (said.tool_calls or said.usage):
-        turn.runs = [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
+    calls_told = said.tool_calls is not msgspec.UNSET
+    if said.tool_calls or said.usage or (calls_told and names is None):
+        # Somebody made them, or is known to have made none.
+        turn.runs = turn.runs or [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
+    if names is None and not calls_told:
+        turn.unknown.append("runs")
     _add_calls(turn, said)
     if said.dispatches is msgspec.UNSET:
         turn.unknown.append("dispatches")
     else:
-        add_dispatches(turn, said.dispatches)
+        add_dispatches(turn, said.dispatches, runs_told=names is not None)
     _name_unknown(turn, said)
     return Stated(turn, _usage(said))
 
@@ -74,7 +77,7 @@ def _read(answer: Any) -> StatedTurn:
         raise ProviderError(
             f"the function returned {kind}: it has to return text, a dict or a Trace"
         )
-    answer = _as_json(answer)
+    answer = _plain(answer)
     if isinstance(answer, str):
         return StatedTurn(output=answer)
     keys = StatedTurn.__struct_fields__
@@ -129,13 +132,15 @@ def _usage(said: StatedTurn) -> Usage | None:
     if said.usage is msgspec.UNSET:
         return None
     usage = said.usage
+    for problem in usage_problems(usage):
+        raise ProviderError(f"the function returned a dict with faults: {problem}")
     if usage.cost_usd is None or usage.cost_from is not None:
         return usage
     return msgspec.structs.replace(usage, cost_from="source")
 
 
-def _as_json(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     try:
-        return msgspec.json.decode(msgspec.json.encode(value))
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        return msgspec.json.decode(as_json(value))
+    except NOT_JSON as error:
         raise ProviderError(f"the function returned what is no JSON: {error}") from None

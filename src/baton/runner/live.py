@@ -7,15 +7,26 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from baton.model import Case, CaseResult, Dataset, InputError, Provider, ProviderError, Trace
-from baton.providers.functions import Raised, call, is_async, worded
+from baton.model import (
+    Case,
+    CaseResult,
+    Dataset,
+    InputError,
+    Provider,
+    ProviderError,
+    Trace,
+    integrity_problems,
+)
+from baton.providers.base import CaseCancelled, ConfiguredProvider
+from baton.providers.functions import call, is_async, named, told, worded
 
 from .collect import Results
 from .execute import score_trace
+from .loop import GRACE, stop
 from .plan import Plan
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -40,30 +51,54 @@ class Slot(msgspec.Struct, frozen=True):
     repeat: int
 
 
+class Heard(NamedTuple):
+    """What came of a case, and what was wrong with it; at least one of them.
+
+    What ``cut_short`` a case is its reason, whatever that left of its last turn.
+    """
+
+    trace: Trace | None
+    problem: str | None
+    cut_short: bool = False
+
+
 async def play_all(
-    plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, results: Results
+    plan: Plan,
+    provider: Provider,
+    dataset: Dataset,
+    options: RunOptions,
+    results: Results,
+    *,
+    grace: float = GRACE,
 ) -> None:
     """Play every case and hand each result over as it comes; the provider has to be entered.
 
     A case that cannot be played is an error result, and the others go on. All first repeats
-    come before all second ones.
+    come before all second ones. A call that is cancelled has ``grace`` seconds to clean up.
     """
     slots = (
         Slot(position, repeat)
         for repeat, position in itertools.product(range(options.repeat), range(len(dataset)))
     )
-    player = _Player(plan, provider, dataset, options.timeout)
+    player = _Player(plan, provider, dataset, options.timeout, grace)
     total = len(dataset) * options.repeat
     workers = [
         asyncio.ensure_future(_work(player, slots, results))
         for _ in range(min(options.concurrency, total))
     ]
+    if not workers:
+        return
     try:
-        await asyncio.gather(*workers)
+        # Unlike `gather` it leaves the workers alone when it is cancelled: each is cancelled
+        # once, as a second time would break off its clean-up.
+        await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         for worker in workers:
             worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        ended = await asyncio.gather(*workers, return_exceptions=True)
+    for error in ended:
+        if error is not None and not isinstance(error, asyncio.CancelledError):
+            raise error
 
 
 @asynccontextmanager
@@ -83,13 +118,20 @@ async def _work(player: _Player, slots: Iterator[Slot], results: Results) -> Non
 
 class _Player:
     def __init__(
-        self, plan: Plan, provider: Provider, dataset: Dataset, timeout: float | None
+        self,
+        plan: Plan,
+        provider: Provider,
+        dataset: Dataset,
+        timeout: float | None,
+        grace: float,
     ) -> None:
         self._plan = plan
         self._provider = provider
         self._dataset = dataset
         self._timeout = timeout
+        self._grace = grace
         self._is_async = is_async(provider)
+        self._is_ours = isinstance(provider, ConfiguredProvider)
 
     async def play(self, slot: Slot) -> CaseResult:
         started, clock = time.time(), time.perf_counter()
@@ -106,63 +148,82 @@ class _Player:
             problem = f"the case can be read no more: {error}"
             case_id = self._dataset.ids[slot.position]
             return CaseResult(case_id=case_id, status="error", error=problem)
-        trace, trouble = await self._trace(case)
-        return self._scored(case, slot, trace, trouble)
+        return self._scored(case, slot, await self._trace(case))
 
-    def _scored(
-        self, case: Case, slot: Slot, trace: Trace | None, problem: str | None
-    ) -> CaseResult:
+    def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult:
+        trace, problem, cut_short = heard
         if trace is None:
             return CaseResult(case_id=case.id, status="error", error=problem)
         try:
             result = score_trace(self._plan, trace, case, slot.position)
         except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
-            message = f"the trace cannot be scored: {type(error).__name__}: {error}"
+            message = _encodable(f"the trace cannot be scored: {named(error)}")
             return CaseResult(case_id=case.id, status="error", error=problem or message)
         if problem is not None:
-            result.status, result.error = "error", result.error or problem
+            reason = problem if cut_short else result.error or problem
+            result.status, result.error = "error", reason
         return result
 
-    async def _trace(self, case: Case) -> tuple[Trace | None, str | None]:
-        """Return what happened, and what was wrong with it; at least one of them."""
-        answer, problem, trace = None, None, None
-        limit = asyncio.timeout(self._timeout)
+    async def _trace(self, case: Case) -> Heard:
+        """Call the provider in a task of its own, which it may cancel as it likes."""
+        task = asyncio.ensure_future(self._ask(case))
         try:
-            async with limit:
-                answer = await self._ask(case)
+            await asyncio.wait([task], timeout=self._timeout)
+        except asyncio.CancelledError:
+            await stop(task, self._grace)
+            raise
+        if task.done():
+            return _heard(task)
+        await stop(task, self._grace)
+        seen = _heard(task).trace if task.done() else None
+        problem = f"the case did not end within {self._timeout:g} s (`timeout`)"
+        return Heard(seen, problem, cut_short=True)
+
+    async def _ask(self, case: Case) -> Heard:
+        try:
+            if self._is_async:
+                answer = await self._provider(case)  # type: ignore[misc]
+            else:
+                answer = await call(self._provider, case)
+        except KeyboardInterrupt:
+            raise
         except ProviderError as error:
-            trace, problem = error.trace, str(error)
-        except BaseException as error:
-            if _is_for_us(error):
-                raise
-            problem = _raised(error)
-        if limit.expired():
-            return trace, f"the case did not end within {self._timeout:g} s (`timeout`)"
-        if problem is not None:
-            return trace, _encodable(problem)
+            return Heard(_trace_of(error), _encodable(told(error)))
+        except CaseCancelled as error:
+            return Heard(_trace_of(error), _raised(error.__cause__ or error))
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error
+            return Heard(None, _raised(error))
+        return self._checked(answer)
+
+    def _checked(self, answer: Any) -> Heard:
+        """Check what came back; providers of Baton's own have done so."""
         if not isinstance(answer, Trace):
-            return None, f"the provider returned {type(answer).__name__}, not a Trace"
-        return answer, None
-
-    async def _ask(self, case: Case) -> Any:
-        if not self._is_async:
-            return await call(self._provider, case)
+            return Heard(None, f"the provider returned {type(answer).__name__}, not a Trace")
+        if self._is_ours:
+            return Heard(answer, None)
         try:
-            return await self._provider(case)  # type: ignore[misc]
-        except SystemExit as error:
-            raise Raised(error) from error
+            problems = integrity_problems(answer)
+        except Exception as error:  # noqa: BLE001 - a trace made by hand may hold anything
+            return Heard(None, _encodable(f"the trace that came back is malformed: {named(error)}"))
+        if not problems:
+            return Heard(answer, None)
+        return Heard(
+            answer, _encodable(f"the trace that came back contradicts itself: {problems[0]}")
+        )
 
 
-def _is_for_us(error: BaseException) -> bool:
-    """Tell an order to stop from what a provider raised: its own cancellations are its own."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+def _heard(task: asyncio.Task[Heard]) -> Heard:
+    if task.cancelled():
+        return Heard(None, _raised(asyncio.CancelledError()))
+    return task.result()
+
+
+def _trace_of(error: ProviderError | CaseCancelled) -> Trace | None:
+    return error.trace if isinstance(error.trace, Trace) else None
 
 
 def _raised(error: BaseException) -> str:
-    return f"the provider raised {worded(error)}"
+    return _encodable(f"the provider raised {worded(error)}")
 
 
 def _encodable(text: str) -> str:

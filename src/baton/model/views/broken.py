@@ -12,5 +12,6 @@ def broken(turn: Turn) -> str | None:
     """
     if turn.status != "failed" and turn.error is None:
         return None
-    how = "failed" if turn.status == "failed" else "broke off"
+    began = turn.status != "failed" and turn.runs
+    how = "broke off" if began else "failed"
     return f"{how}: {turn.error or 'the source does not tell why'}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,28 +18,49 @@ import stamina
 
 from baton.model import InputError, Problem, ProviderError
 
-from .options import AdkHttpOptions, base_url, credentials
+from .blank import Blank
+from .options import AdkHttpOptions, Credentials, base_url, credentials
 from .play import LostBeforeAnswer
 
 LONGEST_ANSWER = 256 * 1024 * 1024  # bytes
 LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
-Retry = Literal["safe", "unless_begun", "refused_only"]
+Kind = Literal["safe", "/run_sse", "/run"]  # what may be sent twice, and what sets agents to work
 logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
+_QUOTED = 4000  # bytes of an answer that are looked at for a quotation
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 _CUT = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.DecodingError)
+
+
+class Access(NamedTuple):
+    """What opens a server, made once for all clients; ``blank`` takes it out of a text."""
+
+    url: str
+    credentials: Credentials
+    tls: ssl.SSLContext
+    blank: Blank
+
+
+def access(options: AdkHttpOptions) -> Access:
+    """Work out how to get in.
+
+    Raises:
+        InputError: contradictory credentials, or a file of a CA that cannot be read.
+    """
+    url = base_url(options.endpoint_url)
+    given = credentials(options)
+    tls = _tls(options.verify_ssl, secure=url.startswith("https://"))
+    return Access(url, given, tls, Blank(given.secrets()))
 
 
 class Refused(Exception):  # noqa: N818 - the status says whether it is an error
     """An answer that is not 200."""
 
-    def __init__(
-        self, method: str, url: str, status: int, headers: Mapping[str, str], body: bytes
-    ) -> None:
-        super().__init__(f"{method} {url} answered {status}{_detail(body)}")
+    def __init__(self, asked: str, status: int, headers: Mapping[str, str], detail: str) -> None:
+        super().__init__(f"{asked} answered {status}{f': {detail}' if detail else ''}")
         self.status = status
         self.headers = headers
         self.attempts = 1
-        self.no_such_route = status == 405 or (status == 404 and _field(body) == "Not Found")
+        self.no_such_route = status == 405 or (status == 404 and detail == "Not Found")
 
 
 class Body(NamedTuple):
@@ -49,23 +72,29 @@ class Body(NamedTuple):
     cut: str | None
 
 
+class BodyCancelled(asyncio.CancelledError):
+    """Reading an answer was cancelled; ``body`` is what had come."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        self.body = body
+
+
 class AdkClient:
     """An HTTP client for one server; an answer is read up to ``longest`` bytes."""
 
-    def __init__(self, options: AdkHttpOptions, *, longest: int = LONGEST_ANSWER) -> None:
-        """Open no connection yet.
-
-        Raises:
-            InputError: contradictory credentials, or a file of a CA that cannot be read.
-        """
-        self.url = base_url(options.endpoint_url)
+    def __init__(
+        self, options: AdkHttpOptions, access: Access, *, longest: int = LONGEST_ANSWER
+    ) -> None:
+        """Open no connection yet."""
+        self.url = access.url
+        self.blank = access.blank
         self._options = options
         self._longest = longest
-        auth = credentials(options)
         self._http = httpx2.AsyncClient(
-            headers=auth.headers,
-            auth=auth.basic,
-            verify=_tls(options.verify_ssl, secure=self.url.startswith("https://")),
+            headers=access.credentials.headers,
+            auth=access.credentials.basic,
+            verify=access.tls,
             timeout=httpx2.Timeout(options.timeout, pool=None),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=2),
             follow_redirects=False,
@@ -85,29 +114,34 @@ class AdkClient:
             ProviderError: no connection, no answer in time, no JSON.
         """
         async with self._answer(method, path, body, "safe", timeout) as (response, attempts):
-            found = await _read(response, self._longest)
+            found = await self._read(response, bytearray())
         if found.cut is not None:
             raise ProviderError(f"{method} {self.url}{path}: {found.cut}")
         try:
             return (msgspec.json.decode(found.data) if found.data else None), attempts
         except (msgspec.DecodeError, UnicodeDecodeError):
-            what = what_it_is(found)
+            what = what_it_is(found, self.blank)
             raise ProviderError(f"{method} {self.url}{path} answered {what}, not JSON") from None
 
-    async def run(self, path: str, body: Any, retry: Retry) -> Body:
+    async def run(self, path: Literal["/run_sse", "/run"], body: Any) -> Body:
         """Send a message and read all that comes of it.
 
         Raises:
             Refused: the server answered with another status than 200.
-            LostBeforeAnswer: the connection broke before anything came.
+            LostBeforeAnswer: the connection, or a gateway's, broke before anything came.
             ProviderError: no connection, no answer in time.
+            BodyCancelled: cancelled while the answer came.
         """
-        async with self._answer("POST", path, body, retry, None) as (response, _):
-            return await _read(response, self._longest)
+        data = bytearray()
+        async with self._answer("POST", path, body, path, None) as (response, _):
+            try:
+                return await self._read(response, data)
+            except asyncio.CancelledError as error:
+                raise BodyCancelled(_body(response, data, "the answer was cut off")) from error
 
     @asynccontextmanager
     async def _answer(
-        self, method: str, path: str, body: Any, retry: Retry, timeout: float | None
+        self, method: str, path: str, body: Any, kind: Kind, timeout: float | None
     ) -> AsyncIterator[tuple[httpx2.Response, int]]:
         url = self.url + path
         options = self._options
@@ -115,7 +149,7 @@ class AdkClient:
         number = 0
         try:
             async for attempt in stamina.retry_context(
-                on=lambda error: _wait(error, retry),
+                on=lambda error: _wait(error, kind),
                 attempts=options.retry_attempts,
                 timeout=None,
                 wait_initial=options.retry_delay,
@@ -127,9 +161,11 @@ class AdkClient:
                     response = await self._send(method, url, body, timeout)
         except Refused as error:
             error.attempts = number
+            if kind != "safe" and _may_have_acted(error):
+                raise LostBeforeAnswer(refusal(error)) from error
             raise
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise _worded(error, url, options.timeout, number, retry) from error
+            raise self._worded(error, url, number, kind) from error
         if response is None:
             raise AssertionError("a request is sent at least once")
         try:
@@ -151,26 +187,63 @@ class AdkClient:
         if response.status_code in (200, 204):
             return response
         try:
-            found = await _read(response, self._longest)
+            found = await self._read(response, bytearray())
         finally:
             await response.aclose()
         if response.is_redirect:
-            place = response.headers.get("location", "elsewhere").partition("?")[0]
+            place = self.blank(response.headers.get("location", "elsewhere").partition("?")[0])
             raise ProviderError(
                 f"{method} {url} redirects to {place}: a login page? give the agent server's own "
                 "address and the credentials it asks for"
             )
-        raise Refused(method, url, response.status_code, response.headers, found.data)
+        detail = self.blank(_detail(found.data))[:300]
+        raise Refused(f"{method} {url}", response.status_code, response.headers, detail)
+
+    async def _read(self, response: httpx2.Response, data: bytearray) -> Body:
+        """Read an answer into ``data``."""
+        cut = None
+        try:
+            async for chunk in response.aiter_bytes():
+                data += chunk
+                if len(data) > self._longest:
+                    cut = f"the answer is longer than {self._longest / 2**20:g} MiB"
+                    break
+        except httpx2.ReadTimeout:
+            cut = f"the answer stopped after {len(data)} bytes, and the time-out ran out"
+        except _CUT as error:
+            cut = f"the answer was cut off after {len(data)} bytes: {self.blank(_name(error))}"
+        return _body(response, data, cut)
+
+    def _worded(
+        self, error: Exception, url: str, attempts: int, kind: Kind
+    ) -> ProviderError | LostBeforeAnswer:
+        tried, name = _tried(attempts), self.blank(_name(error))
+        if isinstance(error, _NOT_SENT):
+            ask = "is the server running there?"
+            if _is_tls_fault(error):
+                ask = "is it `https`, and does `verify_ssl` name the file of its CA?"
+            return ProviderError(f"cannot connect to {url}: {name}{tried}; {ask}")
+        if isinstance(error, httpx2.TimeoutException):
+            limit = f"{self._options.timeout:g} s (`timeout`)"
+            return ProviderError(f"{url}: no answer within {limit}{tried}")
+        reason = f"{url}: the connection broke before an answer came: {name}{tried}"
+        if isinstance(error, _CUT) and kind != "safe":
+            return LostBeforeAnswer(reason)
+        return ProviderError(f"{reason}; is that an ADK server?")
 
 
-def what_it_is(body: Body) -> str:
+def what_it_is(body: Body, blank: Blank) -> str:
     """Word what an answer is that cannot be read."""
-    start = body.data[:300].lstrip().lower()
-    if body.media == "text/html" or start.startswith((b"<!doctype html", b"<html")):
+    if body.media == "text/html" or is_html(body.data):
         return "an HTML page (a login page? check the address and the credentials)"
-    if not start:
-        return "nothing"
-    return f"“{' '.join(body.data[:80].decode(errors='replace').split())}”"
+    text = blank(" ".join(body.data[:_QUOTED].decode(errors="replace").split()))
+    return f"“{text[:80].strip()}”" if text else "nothing"
+
+
+def is_html(data: bytes) -> bool:
+    """Tell a page by its first words."""
+    start = data[:300].lstrip().lower()
+    return start.startswith((b"<!doctype html", b"<html"))
 
 
 def refusal(error: Refused) -> str:
@@ -183,41 +256,30 @@ def refusal(error: Refused) -> str:
     return said
 
 
-async def _read(response: httpx2.Response, longest: int) -> Body:
-    data = bytearray()
-    cut = None
-    try:
-        async for chunk in response.aiter_bytes():
-            data += chunk
-            if len(data) > longest:
-                cut = f"the answer is longer than {longest / 2**20:g} MiB"
-                break
-    except httpx2.ReadTimeout:
-        cut = f"the answer stopped after {len(data)} bytes, and the time-out ran out"
-    except _CUT as error:
-        cut = f"the answer was cut off after {len(data)} bytes: {_name(error)}"
-    media, _, _ = response.headers.get("content-type", "").partition(";")
-    charset = response.charset_encoding or "utf-8"
-    return Body(bytes(data), media.strip().lower(), charset, cut)
-
-
-def _wait(error: Exception, retry: Retry) -> bool | float:
+def _wait(error: Exception, kind: Kind) -> bool | float:
     """Tell whether to try again, or after how many seconds."""
     if isinstance(error, Refused):
-        if error.status == 429 or (error.status >= 500 and retry != "refused_only"):
-            return _retry_after(error.headers)
-        return error.status == 503 and _retry_after(error.headers)
+        if kind != "safe" and _may_have_acted(error):
+            return False
+        again = error.status in (429, 503) or (error.status >= 500 and kind != "/run")
+        return again and _retry_after(error.headers)
     if isinstance(error, _NOT_SENT):
         return not _is_tls_fault(error)
-    return retry == "safe" and isinstance(error, _CUT)
+    return kind == "safe" and isinstance(error, _CUT)
+
+
+def _may_have_acted(error: Refused) -> bool:
+    """Tell a gateway's word on a request that it passed on: what came of it is not known."""
+    return error.status > 500 and error.status != 503
 
 
 def _retry_after(headers: Mapping[str, str]) -> bool | float:
-    told = headers.get("retry-after")
-    if told is None:
-        return True
+    """Return the seconds to wait; true where nothing sensible is told, false for too many."""
+    told = headers.get("retry-after", "")
     try:
         seconds = float(told)
+        if not math.isfinite(seconds) or seconds < 0:
+            return True
     except ValueError:
         try:
             moment = parsedate_to_datetime(told)
@@ -226,23 +288,6 @@ def _retry_after(headers: Mapping[str, str]) -> bool | float:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         seconds = (moment - datetime.now(UTC)).total_seconds()
     return max(seconds, 0.0) if seconds <= LONGEST_WAIT else False
-
-
-def _worded(
-    error: Exception, url: str, timeout: float, attempts: int, retry: Retry
-) -> ProviderError | LostBeforeAnswer:
-    tried = _tried(attempts)
-    if isinstance(error, _NOT_SENT):
-        ask = "is the server running there?"
-        if _is_tls_fault(error):
-            ask = "is it `https`, and does `verify_ssl` name the file of its CA?"
-        return ProviderError(f"cannot connect to {url}: {_name(error)}{tried}; {ask}")
-    if isinstance(error, httpx2.TimeoutException):
-        return ProviderError(f"{url}: no answer within {timeout:g} s (`timeout`){tried}")
-    reason = f"{url}: the connection broke before an answer came: {_name(error)}{tried}"
-    if isinstance(error, _CUT) and retry != "safe":
-        return LostBeforeAnswer(reason)
-    return ProviderError(f"{reason}; is that an ADK server?")
 
 
 def _tried(attempts: int) -> str:
@@ -267,15 +312,19 @@ def _field(body: bytes) -> str | None:
 
 
 def _detail(body: bytes) -> str:
-    text = _field(body) or ("" if b"<" in body[:20] else body[:200].decode(errors="replace"))
-    folded = " ".join(text.split())
-    return f": {folded[:300]}" if folded else ""
+    text = _field(body) or ("" if b"<" in body[:20] else body[:_QUOTED].decode(errors="replace"))
+    return " ".join(text.split())
 
 
-def _tls(verify: bool | str, *, secure: bool) -> ssl.SSLContext | bool:
+def _body(response: httpx2.Response, data: bytearray, cut: str | None) -> Body:
+    media, _, _ = response.headers.get("content-type", "").partition(";")
+    return Body(bytes(data), media.strip().lower(), response.charset_encoding or "utf-8", cut)
+
+
+def _tls(verify: bool | str, *, secure: bool) -> ssl.SSLContext:
     """Return what to verify by; loading all CAs takes 40 ms, and plain HTTP has no use for them."""
     if isinstance(verify, bool):
-        return verify and secure
+        return httpx2.create_ssl_context(verify=verify and secure)
     try:
         return ssl.create_default_context(cafile=verify)
     except (OSError, ssl.SSLError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import uuid
 from collections.abc import AsyncIterator
@@ -20,7 +21,7 @@ from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
 
 from .options import AdkLocalOptions
-from .play import Answer, SessionKey, play
+from .play import Answer, AnswerCancelled, SessionKey, play
 
 
 class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
@@ -28,13 +29,15 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
 
     options_type = AdkLocalOptions
     attempts = 1
+    delay = 0.0
 
     def __init__(self, options: AdkLocalOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)
-        folder = self.around.folder / options.path
+        path = self.around.folder / options.path
+        folder = path.resolve()  # or `.` has no name
         self._folder = folder.parent if folder.name == "__init__.py" else folder
         if not self._folder.is_dir():
-            message = f"{self._folder}: no such folder; name the one that has `agent.py`"
+            message = f"{path}: no such folder; name the one that has `agent.py`"
             raise InputError(Problem(path="path", message=message))
         if importlib.util.find_spec("google") is None or _missing("google.adk"):
             message = "`adk_local` needs google-adk: pip install 'baton-evals[adk]'"
@@ -44,7 +47,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._agents = await _Agents.load(self._folder.resolve(), self.options)
+        self._agents = await _Agents.load(self._folder, self.options)
         self._stack.push_async_callback(self._agents.close)
         return self
 
@@ -85,8 +88,9 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
                 lines.append(line)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what agents raise ends their turn
             trouble = named(error)
-        document = Document(str(self.options.path), b"[" + b",\n".join(lines) + b"]", "json")
-        wire = read_events(document)
+        except asyncio.CancelledError as error:
+            raise AnswerCancelled(Answer(self._read(lines))) from error
+        wire = self._read(lines)
         if trouble is not None:  # worded as a server's error frame is
             wire = Wire([*wire.events, Event(error=trouble)], wire.dropped)
         return Answer(wire)
@@ -94,6 +98,10 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
         """Return the session's state."""
         return await self._loaded.state(session)
+
+    def _read(self, lines: list[bytes]) -> Wire:
+        data = b"[" + b",\n".join(lines) + b"]"
+        return read_events(Document(str(self.options.path), data, "json"))
 
     @property
     def _loaded(self) -> _Agents:

@@ -18,7 +18,7 @@ def choose_app(
     stated = [name for name in (of_case, app_name, agent_id) if name is not None]
     if apps is None:
         if not stated:
-            raise ProviderError("the server does not list its apps: state `app_name`")
+            raise ProviderError("the server does not list its apps: state `app_name` (or `--app`)")
         return app_name or stated[0]
     found = next((name for name in stated if name in apps), None)
     by_case = found is not None and found == of_case
@@ -32,4 +32,5 @@ def choose_app(
         raise ProviderError("the server has no apps")
     names = ", ".join(apps)
     lead = f"none of them is `{stated[0]}`" if stated else "none is stated"
-    raise ProviderError(f"the server has {len(apps)} apps and {lead}: set `app_name` ({names})")
+    how = "set `app_name` (or `--app`) to one of them"
+    raise ProviderError(f"the server has {len(apps)} apps and {lead}: {how}: {names}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Mapping
@@ -66,6 +67,14 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     basic: tuple[str, str] | None = None
+
+    def secrets(self) -> list[str]:
+        """Return all that a server could echo: whole headers, their last words, passwords."""
+        values = [value for value in self.headers.values() if len(value) > 3]  # 1, on, yes
+        words = [value.rpartition(" ")[2] for value in values if " " in value]
+        pair = ":".join(self.basic or ())
+        basic = [base64.b64encode(pair.encode()).decode(), self.basic[1]] if self.basic else []
+        return [*values, *words, *basic]
 
 
 def base_url(endpoint_url: str) -> str:

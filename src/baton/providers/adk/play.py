@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
@@ -11,11 +12,13 @@ import msgspec
 from baton.formats.adk_events import Event
 from baton.formats.evalset import Part, WireContent
 from baton.model import Case, ProviderError, Source, Trace, Turn
-from baton.providers.base import Hooks, refuse_unplayable
+from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.readers import Catalog
 from baton.readers.adk.conversation import read_conversation
 from baton.readers.adk.turn import CUT_OFF
 from baton.readers.adk.wire import Wire
+
+ENDED = "the case was ended before the turn was"
 
 
 class SessionKey(NamedTuple):
@@ -33,18 +36,30 @@ class Answer(NamedTuple):
     trouble: str | None = None
 
 
+class AnswerCancelled(asyncio.CancelledError):
+    """Waiting for an answer was cancelled; ``answer`` is what had come of it."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
 class LostBeforeAnswer(Exception):  # noqa: N818 - a signal to start over
-    """The connection broke after a message was sent and before anything was answered.
+    """What came of a message that was sent is not known: no answer of the agents began.
 
     Its tools may have acted, so that the message cannot be sent to the same session again.
     """
 
 
 class AgentServer(Protocol):
-    """Where sessions live and messages are sent to."""
+    """Where sessions live and messages are sent to.
+
+    A case is played up to ``attempts`` times, the second time after ``delay`` seconds.
+    """
 
     source: Source
     attempts: int
+    delay: float
 
     async def catalog(self, case: Case) -> Catalog:
         """Return what is known of the agents that a case talks to."""
@@ -55,7 +70,7 @@ class AgentServer(Protocol):
         """Open a session, and end it; ``another`` when the case had one before."""
 
     async def send(self, session: SessionKey, message: str) -> Answer:
-        """Send one message and wait for all that comes of it."""
+        """Send one message and wait for all that comes of it; may raise AnswerCancelled."""
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
         """Return the state of a session; ``None`` when it is not told."""
@@ -75,10 +90,11 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
     """Play all turns of a case; one session unless a turn asks for another.
 
     A case whose connection broke before the first byte of an answer starts over in a fresh
-    session, unless its session's id is stated.
+    session, unless its session's id is stated; each wait before that is twice as long.
 
     Raises:
         ProviderError: with what was seen of the case.
+        CaseCancelled: the same, when playing is cancelled after the first message.
     """
     refuse_unplayable(case)
     catalog = await server.catalog(case)
@@ -87,11 +103,14 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
         try:
             return await _Conversation(server, case, hooks, catalog).play(attempt > 1)
         except LostBeforeAnswer:
-            continue
-    return await _Conversation(server, case, hooks, catalog, last=True).play(attempts > 1)
+            await asyncio.sleep(server.delay * 2 ** (attempt - 1))
+    last = _Conversation(server, case, hooks, catalog, last_of=attempts)
+    return await last.play(attempts > 1)
 
 
 class _Conversation:
+    """One playing of a case, maybe the ``last_of`` so many."""
+
     def __init__(
         self,
         server: AgentServer,
@@ -99,13 +118,13 @@ class _Conversation:
         hooks: Hooks,
         catalog: Catalog,
         *,
-        last: bool = False,
+        last_of: int | None = None,
     ) -> None:
         self._server = server
         self._case = case
         self._hooks = hooks
         self._catalog = catalog
-        self._last = last
+        self._last_of = last_of
         self._exchanges: list[Exchange] = []
 
     async def play(self, again: bool) -> Trace:
@@ -115,6 +134,10 @@ class _Conversation:
             if error.trace is None and self._exchanges:
                 error.trace = self._trace(self._exchanges, None)
             raise
+        except asyncio.CancelledError as error:
+            if not self._exchanges:
+                raise
+            raise CaseCancelled(self._trace(self._exchanges, None)) from error
 
     async def _play(self, again: bool) -> Trace:
         state = await self._hooks.state(self._case)
@@ -130,7 +153,13 @@ class _Conversation:
     async def _turn(self, session: SessionKey, number: int) -> None:
         message = self._case.turns[number].input.plain()
         sent = time.time()
-        answer = await self._send(session, message)
+        try:
+            answer = await self._send(session, message)
+        except asyncio.CancelledError as error:
+            seen = error.answer if isinstance(error, AnswerCancelled) else Answer(Wire([], []))
+            seen = seen._replace(trouble=ENDED)
+            self._exchanges.append(Exchange(session, message, seen, sent, time.time()))
+            raise
         exchange = Exchange(session, message, answer, sent, time.time())
         turn = self._trace([exchange], None).turns[-1]
         if turn.error is None and not any(event.author for event in answer.wire.events):
@@ -148,9 +177,10 @@ class _Conversation:
         try:
             return await self._server.send(session, message)
         except LostBeforeAnswer as lost:
-            if not self._last:
+            if self._last_of is None:
                 raise
-            return Answer(Wire([], []), str(lost))
+            tried = f"; the case was played {self._last_of} times" if self._last_of > 1 else ""
+            return Answer(Wire([], []), f"{lost}{tried}")
         except ProviderError as error:
             return Answer(Wire([], []), str(error))
 

@@ -15,6 +15,7 @@ from baton.model import Dropped, InputError
 
 _CAMEL_EVENT = camel_twin(Event)
 _OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has no name
+_NO_EVENTS = (b"", b"[DONE]")  # what the standard leaves out, and how others end a stream
 
 
 class Wire(NamedTuple):
@@ -137,9 +138,15 @@ def _frames(data: bytes, line: int) -> Iterator[_Frame]:
             start = start if pieces else number
             pieces.append(text[5:].removeprefix(b" "))
         elif not text and pieces:
-            yield _Frame(start, b"\n".join(pieces), True)
+            yield from _frame(start, pieces, True)
             pieces = []
         elif text and field not in _OTHER_FIELDS:
             yield _Frame(number, text, text != ended, stray=True)
     if pieces:
-        yield _Frame(start, b"\n".join(pieces), False)
+        yield from _frame(start, pieces, False)
+
+
+def _frame(line: int, pieces: list[bytes], whole: bool) -> Iterator[_Frame]:
+    text = b"\n".join(pieces)
+    if text.strip() not in _NO_EVENTS:
+        yield _Frame(line, text, whole)

@@ -1,0 +1,93 @@
+"""Running a coroutine to its end, also beside code of the user's own that never ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+GRACE = 5.0
+"""Seconds that what is cancelled has to clean up; what goes on after them is left alone."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_left_alone: set[asyncio.Task[Any]] = set()
+
+
+def run(main: Coroutine[Any, Any, T], *, grace: float = GRACE) -> T:
+    """Do what ``asyncio.run`` does, but wait neither for tasks nor for threads that never end."""
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_default_executor(_DaemonThreads())
+        try:
+            return runner.run(main)
+        finally:
+            runner.run(_end_tasks(grace))
+
+
+def run_until_terminated(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, and cancel what runs on SIGTERM, so that it can clean up.
+
+    Raises:
+        asyncio.CancelledError: SIGTERM came.
+    """
+
+    async def listening() -> T:
+        task = asyncio.current_task()
+        # Windows has no such signal, and only the main thread gets any.
+        with suppress(NotImplementedError, RuntimeError):
+            if task is not None:
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await main
+
+    return run(listening())
+
+
+async def stop(task: asyncio.Task[Any], grace: float) -> None:
+    """Cancel a task and wait for its end; after the grace it is left alone."""
+    task.cancel()
+    await asyncio.wait([task], timeout=grace)
+    if not task.done():
+        leave_alone(task)
+
+
+def leave_alone(task: asyncio.Task[Any]) -> None:
+    """Let a task go on until its loop is closed; ``asyncio.run`` does not wait for it either."""
+    asyncio.tasks._unregister_task(task)  # documented, for those who extend asyncio
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is meant to be pending
+    _left_alone.add(task)
+    task.add_done_callback(_left_alone.discard)
+
+
+async def _end_tasks(grace: float) -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        _, stuck = await asyncio.wait(left, timeout=grace)
+        for task in stuck:
+            leave_alone(task)
+
+
+class _DaemonThreads(ThreadPoolExecutor):
+    """Gives each call a thread that does not keep the process alive."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                answer = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - handed to whoever awaits it
+                future.set_exception(error)
+            else:
+                future.set_result(answer)
+
+        threading.Thread(target=work, name="baton-executor", daemon=True).start()
+        return future

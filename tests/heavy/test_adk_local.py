@@ -1,0 +1,75 @@
+"""Agents of ADK in this process, wherever they are named from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from baton.model import Case, Content, ExpectedTurn
+from baton.providers.base import CaseCancelled, Surroundings
+from baton.providers.make import make_provider
+
+pytestmark = [
+    pytest.mark.heavy,
+    # ADK's own code warns of its own code.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+CASE = {"id": "ask", "input": "Hi", "response_contains": ["streaming mode NONE"]}
+
+
+@pytest.mark.parametrize("agent", [".", "__init__.py", "agent.py", "../mode_teller"])
+def test_agents_may_be_named_from_their_own_folder(apps: Path, tmp_path: Path, agent: str) -> None:
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps(CASE) + "\n")
+    command = [sys.executable, "-m", "baton", "eval", agent, str(cases), "--out", str(tmp_path)]
+    (apps / "mode_teller" / "__init__.py").touch()
+    ended = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=apps / "mode_teller",
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_a_config_may_stand_in_the_folder_of_its_agents(apps: Path) -> None:
+    case = Case(id="ask", turns=[ExpectedTurn(input=Content(text="Hi"))])
+
+    async def run() -> str | None:
+        around = Surroundings(apps / "mode_teller")
+        async with make_provider({"type": "adk_local", "path": "."}, around) as provider:
+            trace = await provider(case)
+        return trace.turns[0].output.text if trace.turns[0].output else None
+
+    assert asyncio.run(run()) == "streaming mode NONE"
+
+
+def test_a_case_that_is_ended_keeps_what_its_agents_did(apps: Path) -> None:
+    turns = [ExpectedTurn(input=Content(text="Please send a courier."))]
+    case = Case(id="slow", turns=turns)
+
+    async def run() -> CaseCancelled:
+        options = {"type": "adk_local", "path": str(apps / "parcel_desk")}
+        async with make_provider(options) as provider:
+            task = asyncio.ensure_future(provider(case))
+            await asyncio.sleep(1)
+            task.cancel()
+            with pytest.raises(CaseCancelled) as raised:
+                await task
+            return raised.value
+
+    trace = asyncio.run(run()).trace
+    assert trace is not None
+    (turn,) = trace.turns
+    assert (turn.status, turn.error) == ("incomplete", "the case was ended before the turn was")
+    assert [dispatch.to_agent for dispatch in turn.dispatches] == ["courier_agent"]

@@ -1,0 +1,72 @@
+"""What is asked once for all cases, and for how long a failure holds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from baton.model import ProviderError, Source, Trace
+from baton.providers.adk.told import Told
+
+
+class Server:
+    """Answers with these, an error raised; counts how often it was asked."""
+
+    def __init__(self, *answers: str | ProviderError) -> None:
+        self._answers = list(answers)
+        self.asked = 0
+
+    async def __call__(self) -> str:
+        self.asked += 1
+        await asyncio.sleep(0)
+        answer = self._answers.pop(0)
+        if isinstance(answer, ProviderError):
+            raise answer
+        return answer
+
+
+async def asked(told: Told, server: Server) -> str:
+    """Ask; an error is told as its words."""
+    try:
+        return await told.once("who", server)
+    except ProviderError as error:
+        return str(error)
+
+
+def test_an_answer_holds_for_all() -> None:
+    server = Server("support")
+
+    async def run() -> list[str]:
+        told = Told()
+        together = await asyncio.gather(*(asked(told, server) for _ in range(3)))
+        return [*together, await asked(told, server)]
+
+    assert asyncio.run(run()) == ["support"] * 4
+    assert server.asked == 1
+
+
+def test_a_failure_holds_for_a_while_and_a_server_that_comes_back_is_used_again() -> None:
+    server = Server(ProviderError("down"), "support")
+
+    async def run() -> list[str]:
+        told = Told(remembered=0.1)
+        first = [await asked(told, server) for _ in range(3)]
+        await asyncio.sleep(0.2)
+        return [*first, await asked(told, server)]
+
+    assert asyncio.run(run()) == ["down", "down", "down", "support"]
+    assert server.asked == 2
+
+
+def test_each_case_gets_an_error_of_its_own() -> None:
+    async def run() -> list[Trace | None]:
+        told, server = Told(), Server(ProviderError("down"))
+        with pytest.raises(ProviderError) as first:
+            await told.once("who", server)
+        first.value.trace = Trace(schema_version=1, id="t", source=Source(format="x"), turns=[])
+        with pytest.raises(ProviderError) as second:
+            await told.once("who", server)
+        return [second.value.trace]
+
+    assert asyncio.run(run()) == [None]

@@ -1,0 +1,163 @@
+"""What a function says of a message: figures that are none, calls without agents, time-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import baton
+from baton.model import (
+    Case,
+    CaseResult,
+    Content,
+    ExpectedToolCall,
+    ExpectedTurn,
+    ProviderError,
+    integrity_problems,
+    known,
+)
+from baton.providers.stated import stated_turn
+
+Play = Callable[..., CaseResult]
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Play a case with the function `reply` of some code."""
+
+    def run(code: str, case: Case, *evaluators: Any, **options: Any) -> CaseResult:
+        (tmp_path / "agent.py").write_text(dedent(code), encoding="utf-8")
+        spec = {"type": "python", "target": f"{tmp_path}/agent.py:reply"}
+        (result,) = baton.evaluate([case], spec, evaluators or ["agent_chain"], **options)
+        return result
+
+    return run
+
+
+def case(*messages: str, **stated: Any) -> Case:
+    turns = [ExpectedTurn(input=Content(text=text), **stated) for text in messages or ("hi",)]
+    return Case(id="a", turns=turns)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"output": NAN},
+        {"output": [1, {"deep": (2, -INF)}]},
+        {"price": NAN, "none": None},
+        {"agents": ["a"], "usage": {"cost_usd": INF}},
+        {"agents": ["a"], "tool_calls": [{"name": "f", "arguments": {"x": NAN}}]},
+    ],
+)
+def test_nan_and_infinity_are_no_json(answer: dict[str, Any]) -> None:
+    with pytest.raises(ProviderError, match="what is no JSON: nan and infinity"):
+        stated_turn(answer, "t")
+
+
+def test_nothing_is_json() -> None:
+    said = stated_turn({"output": {"price": None, "days": [1.5, None]}}, "t")
+    assert said.turn.output == Content(data={"price": None, "days": [1.5, None]})
+
+
+@pytest.mark.parametrize(
+    ("field", "figure"), [("input_tokens", -5), ("requests", -1), ("cost_usd", -0.5)]
+)
+def test_a_negative_figure_is_refused_by_its_name(field: str, figure: float) -> None:
+    with pytest.raises(ProviderError, match=rf"usage\.{field}: {figure} is below zero"):
+        stated_turn({"agents": ["a"], "usage": {field: figure}}, "t")
+
+
+@pytest.mark.parametrize(
+    ("usage", "said"),
+    [
+        ("input_tokens=-1", "usage.input_tokens: -1 is below zero or not finite"),
+        ("cost_usd=float('nan')", "nan and infinity are no numbers there"),
+        ("cost_usd=float('inf')", "nan and infinity are no numbers there"),
+    ],
+)
+def test_nonsense_figures_of_a_trace_are_refused(play: Play, usage: str, said: str) -> None:
+    code = f"""
+    from baton.model import Source, Trace, Turn, Usage
+    def reply(case):
+        return Trace(
+            schema_version=1, id="x", source=Source(format="x"), turns=[Turn(id="t")],
+            usage=Usage({usage}),
+        )
+    """
+    limit = {"type": "cost", "config": {"max_usd": 1}}
+    result = play(code, case(), limit)
+    assert result.status == "error"
+    assert said in (result.error or "")
+    assert not any(score.status == "passed" for score in result.scores)
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected", "status"),
+    [
+        ([{"name": "f", "arguments": {"x": 1}}], [("f", {"x": 1})], "passed"),
+        ([{"name": "f"}], [("g", {})], "failed"),
+        ([], [], "passed"),
+        ([], [("f", {})], "failed"),
+    ],
+)
+def test_calls_without_agents_are_known_and_only_the_agent_is_not(
+    play: Play, calls: list[Any], expected: list[Any], status: str
+) -> None:
+    wanted = [ExpectedToolCall(name=name, arguments=arguments) for name, arguments in expected]
+    code = f"def reply(message): return {{'output': 'x', 'tool_calls': {calls}}}"
+    exact = {"type": "tool_calls", "config": {"mode": "exact"}}
+    result = play(code, case(agents=["desk"], tool_calls=wanted), "agent_chain", exact)
+    assert [score.status for score in result.scores] == ["skipped", status]
+    trace = result.trace
+    assert trace is not None
+    (run,) = trace.turns[0].runs
+    assert not known(trace, run, "agent")
+    assert integrity_problems(trace) == []
+
+
+def test_calls_of_an_agent_that_is_not_named_are_not_scored_as_an_agents(play: Play) -> None:
+    wanted = [ExpectedToolCall(name="f", arguments={}, agent="desk")]
+    code = "def reply(message): return {'tool_calls': [{'name': 'f'}]}"
+    result = play(code, case(tool_calls=wanted), "tool_calls")
+    assert [score.status for score in result.scores] == ["skipped"]
+
+
+@pytest.mark.parametrize("limit", ["max_agents", "max_visits", "max_dispatches"])
+def test_who_made_calls_without_agents_cannot_be_counted(play: Play, limit: str) -> None:
+    code = "def reply(message): return {'tool_calls': [{'name': 'f'}]}"
+    result = play(code, case(), {"type": "dispatch_limits", "config": {limit: 1}})
+    assert [score.status for score in result.scores] == ["skipped"]
+
+
+def test_the_turns_before_a_time_out_are_kept(play: Play) -> None:
+    code = """
+    import asyncio
+    async def reply(message):
+        await asyncio.sleep(30 if message == "three" else 0)
+        return message.upper()
+    """
+    result = play(code, case("one", "two", "three"), timeout=0.2)
+    assert result.error == "the case did not end within 0.2 s (`timeout`)"
+    assert result.trace is not None
+    outputs = [turn.output for turn in result.trace.turns]
+    assert outputs == [Content(text="ONE"), Content(text="TWO")]
+
+
+def test_a_later_turn_that_cancels_itself_is_told_with_the_turns_before(play: Play) -> None:
+    code = """
+    import asyncio
+    async def reply(message):
+        if message == "two":
+            asyncio.current_task().cancel()
+            await asyncio.sleep(1)
+        return message
+    """
+    result = play(code, case("one", "two"))
+    assert (result.error or "").startswith("the provider raised CancelledError")
+    assert result.trace is not None
+    assert len(result.trace.turns) == 1
