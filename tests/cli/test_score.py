@@ -204,6 +204,24 @@ def test_hostile_text_does_not_reach_the_terminal(baton: Run, tmp_path: Path) ->
         assert "[bold]" in outcome.out
 
 
+def test_files_the_wrong_way_round_are_told(baton: Run, tmp_path: Path, recordings: Path) -> None:
+    cases = own(tmp_path, refund="billing_agent")
+    recording = recordings / "support_desk" / "refund.sse"
+    for wrong in ([cases], [cases, "-d", recording], [recording, "-d", recording]):
+        outcome = baton("score", *wrong)
+        assert outcome.code == 2
+        assert "baton score RECORDING --dataset DATASET" in outcome.err
+
+
+def test_what_is_neither_a_recording_nor_a_dataset_is_not_taken_for_one(
+    baton: Run, tmp_path: Path, recordings: Path
+) -> None:
+    (tmp_path / "x.json").write_text('{"a": 1}')
+    recording = recordings / "support_desk" / "refund.sse"
+    assert "holds no cases" in baton("score", recording, "-d", "x.json").err
+    assert "holds no trace" in baton("score", "x.json").err
+
+
 def test_what_a_case_states_and_nobody_checks_is_said(
     baton: Run, tmp_path: Path, recordings: Path
 ) -> None:

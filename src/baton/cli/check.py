@@ -8,16 +8,14 @@ from pathlib import Path
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
 from baton.datasets import load_dataset
-from baton.formats.document import Document, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.spelling import snake
 from baton.model import InputError, Problem
 from baton.readers import load_catalog, load_traces
-from baton.readers.adk.wire import looks_like_sse
 from baton.readers.load import NOT_A_TRACE, files_below
 from baton.runner.plan import check_overrides, make_plan
 from baton.store import read_evaluation
 
+from .kinds import Kind, kind_of_file
 from .notes import note
 from .target import configured
 
@@ -69,42 +67,7 @@ def _check_folder(folder: Path) -> list[Problem]:
 
 
 def _check(file: Path) -> str:
-    return _checker(file)(file)
-
-
-def _checker(file: Path) -> Callable[[Path], str]:
-    """Choose what to check a file as."""
-    data = read_bytes(file)
-    if looks_like_sse(data):
-        return _check_traces
-    keys = _top_keys(file, data)
-    if "criteria" in keys:
-        return _check_criteria
-    config = {"evaluators", "providers", "reporters", "dataset", "agent_names"}
-    if keys & config and not keys & {"cases", "id", "turns"}:
-        return _check_config
-    if "agents" in keys and not keys & {"turns", "cases", "id", "input"}:
-        return _check_agents
-    if keys & {"cases", "eval_cases", "eval_id", "query", "data"}:
-        return _check_dataset
-    if keys & {"id", "input"} and not keys & {"turns", "events", "author", "schema_version"}:
-        return _check_dataset
-    return _check_traces
-
-
-def _top_keys(file: Path, data: bytes) -> set[str]:
-    """Return the keys of the object a file holds, or of the first in its list or lines."""
-    json = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
-    lines = data.split(b"\n", 1)
-    try:
-        value = Document(str(file), data, "json" if json else "yaml").value()
-    except InputError:
-        value = Document(str(file), lines[0], "json").value() if json and len(lines) > 1 else None
-        if value is None:
-            raise
-    if isinstance(value, list):
-        value = value[0] if value else {}
-    return {snake(str(key)) for key in value} if isinstance(value, dict) else set()
+    return _CHECKS[kind_of_file(file)](file)
 
 
 def _check_dataset(file: Path) -> str:
@@ -152,3 +115,13 @@ def _check_traces(file: Path) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+_CHECKS: dict[Kind, Callable[[Path], str]] = {
+    "agents": _check_agents,
+    "config": _check_config,
+    "criteria": _check_criteria,
+    "dataset": _check_dataset,
+    "traces": _check_traces,
+    "unknown": _check_traces,
+}

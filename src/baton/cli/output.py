@@ -20,9 +20,11 @@ from baton.reports.json import EXIT_CODES
 from baton.runner.plan import Plan
 from baton.store import StoredEvaluation, read_evaluation
 
+from .kinds import given_as
 from .notes import note
 
 OUT = Path(".baton/evaluations")
+SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
 
 
 def header_of(
@@ -48,6 +50,9 @@ def load_cases(paths: list[str], settings: Config | None) -> Dataset:
     try:
         return load_dataset(paths)
     except InputError as error:
+        swapped = given_as(map(Path, paths), "traces", SWAPPED.format("recording", "dataset"))
+        if swapped:
+            raise InputError(swapped) from None
         if settings is None or paths != settings.dataset:
             raise
         raise InputError(

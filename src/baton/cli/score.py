@@ -16,9 +16,10 @@ from baton.runner.plan import Plan, make_plan
 from baton.runner.recorded import score_to_folder
 from baton.store import read_evaluation
 
+from .kinds import given_as
 from .notes import note
 from .numbers import Whole
-from .output import OUT, header_of, load_cases, note_unchecked, prepare, report
+from .output import OUT, SWAPPED, header_of, load_cases, note_unchecked, prepare, report
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
@@ -126,5 +127,6 @@ def _read(
         yield trace
     broken = [problem for error in errors for problem in error.problems]
     if not found:
-        raise InputError(broken or f"no trace in {', '.join(map(str, traces))}")
+        swapped = given_as(traces, "dataset", SWAPPED.format("dataset", "recording"))
+        raise InputError(swapped or broken or f"no trace in {', '.join(map(str, traces))}")
     problems += [str(problem) for problem in broken]

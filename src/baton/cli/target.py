@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.config import Config, load_config
-from baton.datasets import load_dataset
 from baton.model import InputError, Problem
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import build_provider, make_provider
 from baton.readers import Catalog, load_catalog
+
+from .kinds import given_as
 
 DEFAULT_CONFIG = Path("baton.yaml")
 _URL = re.compile(r"https?://", re.IGNORECASE)
@@ -57,21 +58,11 @@ def find_target(words: tuple[str, ...]) -> Target:
 
 
 def _config(path: Path) -> Config:
-    try:
-        return load_config(path)
-    except InputError:
-        if not _is_dataset(path):
-            raise
     message = "is a dataset, not a config: name the agent first, baton eval AGENT DATASET"
-    raise InputError(Problem(file=str(path), message=message))
-
-
-def _is_dataset(path: Path) -> bool:
-    try:
-        load_dataset(path)
-    except InputError:
-        return False
-    return True
+    swapped = given_as([path], "dataset", message)
+    if swapped:
+        raise InputError(swapped)
+    return load_config(path)
 
 
 def provider_of(
