@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
@@ -19,6 +20,7 @@ from baton.config.secrets import masked
 from baton.datasets.choose import choose
 from baton.formats.explain import explain
 from baton.model import Dataset, InputError, Problem
+from baton.providers.base import ConfiguredProvider
 from baton.runner.evaluate import evaluate_to_folder
 from baton.runner.live import RunOptions
 from baton.runner.loop import run_until_terminated
@@ -102,14 +104,8 @@ def eval_command(
     name
         Name of the evaluation.
     """
-    found = find_target(target)
-    settings, spec = found.config, found.provider
-    if app is not None:
-        if spec is None or spec["type"] != "adk_http":
-            raise InputError(
-                "--app goes with the address of an ADK server; a config has `app_name`"
-            )
-        spec["app_name"] = app
+    found = find_target(target, app)
+    settings = found.config
     _quiet(settings)
     paths = [*found.datasets, *dataset] or (settings.dataset if settings else [])
     if not paths:
@@ -122,27 +118,51 @@ def eval_command(
     )
     files = {"junit": junit} if junit is not None else {}
     prepare(settings, files)
-    # What agents print is no part of the report.
+    how = {"provider": masked(found.provider), "run": msgspec.to_builtins(options)}
+    folder = _play(
+        _Job(
+            plan=plan,
+            cases=cases,
+            options=options,
+            root=out,
+            name=name or (settings.name if settings else None) or cases.name,
+            header=header_of(settings, plan, paths, **how),
+        ),
+        lambda: provider_of(found, agents),
+    )
+    if folder is None:
+        return TERMINATED
+    return report(
+        folder, settings, json=json, show=show, detailed=print_detailed_results, files=files
+    )
+
+
+class _Job(NamedTuple):
+    plan: Plan
+    cases: Dataset
+    options: RunOptions
+    root: Path
+    name: str
+    header: dict[str, Any]
+
+
+def _play(job: _Job, make_provider: Callable[[], ConfiguredProvider[Any]]) -> Path | None:
+    """Play all cases, and show how far it is; ``None`` when SIGTERM ended it."""
+    # What agents print, when they are imported and later, is no part of the report.
     with redirect_stdout(sys.stderr):
-        provider = provider_of(settings, spec, agents)
-        shown = progress(len(cases) * options.repeat)
+        provider = make_provider()
+        shown = progress(len(job.cases) * job.options.repeat)
         started: list[Path] = []
         try:
-            folder = run_until_terminated(
+            return run_until_terminated(
                 evaluate_to_folder(
-                    plan,
+                    job.plan,
                     provider,
-                    cases,
-                    options,
-                    root=out,
-                    name=name or (settings.name if settings else None) or cases.name,
-                    header=header_of(
-                        settings,
-                        plan,
-                        paths,
-                        provider=masked(spec),
-                        run=msgspec.to_builtins(options),
-                    ),
+                    job.cases,
+                    job.options,
+                    root=job.root,
+                    name=job.name,
+                    header=job.header,
                     on_start=started.append,
                     on_result=shown.add,
                 )
@@ -153,12 +173,9 @@ def eval_command(
             if isinstance(ended, KeyboardInterrupt):
                 raise
             say("baton: terminated")
-            return TERMINATED
+            return None
         finally:
             shown.close()
-    return report(
-        folder, settings, json=json, show=show, detailed=print_detailed_results, files=files
-    )
 
 
 def _plan(

@@ -29,12 +29,24 @@ class Target(NamedTuple):
     datasets: list[str]
 
 
-def find_target(words: tuple[str, ...]) -> Target:
+def find_target(words: tuple[str, ...], app: str | None = None) -> Target:
     """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
 
+    ``app`` is the app of a server.
+
     Raises:
-        InputError: the first word is neither.
+        InputError: the first word is neither, or is no server that has apps.
     """
+    found = _find(words)
+    if app is not None:
+        if found.provider is None or found.provider["type"] != "adk_http":
+            message = "--app goes with the address of an ADK server; a config has `app_name`"
+            raise InputError(message)
+        found.provider["app_name"] = app
+    return found
+
+
+def _find(words: tuple[str, ...]) -> Target:
     if not words:
         if not DEFAULT_CONFIG.is_file():
             raise InputError(
@@ -65,14 +77,13 @@ def _config(path: Path) -> Config:
     return load_config(path)
 
 
-def provider_of(
-    config: Config | None, spec: dict[str, Any] | None, agents: Path | None
-) -> ConfiguredProvider[Any]:
+def provider_of(target: Target, agents: Path | None) -> ConfiguredProvider[Any]:
     """Build the one provider there is; paths in a config start in its folder.
 
     Raises:
         InputError: a config names none or several, or the provider refuses its options.
     """
+    config, spec, _ = target
     definitions = agents or (config.agents if config else None)
     catalog = load_catalog(definitions) if definitions is not None else {}
     if spec is not None:
