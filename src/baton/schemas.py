@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,17 @@ FILES: dict[str, Any] = {
 
 def schema_text(type_: Any) -> str:
     """Return the JSON Schema of a type, formatted."""
-    schema = msgspec.json.schema(type_)
+    schema = _cleaned(msgspec.json.schema(type_))
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def _cleaned(value: Any) -> Any:
+    """Take the indentation off docstrings, which Python 3.13 does by itself."""
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _cleaned(item) for key, item in value.items()}
+    return inspect.cleandoc(value) if isinstance(value, str) else value
 
 
 def write_schemas(folder: Path) -> None:

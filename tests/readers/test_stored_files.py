@@ -272,7 +272,7 @@ def test_a_broken_line_does_not_stop_the_others(tmp_path: Path) -> None:
         ('{"schema_version": 1, "turns": [], "id": "x"}', "`source` is missing"),
         ('{"id": "x", "events": 3}', "expected a list"),
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
-        ('{"id": "x", "events": ' + "[" * 5000 + "]" * 5000 + "}", "nested too deeply"),
+        ('{"id": "x", "events": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_error(
