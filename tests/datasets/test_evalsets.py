@@ -197,6 +197,20 @@ def test_every_fault_of_every_case_is_said_at_once_with_its_line(tmp_path: Path)
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("parts", "stated"),
+    [([{"text": ""}], ""), ([], None), ([{"text": "Hm.", "thought": True}], None)],
+)
+def test_an_empty_answer_is_stated_by_an_empty_text(
+    tmp_path: Path, parts: list[Any], stated: str | None
+) -> None:
+    invocation = {**turn(), "final_response": {"role": "model", "parts": parts}}
+    text = json.dumps({"eval_cases": [{"eval_id": "a", "conversation": [invocation]}]})
+    (case,) = load(tmp_path, text)
+    found = case.turns[0].response
+    assert (None if found is None else found.text) == stated
+
+
 def test_what_is_attached_to_a_message_is_kept_without_its_bytes(tmp_path: Path) -> None:
     parts = [{"text": "Look."}, {"inline_data": {"mime_type": "image/png", "data": "aGk="}}]
     content = {"role": "user", "parts": parts}

@@ -116,14 +116,22 @@ def test_a_last_event_needs_no_blank_line(adk: AdkServer) -> None:
 
 
 def test_a_clean_end_without_a_last_word_is_scored(adk: AdkServer) -> None:
-    asked = {"functionCall": {"id": "c1", "name": "look_up", "args": {}}}
-    adk.always("run_sse", stream(sse(event(content={"parts": [asked], "role": "model"}))))
+    thought = {"text": "Nothing to say to this.", "thought": True}
+    adk.always("run_sse", stream(sse(event(content={"parts": [thought], "role": "model"}))))
     evaluation = baton.evaluate([case_of(agents=["support"])], spec(adk))
     (result,) = evaluation.results
     assert (result.status, result.error) == ("passed", None)
     assert result.trace is not None
     assert result.trace.turns[0].status == "incomplete"
     assert said(result.trace) == [None]
+
+
+def test_an_end_before_a_tool_has_answered_is_no_end(adk: AdkServer) -> None:
+    asked = {"functionCall": {"id": "c1", "name": "look_up", "args": {}}}
+    adk.always("run_sse", stream(sse(event(content={"parts": [asked], "role": "model"}))))
+    (result,) = baton.evaluate([case_of(agents=["support"])], spec(adk))
+    assert result.status == "error"
+    assert "ends before `look_up` is answered" in (result.error or "")
 
 
 @pytest.mark.parametrize(

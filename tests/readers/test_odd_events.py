@@ -19,3 +19,20 @@ def test_two_events_of_one_id_that_differ_are_both_kept(adk: Any) -> None:
 def test_half_a_surrogate_pair_is_mended(adk: Any) -> None:
     (turn,) = adk.read([adk.event("a", "x\ud800y")]).turns
     assert turn.output.text == "x\N{REPLACEMENT CHARACTER}y"
+
+
+def test_a_recording_that_ends_before_a_tool_has_answered_breaks_off(adk: Any) -> None:
+    (turn,) = adk.read([adk.event("desk", adk.call("look_up", id_="c1"))]).turns
+    assert turn.status == "incomplete"
+    assert turn.error == "the recording ends before `look_up` is answered"
+
+
+def test_a_recording_that_ends_while_control_is_on_its_way_breaks_off(adk: Any) -> None:
+    (turn,) = adk.read(adk.hand_over("desk", "billing")).turns
+    assert turn.error == "the recording ends before `billing` gets to work"
+
+
+def test_a_turn_without_an_answer_and_with_nothing_open_is_not_broken(adk: Any) -> None:
+    parts = [adk.call("look_up", id_="c1"), adk.answer("look_up", id_="c1")]
+    (turn,) = adk.read([adk.event("desk", part) for part in parts]).turns
+    assert (turn.status, turn.error) == ("incomplete", None)

@@ -119,8 +119,11 @@ def _input(wire: WireContent | str | None) -> Content:
 
 
 def _content(wire: WireContent | str | None) -> Content | None:
-    text = wire.text() if isinstance(wire, WireContent) else wire
-    return Content(text=text) if text else None
+    """Return a text; ``""`` where a part states it, ``None`` where nothing is stated."""
+    if isinstance(wire, WireContent):
+        stated = any(part.text is not None and not part.thought for part in wire.parts or ())
+        wire = wire.text() or ("" if stated else None)
+    return None if wire is None else Content(text=wire)
 
 
 def _tool_calls(data: IntermediateData | None) -> list[ExpectedToolCall] | None:

@@ -191,9 +191,9 @@ def _nothing_expected(case: Case | None) -> str:
 
 def _names_agents(trace: Trace, turn: Turn) -> bool:
     """Tell whether the source says who ran; a turn in which nobody ran says so as well."""
-    if not turn.runs:
-        return known(trace, turn, "runs")
-    return any(known(trace, run, "agent") for run in turn.runs)
+    if not known(trace, turn, "runs"):
+        return False
+    return not turn.runs or any(known(trace, run, "agent") for run in turn.runs)
 
 
 def _nameless(trace: Trace, turns: Sequence[int]) -> str:

@@ -14,11 +14,14 @@ from .stated_dispatches import StatedDispatch, add_dispatches, content_of
 
 
 class StatedCall(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A tool call; without ``agent`` the first agent made it."""
+    """A tool call; without ``agent`` the first agent made it.
+
+    Arguments and a result that are left out are unknown.
+    """
 
     name: str
-    arguments: Any = None
-    result: Any = None
+    arguments: Any = msgspec.UNSET
+    result: Any = msgspec.UNSET
     agent: str | None = None
     error: str | None = None
 
@@ -99,17 +102,25 @@ def _add_calls(turn: Turn, said: StatedTurn) -> None:
     for number, stated in enumerate(said.tool_calls or (), 1):
         owner = next((run for run in turn.runs if run.agent == stated.agent), None)
         if owner is None and stated.agent is not None:
-            hint = suggestion(stated.agent, [run.agent for run in turn.runs])
+            hint = "list the agents that ran under `agents`"
+            if said.agents is not msgspec.UNSET:
+                hint = suggestion(stated.agent, said.agents)
             raise ProviderError(
                 f"tool_calls[{number - 1}]: `{stated.agent}` is none of `agents`; {hint}"
             )
+        given = {
+            name: value
+            for name, value in (("arguments", stated.arguments), ("result", stated.result))
+            if value is not msgspec.UNSET
+        }
         call = ToolCall(
             id=f"{turn.id}-call{number}",
             name=stated.name,
-            arguments=stated.arguments,
-            result=None if stated.result is None else content_of(stated.result),
+            arguments=given.get("arguments"),
+            result=content_of(given.get("result")),
             status="ok" if stated.error is None else "failed",
             error=stated.error,
+            unknown=[name for name in ("arguments", "result") if name not in given],
         )
         (owner or turn.runs[0]).steps.append(call)
 

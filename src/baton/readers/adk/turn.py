@@ -69,7 +69,7 @@ class _TurnReader:
         elif torn or self._cut:
             turn.status, turn.error = "incomplete", CUT_OFF
         elif not (waiting or turn.output):
-            turn.status = "incomplete"
+            turn.status, turn.error = "incomplete", self._left_open()
         elif waiting:
             turn.status = "waiting"
         for run in waiting:
@@ -79,6 +79,17 @@ class _TurnReader:
         for dispatch in self._draft.transfers:
             self._settle_transfer(dispatch)
         return turn
+
+    def _left_open(self) -> str | None:
+        """Say what proves that more was to come; without it, there just was no answer."""
+        steps = [step for run in self._turn.runs for step in run.steps]
+        for step in steps:
+            if isinstance(step, ToolCall) and step.status == "unanswered":
+                return f"the recording ends before `{step.name}` is answered"
+        pending = self._draft.pending
+        if pending is None:
+            return None
+        return f"the recording ends before `{pending.to_agent}` gets to work"
 
     def _settle_transfer(self, dispatch: Dispatch) -> None:
         """Say what became of a hand-over: arrived, refused by the runtime, or lost."""
