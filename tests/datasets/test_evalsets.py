@@ -257,3 +257,27 @@ def test_cases_are_chosen_behind_a_colon(tmp_path: Path) -> None:
     assert baton.load_dataset(f"{path}:c,a").ids == ["a", "c"]
     with pytest.raises(InputError, match=r"no case `bb`; did you mean `b`"):
         baton.load_dataset(f"{path}:a,bb")
+
+
+def test_an_eval_set_with_comments_and_a_comma_too_many_is_read(tmp_path: Path) -> None:
+    text = """# Shortened for this page.
+{
+  "eval_set_id": "lights", # one case
+  "eval_cases": [
+    {
+      "eval_id": "off",
+      "conversation": [
+        {"user_content": {"parts": [{"text": "Off, please."}], "role": "user"},},
+      ],
+    },
+  ],
+}
+"""
+    (case,) = load(tmp_path, text)
+    assert (case.id, case.turns[0].input.text) == ("off", "Off, please.")
+
+
+@pytest.mark.parametrize("text", ['{"eval_cases": [', '{"eval_cases": [NaN]}', '{"a" 1}'])
+def test_json_that_is_broken_is_told_as_json(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"JSON|has to be|expected"):
+        load(tmp_path, text)

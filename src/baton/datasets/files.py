@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,8 +65,25 @@ def read_file(path: Path, label: str) -> FileCases | None:
         return _checked(file, lines, label, *line_documents(file))
     data = read_bytes(path)
     if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-        return _read_json(file, data, label)
+        try:
+            return _read_json(file, data, label)
+        except InputError:
+            if not _is_commented(file, data):
+                raise
     return _read_yaml(file, data, label)
+
+
+def _is_commented(file: str, data: bytes) -> bool:
+    """Tell what is no JSON for its comments or commas, and is YAML all the same."""
+    try:
+        json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_constant=lambda _: None)
+        return False
+    except json.JSONDecodeError:
+        with suppress(InputError):
+            return isinstance(Document(file, data, "yaml").value(), dict | list)
+    except ValueError:
+        return False
+    return False
 
 
 def _read_json(file: str, data: bytes, label: str) -> FileCases | None:
