@@ -117,3 +117,13 @@ def test_the_same_evaluator_twice_needs_names(tmp_path: Path) -> None:
     assert "stands twice" in problems(tmp_path, text)[0]
     named = text.replace("- {type: agent_chain}\n", "- {type: agent_chain, name: b}\n", 1)
     assert len(load_config(write(tmp_path, named), {}).plan.evaluators) == 2
+
+
+def test_a_pattern_chooses_among_the_files_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "evals" / "deep").mkdir(parents=True)
+    for name in ("a.test.json", "deep/b.test.json", "c.json"):
+        (tmp_path / "evals" / name).write_text("{}")
+    text = "dataset: {loader: directory, paths: [evals], pattern: '*.test.json'}\n"
+    config = load_config(write(tmp_path, text), {})
+    assert [Path(path).name for path in config.dataset] == ["a.test.json", "b.test.json"]
+    assert "no file of evals meets it" in problems(tmp_path, text.replace("test", "evalset"))[0]

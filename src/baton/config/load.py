@@ -82,7 +82,7 @@ def load_config(
     if problems or plan is None:
         raise InputError(problems)
     folder = file.parent
-    dataset = [_below(folder, entry) for entry in _dataset_paths(spec.dataset)]
+    dataset = _dataset_paths(document, spec.dataset, folder)
     reporters = [
         ReporterSpec(
             type=r.type, output_path=_below(folder, r.output_path) if r.output_path else None
@@ -214,12 +214,26 @@ def _located(document: Document, path: tuple[str | int, ...], error: InputError)
     return [document.problem_at(path, problem.message) for problem in error.problems]
 
 
-def _dataset_paths(spec: str | list[str] | DatasetSpec | None) -> list[str]:
+def _dataset_paths(
+    document: Document, spec: str | list[str] | DatasetSpec | None, folder: Path
+) -> list[str]:
+    """Return paths as seen from here; raises InputError for a pattern that nothing meets."""
     if spec is None:
         return []
-    if isinstance(spec, str):
-        return [spec]
-    return spec.paths if isinstance(spec, DatasetSpec) else spec
+    if not isinstance(spec, DatasetSpec):
+        return [_below(folder, path) for path in ([spec] if isinstance(spec, str) else spec)]
+    paths = [folder / path for path in spec.paths]
+    if spec.pattern is None:
+        return [str(path) for path in paths]
+    found = [file for path in paths for file in _matching(path, spec.pattern)]
+    if not found:
+        message = f"no file of {', '.join(spec.paths)} meets it"
+        raise InputError(document.problem_at(("dataset", "pattern"), message))
+    return [str(file) for file in found]
+
+
+def _matching(path: Path, pattern: str) -> list[Path]:
+    return sorted(path.rglob(pattern)) if path.is_dir() else [path]
 
 
 def _below(folder: Path, path: str) -> str:

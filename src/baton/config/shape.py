@@ -30,10 +30,11 @@ class AgentSpec(Strict, kw_only=True):
 
 
 class DatasetSpec(Strict, kw_only=True):
-    """Where the cases are."""
+    """Where the cases are; ``pattern`` (a glob) chooses among the files of folders."""
 
     paths: list[str]
     loader: Literal["local_file", "directory"] | None = None
+    pattern: str | None = None
 
 
 class ReporterSpec(Strict, kw_only=True):
