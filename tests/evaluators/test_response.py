@@ -249,6 +249,7 @@ def test_a_stated_pattern_that_is_none_is_an_error_and_no_failure() -> None:
         ({"regex": "a("}, "config.regex: 'a(' is not a regular expression"),
         ({"json_schema": {"type": "objekt"}}, "config.json_schema.type: not a JSON Schema"),
         ({"json_schema": {"$ref": "https://x.test/s"}}, "has to stay inside the schema"),
+        ({"json_schema": {"items": {"$ref": "#/$defs/z"}}}, "'#/$defs/z' leads nowhere"),
         ({"json_schema": {"$schema": "https://x.test/s"}}, "config.json_schema.$schema: no known"),
         ({"match": "semantic"}, "config.match: `semantic` is none of"),
         ({"contains": ""}, "config.contains: `contains` is empty"),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from baton.model import Case, EvalContext, ExpectedTurn, InputError, Score, Trace, Turn, Unit
+from baton.model.views import broken
 
 from .base import OptionedEvaluator
 from .texts.answers import (
@@ -142,8 +143,9 @@ def _last(trace: Trace, case: Case | None) -> Job | Unscored:
     if missing is not None:
         return Unscored("error", missing)
     number, turn = len(trace.turns), trace.turns[-1]
-    if turn.error is not None:
-        return Unscored("error", f"turn {number} {turn.status}: {turn.error}")
+    trouble = broken(turn)
+    if trouble is not None:
+        return Unscored("error", f"turn {number} {trouble}")
     return Job(number, turn, None, True)
 
 

@@ -34,6 +34,9 @@ class Made(NamedTuple):
         return self.arguments if isinstance(self.arguments, dict) else {"": self.arguments}
 
 
+Side = Literal["expected", "actual", "either"]
+
+
 class OneCall(Protocol):
     """What tells whether an actual call is an expected one."""
 
@@ -112,14 +115,26 @@ class CallRules:
             return self.arguments
         return "pattern" if rule.kind == "regex" else rule.kind
 
-    def looked_at(self, tool: str, arguments: Any) -> Hashable:
-        """Return what is equal for arguments that cannot be told apart."""
+    def looked_at(self, tool: str, arguments: Any, side: Side = "either") -> Hashable:
+        """Return what is equal for arguments that cannot be told apart.
+
+        Knowing the ``side``, an argument that a rule decides alone is right or wrong and no more.
+        """
         if not self.heeds_arguments:
             return None
         if self.rules and self.names == "exact" and isinstance(arguments, dict):
-            ways = ((key, self.way(tool, key)) for key in arguments)
-            arguments = {key: arguments[key] for key, way in ways if way not in _BLIND}
+            arguments = {
+                key: self._seen(tool, key, value, side)
+                for key, value in arguments.items()
+                if self.way(tool, key) not in _BLIND
+            }
         return values.identity(arguments)
+
+    def _seen(self, tool: str, key: str, value: Any, side: Side) -> Any:
+        rule = self.rule(tool, key)
+        if side == "either" or rule is None or not rule.decides_alone:
+            return value
+        return side == "expected" or rule.accepts(None, value)
 
     @property
     def heeds_arguments(self) -> bool:

@@ -31,10 +31,12 @@ def fitting_kinds(
 ) -> Kinds:
     """Sort calls into kinds and find, for each expected kind, the actual ones that fit."""
     expected = _places(
-        (call.name, call.agent, rules.looked_at(call.name, call.arguments)) for call in wanted
+        (call.name, call.agent, rules.looked_at(call.name, call.arguments, "expected"))
+        for call in wanted
     )
     actual = _places(
-        (call.name, call.agents, rules.looked_at(call.name, call.arguments)) for call in made
+        (call.name, call.agents, rules.looked_at(call.name, call.arguments, "actual"))
+        for call in made
     )
     left, right = list(expected.values()), list(actual.values())
     one = [wanted[places[0]] for places in left]
@@ -182,7 +184,12 @@ def _holding_all(
     return sorted(found or ())
 
 
-def _ways(keys: set[str], tool: str, rules: CallRules) -> dict[str, str]:
+def _ways(keys: set[str], tool: str, rules: CallRules) -> dict[str, tokens.Way]:
     """Return how each argument is compared, of those that an index helps with."""
-    ways = {key: rules.way(tool, key) for key in keys}
-    return {key: way for key, way in ways.items() if way in tokens.INDEXED}
+    ways: dict[str, tokens.Way] = {}
+    for key in keys:
+        rule = rules.rule(tool, key)
+        way = tokens.Way(rules.way(tool, key), rule.reach if rule else 0.0)
+        if tokens.is_indexed(way):
+            ways[key] = way
+    return ways

@@ -51,6 +51,16 @@ class Rule(
         """The name of the kind it is of."""
         return next(kind for kind in _KINDS if getattr(self, kind) is not None)
 
+    @property
+    def decides_alone(self) -> bool:
+        """Whether an actual value is right or wrong whatever is expected."""
+        return self.kind == "one_of" or isinstance(self.regex, str)
+
+    @property
+    def reach(self) -> float:
+        """How far a number may be from the expected one; 0 for other kinds."""
+        return self.within or self.within_percent or 0.0
+
     def in_words(self) -> str | None:
         """Say what an actual value has to be, where that is not the expected one."""
         value = getattr(self, self.kind)

@@ -41,7 +41,7 @@ def identity(value: Any, *, flags_apart: bool = True) -> Hashable:
             (key, identity(each, flags_apart=flags_apart)) for key, each in value.items()
         )
     if isinstance(value, list | tuple):
-        return tuple(identity(each, flags_apart=flags_apart) for each in value)
+        return ("list", *(identity(each, flags_apart=flags_apart) for each in value))
     if flags_apart and isinstance(value, bool):
         return ("flag", str(value))
     return value  # type: ignore[no-any-return]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, cast
+from urllib.parse import unquote
+
+import msgspec
 
 from baton.model import InputError, Problem
 
@@ -30,6 +33,9 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
     if outside is not None:
         message = f"`$ref` has to stay inside the schema (`#/$defs/...`), got {outside!r}"
         raise InputError(Problem(path=path, message=message))
+    dangling = next((ref for ref in _references(schema) if not _leads_somewhere(schema, ref)), None)
+    if dangling is not None:
+        raise InputError(Problem(path=path, message=f"`$ref` {dangling!r} leads nowhere"))
     draft = _draft(schema, path)
     try:
         draft.check_schema(schema)
@@ -62,6 +68,23 @@ def _draft(schema: dict[str, Any], path: str) -> Any:
     if found is None:
         raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
     return found
+
+
+def _leads_somewhere(schema: Any, reference: str) -> bool:
+    """Follow a JSON pointer; anchors and bases of their own are left to the library."""
+    pointer = unquote(reference.removeprefix("#"))
+    has_bases = any(b'"$id"' in msgspec.json.encode(value) for value in schema.values())
+    if has_bases or (pointer and not pointer.startswith("/")):
+        return True
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, list) and key.isdigit() and int(key) < len(schema):
+            schema = schema[int(key)]
+        elif isinstance(schema, dict) and key in schema:
+            schema = schema[key]
+        else:
+            return False
+    return True
 
 
 def _references(schema: Any) -> Iterator[str]:
