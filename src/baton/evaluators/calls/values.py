@@ -34,7 +34,8 @@ def identity(value: Any, *, flags_apart: bool = True) -> Hashable:
     """Return what is equal for two JSON values exactly when they are equal.
 
     Whole numbers equal the same floats (``1 == 1.0``). ``flags_apart`` keeps true and false
-    apart from 1 and 0; without it values compare as Python does.
+    apart from 1 and 0; without it values compare as Python does. Lists and flags carry a tag:
+    a bare tuple could be either.
     """
     if isinstance(value, dict):
         return frozenset(

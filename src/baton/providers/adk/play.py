@@ -15,7 +15,6 @@ from baton.model import Case, ProviderError, Source, Trace, Turn
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.readers import Catalog
 from baton.readers.adk.conversation import read_conversation
-from baton.readers.adk.turn import CUT_OFF
 from baton.readers.adk.wire import Wire
 
 ENDED = "the case was ended before the turn was"
@@ -238,6 +237,7 @@ def _user_event(invocation: str, message: str) -> Event:
 
 
 def _say_trouble(turn: Turn, trouble: str | None) -> None:
-    if trouble is not None and turn.error in (None, CUT_OFF):
+    """Name what ended a turn, unless the agents themselves told of an error."""
+    if trouble is not None and (turn.error is None or turn.status == "incomplete"):
         turn.error = trouble
         turn.status = "incomplete"
