@@ -11,7 +11,7 @@ from .content import add_usage, said_content
 from .draft import Draft, Session
 from .lanes import Lanes, Origin
 
-CUT_OFF = "the stream was cut off before the turn ended"
+_CUT_OFF = "the stream was cut off before the turn ended"
 
 
 def read_turn(session: Session, id_: str, events: list[Event], torn: bool = False) -> Turn:
@@ -67,7 +67,7 @@ class _TurnReader:
         if self._error is not None:
             turn.status = "failed"
         elif torn or self._cut:
-            turn.status, turn.error = "incomplete", CUT_OFF
+            turn.status, turn.error = "incomplete", _CUT_OFF
         elif not (waiting or turn.output):
             turn.status, turn.error = "incomplete", self._left_open()
         elif waiting:
