@@ -6,12 +6,14 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evaluators.test_tool_calls_matching import most_in_order, most_pairs
 
 from baton.evaluators.calls import values
 from baton.evaluators.calls.compare import CallRules, Made
 from baton.evaluators.calls.fitting import fitting_kinds
+from baton.evaluators.calls.matching import best_matching
 from baton.evaluators.calls.rules import Rule
 from baton.evaluators.calls.scores import pair_calls
 from baton.model import ExpectedToolCall
@@ -88,20 +90,123 @@ def test_a_flag_finds_its_call_among_lists_that_look_like_it() -> None:
     assert pairs == [(0, 1)]
 
 
-@pytest.mark.parametrize("mode", ["any_order", "partial", "f1"])
-@pytest.mark.parametrize(
-    "rule",
-    [
-        Rule(argument="x", within=0.4),
-        Rule(argument="x", within_percent=0.01),
-        Rule(argument="x", one_of=list(range(1000, 1100))),
-        Rule(argument="x", regex="7"),
-    ],
-    ids=lambda rule: rule.kind,
+spans = st.builds(lambda first, many: range(first, min(first + many, 5)), *2 * [st.integers(0, 4)])
+
+
+@given(st.lists(spans, max_size=6), st.data())
+def test_a_matching_of_ranges_is_the_largest(edges: list[range], data: st.DataObject) -> None:
+    supply = [data.draw(st.integers(0, 2)) for _ in edges]
+    room = [data.draw(st.integers(0, 2)) for _ in range(5)]
+    flow = best_matching(edges, supply, room)
+    columns = [place for place, many in enumerate(room) for _ in range(many)]
+    rows = [row for row, many in zip(edges, supply, strict=True) for _ in range(many)]
+    table = [[place in row for place in columns] for row in rows]
+    assert sum(sum(shares.values()) for shares in flow) == most_pairs(table)
+    for shares, row, many in zip(flow, edges, supply, strict=True):
+        assert set(shares) <= set(row)
+        assert sum(shares.values()) <= many
+    assert all(sum(shares.get(right, 0) for shares in flow) <= room[right] for right in range(5))
+
+
+json_values = st.recursive(
+    st.sampled_from([True, False, None, 0, 1, 1.0, "flag", "list", "True", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["flag", "list"]), inner, max_size=2)
+    ),
+    max_leaves=5,
 )
-def test_5000_distinct_numbers_are_compared_in_no_time(rule: Rule, mode: Any) -> None:
-    made = sorted(range(1000, 6000), key=lambda number: number * 7919 % 5003)
-    comparing = CallRules("exact", "exact", 0.8, [rule])
+
+
+@settings(max_examples=300)
+@given(json_values, json_values)
+def test_values_have_one_identity_exactly_when_they_are_equal(one: Any, other: Any) -> None:
+    assert (values.identity(one) == values.identity(other)) == values.equal(one, other)
+    assert values.identity(one) != values.identity([one])
+
+
+def near_rule(kind: str, size: float, argument: str | None = None) -> Rule:
+    if kind == "within":
+        return Rule(argument=argument, within=size)
+    return Rule(argument=argument, within_percent=size)
+
+
+near_numbers = st.sampled_from([0, 1, 1.5, 2, "2", 3, 3.0, "x", None, [1], 10**400])
+near_calls = st.dictionaries(st.sampled_from(["x", "y", "k"]), near_numbers, max_size=3)
+near_rules = st.lists(
+    st.builds(
+        near_rule,
+        st.sampled_from(["within", "within_percent"]),
+        st.sampled_from([0, 0.5, 1, 50]),
+        st.sampled_from(["x", "y", None]),
+    ),
+    min_size=1,
+    max_size=2,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.none() | near_calls, max_size=6),
+    st.lists(near_calls, max_size=6),
+    near_rules,
+    st.sampled_from(["exact", "subset", "superset", "ignore", "tolerant"]),
+    st.sampled_from(["exact", "contains"]),
+)
+def test_calls_with_several_near_numbers_are_paired_as_by_trying_every_pair(
+    wanted: list[Any], made: list[Any], rules: list[Rule], way: Any, names: Any
+) -> None:
+    comparing = CallRules(names, way, 0.8, rules)
+    calls = [ExpectedToolCall(name="f", arguments=each) for each in wanted]
+    others = [Made("id", "f", each, "a", frozenset("a")) for each in made]
+    table = [[comparing.same(call, other) for other in others] for call in calls]
+    pairs = pair_calls(calls, others, "f1", comparing)
+    assert len(pairs) == len({other for _, other in pairs}) == most_pairs(table)
+    in_order = pair_calls(calls, others, "partial", comparing)
+    assert len(in_order) == most_in_order(table)
+    assert all(table[one][other] for one, other in [*pairs, *in_order])
+
+
+def test_numbers_too_large_for_a_float_are_compared_exactly() -> None:
+    large = 10**400
+    assert Rule(within=1).accepts(large, large + 1)
+    assert not Rule(within=1).accepts(large, large + 2)
+    assert not Rule(within=1).accepts(large, 1.5)
+    assert Rule(within_percent=1).accepts(large, large + large // 100)
+
+
+@pytest.mark.parametrize("kind", ["within", "within_percent"])
+@pytest.mark.parametrize("size", [float("inf"), float("nan")])
+def test_a_reach_without_end_is_refused(kind: str, size: float) -> None:
+    with pytest.raises(ValueError, match=f"`{kind}` has to be a finite number"):
+        near_rule(kind, size)
+
+
+def large(more: bool, offset: int) -> tuple[list[ExpectedToolCall], list[Made]]:
+    shuffled = sorted(range(1000, 6000), key=lambda number: number * 7919 % 5003)
+    made = [{"x": n + offset, **({"id": n} if more else {})} for n in shuffled]
+    others = [Made("id", "f", each, "a", frozenset("a")) for each in made]
+    return expected(*range(1000, 6000)), others
+
+
+@pytest.mark.parametrize("mode", ["any_order", "partial"])
+@pytest.mark.parametrize(
+    ("rule", "names", "more"),
+    [
+        (Rule(argument="x", within=0.4), "exact", False),
+        (Rule(argument="x", within=300), "contains", False),
+        (Rule(argument="x", within=1e6), "exact", False),
+        (Rule(within_percent=5), "exact", False),
+        (Rule(argument="x", within_percent=5), "exact", True),
+        (Rule(argument="x", one_of=list(range(1000, 1100))), "contains", False),
+        (Rule(argument="x", regex="7"), "exact", False),
+    ],
+)
+def test_5000_distinct_numbers_are_compared_in_no_time(
+    rule: Rule, names: Any, more: bool, mode: Any
+) -> None:
+    comparing = CallRules(names, "subset" if more else "exact", 0.8, [rule])
+    calls, others = large(more, offset=1)
     start = time.process_time()
-    pair_calls(expected(*range(1000, 6000)), actual(*made), mode, comparing)
+    pair_calls(calls, others, mode, comparing)
     assert time.process_time() - start < 2

@@ -15,6 +15,7 @@ NameMode = Literal["exact", "contains", "regex"]
 ArgumentMode = Literal["exact", "ignore", "subset", "superset", "tolerant", "regex", "similar"]
 Same = Callable[[Any, Any], bool]
 _BLIND = frozenset({"ignore", "any"})
+_OPEN = frozenset({"subset", "regex", "similar"})
 
 
 class Made(NamedTuple):
@@ -122,7 +123,9 @@ class CallRules:
         """
         if not self.heeds_arguments:
             return None
-        if self.rules and self.names == "exact" and isinstance(arguments, dict):
+        # Which tool an expected call means, and so which rules hold, is sure for exact names only.
+        sure = side == "actual" or self.names == "exact"
+        if self.rules and sure and isinstance(arguments, dict):
             arguments = {
                 key: self._seen(tool, key, value, side)
                 for key, value in arguments.items()
@@ -135,6 +138,30 @@ class CallRules:
         if side == "either" or rule is None or not rule.decides_alone:
             return value
         return side == "expected" or rule.accepts(None, value)
+
+    def parted(
+        self, tool: str, arguments: Mapping[str, Any]
+    ) -> tuple[dict[str, tuple[Rule, float]], dict[str, Any]]:
+        """Part arguments into numbers that only have to be near, with their rules, and the rest."""
+        numbers: dict[str, tuple[Rule, float]] = {}
+        rest: dict[str, Any] = {}
+        for key, value in arguments.items():
+            rule = self.rule(tool, key)
+            size = values.number(value) if rule is not None and rule.is_near else None
+            if rule is None or size is None:
+                rest[key] = value
+            else:
+                numbers[key] = (rule, size)
+        return numbers, rest
+
+    def takes_unstated(self, tool: str, argument: str) -> bool:
+        """Whether an actual argument agrees with every expected call that does not have it."""
+        return self.way(tool, argument) in _OPEN and self.rule(tool, argument) is None
+
+    @property
+    def has_near(self) -> bool:
+        """Whether some rule asks for numbers that are near."""
+        return any(rule.is_near for rule in self.rules)
 
     @property
     def heeds_arguments(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 def best_matching(
@@ -16,12 +16,20 @@ def best_matching(
     left how many of it go with which kind on the right. A maximum flow: each kind first takes
     what is free, those that fit the fewest before the others; augmenting paths do the rest.
     What a search in vain has seen is never looked at again, as no later path leads through it.
+    Where all that fit are ranges, those that end first choose first, and that is the most already
+    (F. Glover, "Maximum matching in a convex bipartite graph", 1967).
     """
     net = _Net(edges, list(room))
     left_over = list(supply)
-    by_choice = sorted(range(len(edges)), key=lambda left: len(edges[left]))
+    in_ranges = all(isinstance(fits, range) for fits in edges)
+    by_choice = sorted(
+        range(len(edges)),
+        key=lambda left: edges[left][-1] if in_ranges and edges[left] else len(edges[left]),
+    )
     for left in by_choice:
         left_over[left] -= net.take_free(left, left_over[left])
+    if in_ranges:
+        return net.flow
     for left in by_choice:
         while left_over[left] and net.augment(left):
             left_over[left] -= 1
@@ -37,19 +45,38 @@ class _Net:
         self.flow: list[dict[int, int]] = [{} for _ in edges]
         self.owners: list[set[int]] = [set() for _ in room]
         self.dead: set[int] = set()
+        self.next_free = list(range(len(room) + 1))
 
     def take_free(self, left: int, amount: int) -> int:
         """Give up to ``amount`` of one kind to the kinds that have room; return how many."""
         rest = amount
-        for right in self.edges[left]:
+        for right in self._free(self.edges[left]):
             if not rest:
                 break
             taken = min(rest, self.room[right])
-            if taken:
-                self._move(left, right, taken)
-                self.room[right] -= taken
-                rest -= taken
+            self._move(left, right, taken)
+            self.room[right] -= taken
+            rest -= taken
         return amount - rest
+
+    def _free(self, fits: Sequence[int]) -> Iterator[int]:
+        """Yield those that have room; in a range, the full ones are passed over at once."""
+        if not isinstance(fits, range):
+            yield from (right for right in fits if self.room[right])
+            return
+        right = self._free_from(fits.start)
+        while right < fits.stop:
+            yield right
+            right = self._free_from(right + 1)
+
+    def _free_from(self, right: int) -> int:
+        """Return the first kind from ``right`` on that has room, or the number of kinds."""
+        first = right
+        while first < len(self.room) and not self.room[first]:
+            first = max(first + 1, self.next_free[first])
+        while right < first:
+            self.next_free[right], right = first, max(right + 1, self.next_free[right])
+        return first
 
     def augment(self, start: int) -> bool:
         """Find room for one more of ``start`` by moving others; tell whether there was any."""

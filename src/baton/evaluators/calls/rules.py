@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from fractions import Fraction
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -11,8 +13,17 @@ from . import values
 from .values import ABSENT
 
 _SWITCHES = ("equal", "any", "tolerant")
-_KINDS = (*_SWITCHES, "regex", "within", "within_percent", "one_of")
+_NEAR = ("within", "within_percent")
+_KINDS = (*_SWITCHES, "regex", *_NEAR, "one_of")
+_ROUNDING = Fraction(1, 10**9)
 Distance = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Reach(NamedTuple):
+    """The least and the largest number that are right."""
+
+    least: Fraction
+    most: Fraction
 
 
 class Rule(
@@ -43,6 +54,8 @@ class Rule(
             raise ValueError(f"a rule has exactly one of {', '.join(_KINDS)}; this has {given}")
         if getattr(self, kinds[0]) is False:
             raise ValueError(f"`{kinds[0]}` can only be true; leave the rule out instead")
+        if kinds[0] in _NEAR and not math.isfinite(getattr(self, kinds[0])):
+            raise ValueError(f"`{kinds[0]}` has to be a finite number; `any: true` takes all")
         if isinstance(self.regex, str):
             values.pattern(self.regex)
 
@@ -57,9 +70,18 @@ class Rule(
         return self.kind == "one_of" or isinstance(self.regex, str)
 
     @property
-    def reach(self) -> float:
-        """How far a number may be from the expected one; 0 for other kinds."""
-        return self.within or self.within_percent or 0.0
+    def is_near(self) -> bool:
+        """Whether it asks for a number near to the expected one."""
+        return self.kind in _NEAR
+
+    def reach(self, expected: float) -> Reach:
+        """Return which numbers are near to the expected one, with 1e-9 to spare."""
+        wanted = exact(expected)
+        if self.within is not None:
+            far = exact(self.within)
+        else:
+            far = abs(wanted) * exact(self.within_percent or 0) / 100
+        return Reach(wanted - far - _ROUNDING, wanted + far + _ROUNDING)
 
     def in_words(self) -> str | None:
         """Say what an actual value has to be, where that is not the expected one."""
@@ -99,9 +121,13 @@ class Rule(
         wanted, got = values.number(expected), values.number(actual)
         if wanted is None or got is None:
             return False
-        if self.within is not None:
-            return abs(got - wanted) <= self.within + 1e-9
-        return abs(got - wanted) <= abs(wanted) * (self.within_percent or 0) / 100 + 1e-9
+        least, most = self.reach(wanted)
+        return least <= exact(got) <= most
+
+
+def exact(number: float) -> Fraction:
+    """Return a number as it is written: decimal fractions are exact, and no size is too large."""
+    return Fraction(number if isinstance(number, int) else repr(number))
 
 
 def rule_for(rules: Sequence[Rule], tool: str, argument: str) -> Rule | None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from .values import folded, identity, number, words
 
@@ -20,60 +19,39 @@ Path = tuple[str | int, ...]
 Group = list[Token]
 
 _AS_JSON = frozenset({"exact", "subset", "superset", "equal"})
-_INDEXED = _AS_JSON | {"tolerant", "similar", "regex", "within", "within_percent"}
-_TINY = 1e-5
-
-
-class Way(NamedTuple):
-    """How an argument is compared; ``reach`` is how far a number may be off."""
-
-    kind: str
-    reach: float = 0.0
-
-
-def is_indexed(way: Way) -> bool:
-    """Tell whether there are tokens for a way to compare."""
-    return way.kind in _INDEXED and not (way.kind == "within_percent" and way.reach >= 100)
-
+INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
+"""The ways to compare that tokens are known for."""
 
 _BUCKET = 4e-6
 _LEAST = 1e-6
 _PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.", re.DOTALL)
 
 
-def held(way: Way, argument: str, value: Any) -> Iterator[Token]:
+def held(way: str, argument: str, value: Any) -> Iterator[Token]:
     """Yield the tokens of an actual value."""
-    kind = way.kind
-    if kind in ("within", "within_percent"):
-        yield from _around((argument,), value, way, spread=0)
-        return
     for path, leaf in _leaves(value, (argument,)):
-        if kind in _AS_JSON or (kind == "regex" and not isinstance(leaf, str)):
+        if way in _AS_JSON or (way == "regex" and not isinstance(leaf, str)):
             yield (path, identity(leaf))
-        elif kind == "regex":
+        elif way == "regex":
             yield from ((path, each) for each in _trigrams(leaf))
         else:
             yield from _meaning(path, leaf, spread=0)
-            if kind == "similar" and isinstance(leaf, str):
+            if way == "similar" and isinstance(leaf, str):
                 found = words(leaf)
                 yield from ((path, "word", len(found), *word) for word in found)
 
 
 def needed(
-    way: Way, argument: str, value: Any, similarity: float, count: Callable[[Token], int]
+    way: str, argument: str, value: Any, similarity: float, count: Callable[[Token], int]
 ) -> Iterator[Group]:
     """Yield groups of tokens of an expected value; ``count`` says how many hold a token."""
-    kind = way.kind
-    if kind in ("within", "within_percent"):
-        yield list(_around((argument,), value, way, spread=1))
-        return
     for path, leaf in _leaves(value, (argument,)):
-        if kind in _AS_JSON or (kind == "regex" and not isinstance(leaf, str)):
+        if way in _AS_JSON or (way == "regex" and not isinstance(leaf, str)):
             yield [(path, identity(leaf))]
-        elif kind == "regex":
+        elif way == "regex":
             for each in _trigrams(required_text(leaf)):
                 yield [(path, each)]
-        elif kind == "similar" and isinstance(leaf, str):
+        elif way == "similar" and isinstance(leaf, str):
             # From 0 on, texts that share no word are similar as well.
             if similarity > _LEAST:
                 rare = _rare_words(path, leaf, similarity, count)
@@ -151,28 +129,6 @@ def _meaning(path: Path, leaf: Any, spread: int) -> Iterator[Token]:
         yield (path, "text", folded(leaf))
     elif leaf is not None:
         yield (path, identity(leaf))
-
-
-def _around(path: Path, value: Any, way: Way, spread: int) -> Iterator[Token]:
-    """Yield tokens of a number that may be off: stretches as wide as its reach, or some more.
-
-    The reach is absolute, or in percent and then by orders of magnitude; both leave 1e-9 to
-    rounding. A value that is no number has no token, as it is never right.
-    """
-    size = number(value)
-    if size is None:
-        return
-    steps = range(-spread, spread + 1)
-    if way.kind == "within":
-        stretch = math.floor(Fraction(size) / Fraction(way.reach * (1 + 1e-6) + 2e-9))
-        yield from ((path, "near", stretch + step) for step in steps)
-        return
-    if abs(size) <= _TINY:
-        yield (path, "tiny")
-    if size:
-        width = 2e-3 - math.log(1 - way.reach / 100)
-        stretch, sign = math.floor(math.log(abs(size)) / width), size > 0
-        yield from ((path, "near", sign, stretch + step) for step in steps)
 
 
 def _trigrams(text: str) -> Collection[str]:
