@@ -1,0 +1,1 @@
+"""OpenTelemetry: OTLP files and spans in memory to traces: wire -> dialects -> assemble."""
