@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import Literal
 
 from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Turn
 from baton.readers.catalog import Catalog
+from baton.readers.ids import Ids
 
 
 def not_before(started: float | None, at: float | None) -> float | None:
@@ -33,17 +32,7 @@ class Session:
         self.catalog = catalog
         self.calls: dict[str, OpenCall] = {}
         self.asked_about: dict[str, str] = {}
-        self._counters: dict[str, Iterator[int]] = {}
-        self._taken: set[str] = set()
-
-    def new_id(self, kind: str, wanted: str | None = None) -> str:
-        """Return an id that nothing in the trace has: the source's own where it is free."""
-        counter = self._counters.setdefault(kind, itertools.count(1))
-        id_ = wanted or f"{kind}{next(counter)}"
-        while id_ in self._taken:
-            id_ = f"{kind}{next(counter)}"
-        self._taken.add(id_)
-        return id_
+        self.new_id = Ids().new
 
     def open_call(self, id_: str | None, name: str) -> OpenCall | None:
         """Find the call an answer belongs to: by id, else the oldest open one of its name."""

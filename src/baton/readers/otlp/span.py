@@ -13,13 +13,17 @@ OK, ERROR = 1, 2
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A span event, or a log record: its ``body`` is the record's, its ``name`` the event name.
 
-    ``at`` is in seconds since the epoch, UTC.
+    ``at`` is in seconds since the epoch, UTC. A log record also has the ids of its span, as far
+    as it names them, and the resource it comes from.
     """
 
     name: str
     at: float | None = None
     attributes: dict[str, Any] = msgspec.field(default_factory=dict)
     body: Any = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    resource: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Link(msgspec.Struct, kw_only=True):

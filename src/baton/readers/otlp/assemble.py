@@ -1,0 +1,249 @@
+"""A conversation's spans to a trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from baton.model import (
+    SCHEMA_VERSION,
+    AgentCard,
+    AgentRun,
+    Content,
+    Dropped,
+    Said,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+    Usage,
+)
+from baton.model.views import sum_usage
+from baton.readers.catalog import Catalog
+from baton.readers.ids import Ids
+
+from .dispatches import Dispatcher
+from .dropped import unread
+from .messages import Message
+from .node import Node
+from .runs import Work, find_runs
+from .span import Conversation, Span
+from .steps import Act, write_steps
+from .tree import build_tree
+from .twins import without_twins
+
+
+def read_conversation(conversation: Conversation, source: Source, catalog: Catalog) -> Trace:
+    """Read the spans of one conversation."""
+    reader = _Reader(catalog)
+    turns = [reader.turn(spans) for spans in conversation.turns]
+    played = [turn for turn in turns if turn is not None]
+    source.framework = reader.framework()
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id=conversation.id,
+        source=source,
+        turns=played,
+        agents={**reader.cards, **catalog},
+        usage=sum_usage([run.usage for turn in played for run in turn.runs]),
+        unknown=["state", "turn.state"],
+        dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
+    )
+
+
+class _Reader:
+    def __init__(self, catalog: Catalog) -> None:
+        self.cards: dict[str, AgentCard] = {}
+        self.dropped: Counter[str] = Counter()
+        self._catalog = catalog
+        self._ids = Ids()
+        self._frameworks: Counter[str] = Counter()
+
+    def framework(self) -> str | None:
+        """Return the framework that most spans are of."""
+        return self._frameworks.most_common(1)[0][0] if self._frameworks else None
+
+    def turn(self, spans: list[Span]) -> Turn | None:
+        """Read one turn; ``None`` when no agent, model or tool was at work in it."""
+        nodes = build_tree(spans)
+        for node in nodes:
+            self._note(node)
+        works = find_runs(nodes)
+        if not works:
+            return None
+        turn = Turn(id=self._ids.new("turn"))
+        acts: dict[int, list[Act]] = {}
+        for work in works:
+            work.run.id = self._ids.new("run", work.first.span.span_id)
+            work.run.agent = work.agent
+            kept, work.stands_for = without_twins(work.owned)
+            work.owned = kept
+            acts[id(work)] = write_steps(work, kept, self._ids)
+            _describe(work)
+            turn.runs.append(work.run)
+        Dispatcher(turn, acts, self._ids, self._catalog).link(works)
+        turn.runs.sort(key=lambda run: run.started or 0.0)
+        _finish(turn, nodes, works)
+        return turn
+
+    def _note(self, node: Node) -> None:
+        if node.framework is not None and node.kind != "none":
+            self._frameworks[node.framework] += 1
+        if node.card is not None and node.name is not None:
+            self._card(node.name, node.card, node)
+        for what in unread(node):
+            self.dropped[what] += 1
+
+    def _card(self, name: str, card: AgentCard, node: Node) -> None:
+        known = self.cards.setdefault(name, AgentCard())
+        known.description = known.description or card.description
+        known.tools = known.tools or card.tools
+        known.model = known.model or card.model
+        known.instructions = known.instructions or node.instructions
+
+
+def _describe(work: Work) -> None:
+    """Fill in what a run is besides its steps."""
+    run, own = work.run, work.owned
+    models = [node for node in own if node.kind == "model"]
+    run.inside = _inside(work)
+    run.started, run.ended = _times(work)
+    run.node = next((node.node for node in work.nodes if node.node), None)
+    run.model = _last([node.model for node in models]) or _last([n.model for n in work.nodes])
+    run.usage = _usage(work, models)
+    run.input = _input(work, models)
+    run.output = _output(work)
+    offered = [node.offered for node in (*models, *work.nodes) if node.offered is not None]
+    run.tools_offered = list(dict.fromkeys(n for names in offered for n in names)) if offered else None
+    failed = next((node for node in work.nodes if node.failed), None)
+    if failed is not None:
+        run.status, run.error = "failed", failed.error
+    elif run.ended is None:
+        run.status = "unknown"
+    _name_unknown(run, models, work)
+
+
+def _inside(work: Work) -> list[str]:
+    """Return the workflows around a run, but for those that only wrap an agent of their name."""
+    names: list[str] = []
+    at = work.first.in_workflow
+    while at is not None:
+        if at.name is not None and at.name != work.agent:
+            names.append(at.name)
+        at = at.in_workflow
+    return list(dict.fromkeys(reversed(names)))
+
+
+def _times(work: Work) -> tuple[float | None, float | None]:
+    spans = [node.span for node in (work.nodes or work.owned)]
+    starts = [span.started for span in spans if span.started is not None]
+    ends = [span.ended for span in spans]
+    open_ = any(end is None for end in ends)
+    ended = None if open_ else max((end for end in ends if end is not None), default=None)
+    return min(starts, default=None), ended
+
+
+def _last(values: list[str | None]) -> str | None:
+    return next((value for value in reversed(values) if value), None)
+
+
+def _usage(work: Work, models: list[Node]) -> Usage | None:
+    """Add up the model requests; what an agent sums up itself counts only without them."""
+    requests = [*models, *work.inner]
+    told = [_request(node) for node in requests]
+    if told:
+        return sum_usage(told)
+    totals = [node.totals for node in work.nodes if node.totals is not None]
+    if totals:
+        total = sum_usage(totals)
+        if total is not None:
+            total.requests = None
+        return total
+    return None
+
+
+def _request(node: Node) -> Usage:
+    if node.failed:
+        usage = node.usage or Usage()
+        usage.requests, usage.failed_requests = None, 1
+        return usage
+    return node.usage or Usage(requests=1, complete=False)
+
+
+def _input(work: Work, models: list[Node]) -> Content | None:
+    """Return what a run was given: the last user message before its first answer."""
+    for node in (*work.nodes, *models[:1]):
+        if node.input is not None:
+            return node.input
+        found = _last_of(node.heard_messages(), "user")
+        if found is not None:
+            return found
+    return None
+
+
+def _output(work: Work) -> Content | None:
+    """Return the last answer of a run: what it said after its last call."""
+    for step in reversed(work.run.steps):
+        if isinstance(step, ToolCall):
+            break
+        if isinstance(step, Said) and not step.thought:
+            return step.content
+    for node in work.nodes:
+        found = node.output or _last_of(node.spoken_messages(), "assistant")
+        if found is not None and found.text is not None:
+            return msgspec.structs.replace(found, text=found.text.rstrip())
+        if found is not None:
+            return found
+    return None
+
+
+def _last_of(messages: list[Message], role: str) -> Content | None:
+    found = (m.content for m in reversed(messages) if m.role == role and m.content)
+    return next(found, None)
+
+
+def _name_unknown(run: AgentRun, models: list[Node], work: Work) -> None:
+    for name in ("input", "usage", "model", "tools_offered", "started"):
+        if getattr(run, name) is None:
+            run.unknown.append(name)
+    speakers = models or work.nodes
+    silent = [node for node in speakers if not node.failed and _silent(node)]
+    if silent or not speakers:
+        run.unknown.append("steps.said")
+        if run.output is None:
+            run.unknown.append("output")
+
+
+def _silent(node: Node) -> bool:
+    """Tell a request of which is not recorded what was answered."""
+    return node.spoken is None or any(message.hidden for message in node.spoken_messages())
+
+
+def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
+    """Fill in what a turn is besides its runs."""
+    top = [work for work in works if work.place is None] or works
+    roots = [node for node in nodes if node.in_agent is None and node.in_tool is None]
+    frames = [node for node in roots if node.kind == "workflow"]
+    turn.started = min((n.span.started for n in nodes if n.span.started is not None), default=None)
+    ends = [n.span.ended for n in nodes if n.span.ended is not None]
+    turn.ended = max(ends, default=None)
+    turn.input = next((c for n in frames if (c := _last_of(n.heard_messages(), "user"))), None)
+    turn.input = turn.input or top[0].run.input
+    last = max(top, key=lambda work: work.ended)
+    turn.output = last.run.output
+    if turn.output is None and last.run.status == "completed":
+        turn.output = next((c for n in frames if (c := _last_of(n.spoken_messages(), "assistant"))), None)
+    failed = next((n for n in roots if n.failed and n.kind in ("agent", "workflow")), None)
+    if last.run.status == "failed":
+        turn.status, turn.error, turn.output = "failed", last.run.error, None
+    elif failed is not None and failed.kind == "workflow":
+        turn.status, turn.error = "failed", failed.error
+    elif last.run.ended is None:
+        turn.status = "incomplete"
+        turn.error = f"the recording ends before `{last.run.agent}` has ended"
+    for name in ("input", "started"):
+        if getattr(turn, name) is None:
+            turn.unknown.append(name)
+    if turn.output is None and "output" in last.run.unknown:
+        turn.unknown.append("output")

@@ -1,0 +1,174 @@
+"""OpenTelemetry's own GenAI conventions, old and new, and what Google ADK, Strands, pydantic-ai,
+Microsoft Agent Framework and AutoGen add to them."""
+
+from __future__ import annotations
+
+from baton.readers.otlp.node import Node
+from baton.readers.otlp.span import ERROR, Span
+from baton.readers.otlp.tokens import usage_of
+from baton.readers.otlp.values import content, first, text
+
+from . import genai_content as carried
+from .handover import hand_over
+from .tools import tool_names
+
+_AGENTS = frozenset({"invoke_agent"})
+_MODELS = frozenset({"chat", "generate_content", "text_completion", "completion"})
+_WORKFLOWS = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
+_FRAMEWORKS = {
+    "gcp.vertex.agent": "google-adk",
+    "strands.telemetry.tracer": "strands",
+    "pydantic-ai": "pydantic-ai",
+    "agent_framework": "microsoft-agent-framework",
+    "autogen-core": "autogen",
+}
+_MERGED = "(merged"
+
+
+def claims(span: Span) -> bool:
+    """Tell a span of these conventions."""
+    attributes = span.attributes
+    return (
+        "gen_ai.operation.name" in attributes
+        or "gen_ai.system" in attributes
+        or "gen_ai.request.model" in attributes
+        or "gen_ai.agent.name" in attributes
+        or "gen_ai.tool.name" in attributes
+        or span.scope in _FRAMEWORKS
+    )
+
+
+def read(span: Span) -> Node:
+    """Read one span."""
+    operation = text(span.attributes.get("gen_ai.operation.name")) or _operation(span)
+    if operation in _AGENTS:
+        node = read_agent(span)
+    elif operation in _MODELS:
+        node = read_model(span)
+    elif operation == "execute_tool":
+        node = read_tool(span)
+    elif operation in _WORKFLOWS:
+        node = _workflow(span, operation)
+    elif operation == "handoff":
+        node = _handoff(span)
+    elif operation == "create_agent":
+        node = Node(span=span, kind="none", card=carried.card(span))
+        node.name = text(span.attributes.get("gen_ai.agent.name"))
+    else:
+        node = Node(span=span, kind="none")
+    node.framework = _FRAMEWORKS.get(span.scope)
+    return node
+
+
+def _operation(span: Span) -> str | None:
+    """Tell what a span does that does not say so, as older versions did not."""
+    attributes = span.attributes
+    if "gen_ai.tool.name" in attributes:
+        return "execute_tool"
+    if "gcp.vertex.agent.llm_request" in attributes or "gen_ai.request.model" in attributes:
+        return None if "agent_name" in attributes else "chat"
+    if "gen_ai.agent.name" in attributes or "agent_name" in attributes:
+        return "invoke_agent"
+    return None
+
+
+def read_agent(span: Span) -> Node:
+    """Read the span of one agent's work."""
+    attributes = span.attributes
+    node = Node(span=span, kind="agent")
+    node.name = text(first(attributes, "gen_ai.agent.name", "agent_name"))
+    node.run = text(attributes.get("gen_ai.agent.call.id"))
+    node.model = _model(span)
+    node.totals = usage_of(attributes, "gen_ai.usage.") or usage_of(
+        attributes, "gen_ai.aggregated_usage."
+    )
+    node.heard, node.spoken = carried.messages(span)
+    node.output = content(attributes.get("final_result"))
+    node.instructions = carried.instructions(span)
+    node.card = carried.card(span)
+    node.offered = node.card.tools if isinstance(node.card.tools, list) else None
+    fail(node)
+    return node
+
+
+def read_model(span: Span) -> Node:
+    """Read the span of one model request."""
+    attributes = span.attributes
+    node = Node(span=span, kind="model", model=_model(span))
+    node.agent = text(first(attributes, "gen_ai.agent.name", "agent_name"))
+    node.run = text(attributes.get("gen_ai.agent.call.id"))
+    node.heard, node.spoken = carried.messages(span)
+    node.usage = usage_of(attributes, "gen_ai.usage.") or usage_of(attributes, "llm.usage.")
+    node.instructions = carried.instructions(span)
+    node.offered = tool_names(carried.definitions(span))
+    node.answers_by = carried.answer_tools(span)
+    fail(node)
+    return node
+
+
+def read_tool(span: Span) -> Node:
+    """Read the span of one tool call."""
+    attributes = span.attributes
+    name = text(attributes.get("gen_ai.tool.name")) or _named_tool(span.name)
+    if name is None or name.startswith(_MERGED):
+        return Node(span=span, kind="none")
+    node = Node(span=span, kind="tool", name=name)
+    node.agent = text(first(attributes, "gen_ai.agent.name", "agent_name"))
+    node.run = text(attributes.get("gen_ai.agent.call.id"))
+    node.call = text(attributes.get("gen_ai.tool.call.id"))
+    node.arguments, node.result = carried.tool(span)
+    fail(node)
+    if attributes.get("gen_ai.tool.status") == "error":
+        node.failed = True
+    carried.adk_error(node)
+    hand_over(node, text(attributes.get("gen_ai.tool.type")), attributes)
+    return node
+
+
+def _named_tool(name: str) -> str | None:
+    prefix, _, rest = name.partition(" ")
+    return rest if prefix == "execute_tool" and rest else None
+
+
+def _workflow(span: Span, operation: str) -> Node:
+    node = Node(span=span, kind="workflow")
+    named = text(span.attributes.get("gen_ai.workflow.name"))
+    node.name = named or operation.removeprefix("invoke_")
+    node.heard, node.spoken = carried.messages(span)
+    fail(node)
+    return node
+
+
+def _handoff(span: Span) -> Node:
+    attributes = span.attributes
+    node = Node(span=span, kind="handoff", mode="transfer")
+    node.agent = text(first(attributes, "gen_ai.handoff.from_agent", "gen_ai.agent.name"))
+    node.target = text(attributes.get("gen_ai.handoff.to_agent"))
+    fail(node)
+    return node
+
+
+def _model(span: Span) -> str | None:
+    return text(
+        first(span.attributes, "gen_ai.response.model", "gen_ai.request.model", "model_name")
+    )
+
+
+def fail(node: Node) -> None:
+    """Note that a span failed: by its status, as exception events stand on successes too."""
+    if node.span.status == ERROR:
+        node.failed, node.error = True, error_text(node.span)
+
+
+def error_text(span: Span) -> str | None:
+    """Return what a span that failed says of it."""
+    if span.message:
+        return span.message
+    for event in span.events:
+        if event.name == "exception":
+            said = first(event.attributes, "exception.message", "exception.type")
+            if said:
+                return str(said)
+    return text(span.attributes.get("error.type"))
+
+

@@ -1,0 +1,242 @@
+"""Content of GenAI spans by its carriers: attributes, details events, one event a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from baton.model import AgentCard, Content
+from baton.readers.otlp.messages import Message, read_message, read_messages
+from baton.readers.otlp.node import Node
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.values import content, first, parsed, shown, text
+
+from .tools import tool_names
+
+_DETAILS = "gen_ai.client.inference.operation.details"
+_IN = ("gen_ai.input.messages", "gen_ai.input_messages", "input_messages")
+_OUT = ("gen_ai.output.messages", "gen_ai.output_messages", "output_messages")
+_HEARD = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_CHOICE = "gen_ai.choice"
+_ALL = ("pydantic_ai.all_messages", "all_messages_events", "events")
+
+
+def messages(span: Span) -> tuple[Any, Any]:
+    """Return what went in and what came out, raw, from whichever carrier there is."""
+    attributes = span.attributes
+    heard, spoken = first(attributes, *_IN), first(attributes, *_OUT)
+    for event in span.events:
+        if event.name == _DETAILS:
+            carrier = _carrier(event)
+            heard = first(carrier, *_IN) if heard is None else heard
+            spoken = first(carrier, *_OUT) if spoken is None else spoken
+    if heard is None and spoken is None:
+        return _by_message(span)
+    return heard, spoken
+
+
+def _by_message(span: Span) -> tuple[Any, Any]:
+    attributes = span.attributes
+    events = [event for event in span.events if event.name in _HEARD or event.name == _CHOICE]
+    if events:
+        return _from_events(events)
+    log = first(attributes, *_ALL)
+    if log is not None:
+        return (lambda: _split(log)[0]), (lambda: _split(log)[1])
+    if "gcp.vertex.agent.llm_request" in attributes:
+        request = attributes["gcp.vertex.agent.llm_request"]
+        response = attributes.get("gcp.vertex.agent.llm_response")
+        return (lambda: _gemini(request)), (lambda: _gemini(response))
+    return _indexed(attributes, "gen_ai.prompt."), _indexed(attributes, "gen_ai.completion.")
+
+
+def _from_events(events: list[Event]) -> tuple[Callable[[], list[Message]], Any]:
+    def heard() -> list[Message]:
+        read = (_event_message(event, _HEARD[event.name]) for event in events if event.name in _HEARD)
+        return [message for found in read for message in found]
+
+    def spoken() -> list[Message]:
+        read = (_event_message(event, "assistant") for event in events if event.name == _CHOICE)
+        return [message for found in read for message in found]
+
+    return heard, spoken
+
+
+def _event_message(event: Event, role: str) -> list[Message]:
+    """Read an event that is one message; its body or its attributes hold it."""
+    carrier = _carrier(event)
+    said = first(carrier, "message", "content")
+    if isinstance(said, Mapping) and "role" not in said:
+        said = {"role": role, **said}
+    found = read_messages(said, role)
+    if "tool_calls" in carrier or (role == "tool" and found and not found[0].answers):
+        message = read_message({"role": role, **carrier, "content": said}, role)
+        found = [message] if message is not None else found
+    for message in found:
+        message.role = role if message.role == "user" else message.role
+    return found
+
+
+def _carrier(event: Event) -> Mapping[str, Any]:
+    """Return where the event holds its content: a structured body before its attributes."""
+    body = parsed(event.body)
+    return {**event.attributes, **body} if isinstance(body, Mapping) else event.attributes
+
+
+def _split(log: Any) -> tuple[list[Message], list[Message]]:
+    """Split one list of all messages at the last answer of the model."""
+    found = read_messages(log)
+    last = max((at for at, one in enumerate(found) if one.role == "assistant"), default=len(found))
+    return found[:last], found[last:]
+
+
+def _gemini(raw: Any) -> list[Message]:
+    """Read a request or response of Gemini as ADK writes it out."""
+    value = parsed(raw)
+    if not isinstance(value, Mapping):
+        return []
+    contents = value.get("contents", value.get("content"))
+    return read_messages(contents) if contents else []
+
+
+def _indexed(attributes: Mapping[str, Any], prefix: str) -> Any:
+    """Gather the older ``gen_ai.prompt.0.role`` attributes into messages."""
+    if f"{prefix}0.role" not in attributes and f"{prefix}0.content" not in attributes:
+        return None
+    rows: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if not key.startswith(prefix):
+            continue
+        index, _, name = key[len(prefix) :].partition(".")
+        if index.isdigit():
+            rows.setdefault(int(index), {})[name] = value
+    return [_row(rows[index]) for index in sorted(rows)]
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    message = {key: value for key, value in row.items() if not key.startswith("tool_calls.")}
+    calls: dict[str, dict[str, Any]] = {}
+    for key, value in row.items():
+        if key.startswith("tool_calls."):
+            _, index, name = key.split(".", 2)
+            calls.setdefault(index, {})[name] = value
+    return {**message, "tool_calls": list(calls.values())} if calls else message
+
+
+def instructions(span: Span) -> str | None:
+    """Return the system instructions."""
+    told = first(
+        span.attributes, "gen_ai.system_instructions", "gen_ai.system.instructions", "system_prompt"
+    )
+    if told is None:
+        told = next(
+            (
+                first(_carrier(event), "gen_ai.system_instructions", "content")
+                for event in span.events
+                if event.name == "gen_ai.system.message"
+                or (event.name == _DETAILS and "gen_ai.system_instructions" in event.attributes)
+            ),
+            None,
+        )
+    said = content(told)
+    return said.text if said is not None else None
+
+
+def definitions(span: Span) -> Any:
+    """Return the definitions of the tools on offer, raw."""
+    attributes = span.attributes
+    found = first(attributes, "gen_ai.tool.definitions", "gen_ai.request.tools")
+    if found is not None:
+        return found
+    for event in span.events:
+        if event.name == _DETAILS and "gen_ai.tool.definitions" in event.attributes:
+            return event.attributes["gen_ai.tool.definitions"]
+    for key, inner in (
+        ("model_request_parameters", "function_tools"),
+        ("gcp.vertex.agent.llm_request", "config"),
+    ):
+        value = parsed(attributes[key]) if key in attributes else None
+        if isinstance(value, Mapping) and inner in value:
+            found = value[inner]
+            return found.get("tools") if isinstance(found, Mapping) else found
+    return None
+
+
+def answer_tools(span: Span) -> frozenset[str]:
+    """Return the tools by which pydantic-ai has a model give its structured answer."""
+    told = span.attributes.get("model_request_parameters")
+    return _answer_tools(told) if isinstance(told, str) else frozenset()
+
+
+@lru_cache(maxsize=512)
+def _answer_tools(parameters: str) -> frozenset[str]:
+    value = parsed(parameters)
+    tools = value.get("output_tools") if isinstance(value, Mapping) else None
+    return frozenset(tool_names(tools) or ())
+
+
+def card(span: Span) -> AgentCard:
+    """Return what the span of an agent says of its definition."""
+    attributes = span.attributes
+    return AgentCard(
+        description=text(attributes.get("gen_ai.agent.description")),
+        tools=tool_names(first(attributes, "gen_ai.agent.tools", "gen_ai.tool.definitions")),
+        model=text(attributes.get("gen_ai.request.model")),
+    )
+
+
+def tool(span: Span) -> tuple[Any, Content | None]:
+    """Return arguments and result of a tool call."""
+    attributes = span.attributes
+    arguments = first(
+        attributes,
+        "gen_ai.tool.call.arguments",
+        "gcp.vertex.agent.tool_call_args",
+        "tool_arguments",
+        "gen_ai.tool.arguments",
+        "gen_ai.tool.input",
+    )
+    result = first(
+        attributes,
+        "gen_ai.tool.call.result",
+        "gcp.vertex.agent.tool_response",
+        "tool_response",
+        "gen_ai.tool.result",
+        "gen_ai.tool.message",
+        "gen_ai.tool.output",
+    )
+    for event in span.events:
+        if arguments is None and event.name == "gen_ai.tool.message":
+            arguments = _carrier(event).get("content")
+        elif result is None and event.name == _CHOICE:
+            result = _carrier(event).get("message")
+        elif event.name == _DETAILS:
+            arguments, result = _details(event, arguments, result)
+    return shown(arguments), content(result)
+
+
+def _details(event: Event, arguments: Any, result: Any) -> tuple[Any, Any]:
+    carrier = _carrier(event)
+    for message in read_messages(first(carrier, *_IN)) if arguments is None else ():
+        arguments = message.calls[0].arguments if message.calls else arguments
+    for message in read_messages(first(carrier, *_OUT)) if result is None else ():
+        answer = message.answers[0].result if message.answers else None
+        result = answer.plain() if answer is not None else result
+    return arguments, result
+
+
+def adk_error(node: Node) -> None:
+    """Take an error that ADK writes as the tool's result, and unwrap its plain results."""
+    data = node.result.data if node.result is not None else None
+    if node.span.scope != "gcp.vertex.agent" or not isinstance(data, dict):
+        return
+    if set(data) == {"error"} and data["error"]:
+        node.failed, node.error, node.result = True, str(data["error"]), None
+    elif set(data) == {"result"}:
+        node.result = content(data["result"])

@@ -1,0 +1,90 @@
+"""Which tool calls hand work over, and to whom: told by attributes, else by names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from baton.model import Content
+from baton.readers.otlp.node import Mode, Node
+from baton.readers.otlp.values import content, first, text
+
+_TRANSFER = re.compile(r"^(?:transfer|hand_?off|switch)[_ -]to[_ -](.+)$", re.IGNORECASE)
+_ANY = frozenset({"agent", "an_agent", "another_agent"})
+_TARGETS = (
+    "agent_name",
+    "subagent_type",
+    "coworker",
+    "co_worker",
+    "target_agent",
+    "recipient",
+)
+_PROMPTS = ("prompt", "request", "task", "input", "message", "query", "question", "description")
+_COWORKER = frozenset({"delegate work to coworker", "ask question to coworker"})
+_SUB_AGENT = frozenset({"task", "agent"})
+
+
+def hand_over(node: Node, type_: str | None, attributes: Mapping[str, Any]) -> None:
+    """Note on a tool node what it says of passing work on."""
+    mode = text(attributes.get("gen_ai.transfer.mode"))
+    target = text(
+        first(
+            attributes,
+            "gen_ai.transfer.target.name",
+            "gen_ai.agent.handoff.target.name",
+            "gen_ai.handoff.to_agent",
+        )
+    )
+    if mode is None and target is None:
+        node.mode, node.target = by_name(node.name or "", node.arguments, type_)
+    else:
+        node.mode = "delegate" if mode == "return_to_caller" else "transfer"
+        node.target = target or _argument(node.arguments)
+
+
+def by_name(
+    name: str, arguments: Any, type_: str | None = None
+) -> tuple[Mode | None, str | None]:
+    """Tell a hand-over and its target by how frameworks name and type their tools for it."""
+    match = _TRANSFER.match(name)
+    if type_ == "TransferToAgentTool" or match is not None:
+        suffix = match.group(1) if match and match.group(1).lower() not in _ANY else None
+        return "transfer", _argument(arguments) or suffix
+    if name.lower() in _COWORKER:
+        return "delegate", _argument(arguments)
+    if name.lower() in _SUB_AGENT and isinstance(arguments, dict):
+        target = text(arguments.get("subagent_type"))
+        return ("delegate", target) if target is not None else (None, None)
+    return None, None
+
+
+def _argument(arguments: Any) -> str | None:
+    if not isinstance(arguments, dict):
+        return None
+    return text(first(arguments, *_TARGETS))
+
+
+def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any]]:
+    """Return prompt, short description and context of the call that hands work over.
+
+    The names of the arguments are the programmer's choice: known ones first, else the only
+    text, else the only one; where none of these is, all are context and there is no prompt.
+    """
+    if not isinstance(arguments, dict):
+        return content(arguments), None, {}
+    rest = {key: value for key, value in arguments.items() if key not in _TARGETS}
+    key = next((name for name in _PROMPTS if text(rest.get(name))), None)
+    if key is None:
+        texts = [name for name, value in rest.items() if text(value)]
+        key = texts[0] if len(texts) == 1 else None
+    if key is None and len(rest) == 1:
+        return content(next(iter(rest.values()))), None, {}
+    if key is None:
+        return None, None, rest
+    prompt = Content(text=rest.pop(key))
+    description = text(rest.pop("description", None)) if key != "description" else None
+    context = rest.get("context")
+    if isinstance(context, dict) and set(rest) == {"context"}:
+        rest = context
+    return prompt, description, {key: value for key, value in rest.items() if value is not None}

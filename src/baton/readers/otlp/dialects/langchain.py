@@ -1,0 +1,130 @@
+"""What LangChain and LangGraph write into spans beyond the convention they are written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from baton.readers.otlp.messages import read_messages
+from baton.readers.otlp.node import GraphPlace, Node
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.values import content, first, parsed, text
+
+_SEND = re.compile(r"Send\(node='([^']*)'")
+_PROPERTY = "traceloop.association.properties."
+_MOVES = ("ParentCommand", "GraphInterrupt", "GraphBubbleUp", "NodeInterrupt")
+
+
+def refine(node: Node) -> None:
+    """Read LangChain's own metadata and serialised values."""
+    told = _metadata(node.span)
+    node.framework = "langgraph"
+    node.graph = _place(told)
+    if node.failed and moved(node.span):
+        node.failed, node.error = False, None
+    if node.kind == "tool":
+        _tool(node)
+    elif node.kind in ("agent", "none"):
+        node.kind = "none"
+        _run(node)
+    elif node.kind == "model":
+        node.model = None if node.model == "unknown" else node.model
+
+
+def _metadata(span: Span) -> Mapping[str, Any]:
+    metadata = parsed(span.attributes.get("metadata"))
+    if isinstance(metadata, Mapping):
+        return metadata
+    return {
+        key.removeprefix(_PROPERTY): value
+        for key, value in span.attributes.items()
+        if key.startswith(_PROPERTY)
+    }
+
+
+def _place(told: Mapping[str, Any]) -> GraphPlace:
+    """Read where in which graph a span stands: ``node:id|inner node:id``."""
+    path = text(first(told, "langgraph_checkpoint_ns", "checkpoint_ns")) or ""
+    steps = [step for step in path.split("|") if step]
+    return GraphPlace(
+        path=tuple(step.partition(":")[0] for step in steps),
+        agent=text(told.get("lc_agent_name")),
+        integration=text(told.get("ls_integration")),
+    )
+
+
+def moved(span: Span) -> bool:
+    """Tell the exception by which LangGraph leaves a graph on purpose from a failure."""
+    return any(
+        str(event.attributes.get("exception.type", "")).rpartition(".")[2] in _MOVES
+        for event in span.events
+        if event.name == "exception"
+    )
+
+
+def _run(node: Node) -> None:
+    """Tell what a graph added from what it has at its end: all messages, those given it too."""
+    attributes = node.span.attributes
+    given = first(attributes, "input.value", "traceloop.entity.input")
+    made = first(attributes, "output.value", "traceloop.entity.output")
+    node.heard = None if given is None else (lambda: read_messages(_asked(_inner(given, "inputs"))))
+    node.spoken = None if made is None else (lambda: _added(node, _inner(made, "outputs")))
+
+
+def _asked(state: Any) -> Any:
+    """Return what a graph is asked: its messages, or the only text in a state without any."""
+    if not isinstance(state, Mapping) or "messages" in state:
+        return state
+    texts = [value for value in state.values() if text(value)]
+    return texts[0] if len(texts) == 1 else state
+
+
+def _inner(value: Any, key: str) -> Any:
+    value = parsed(value)
+    return value[key] if isinstance(value, Mapping) and key in value else value
+
+
+def _added(node: Node, made: Any) -> list[Any]:
+    if not isinstance(made, Mapping) or not isinstance(made.get("messages"), list):
+        return []
+    return list(read_messages(made["messages"])[len(node.heard_messages()) :])
+
+
+def _tool(node: Node) -> None:
+    """Take the result out of a serialised ToolMessage, or the target out of a Command."""
+    attributes = node.span.attributes
+    node.arguments = _arguments(node.arguments)
+    value = _inner(first(attributes, "output.value", "traceloop.entity.output"), "output")
+    if isinstance(value, Mapping) and "goto" in value and "update" in value:
+        target = _goto(value["goto"])
+        if target is not None:
+            node.mode, node.target = "transfer", target
+        value = value["update"]
+    answers = [a for message in read_messages(value) for a in message.answers]
+    answer = answers[-1] if answers else None
+    if answer is not None:
+        node.call = node.call or answer.id
+        node.result = answer.result
+        if answer.failed:
+            node.failed, node.error = True, answer.result.plain() if answer.result else None
+    elif value is not None:
+        node.result = content(value)
+
+
+def _arguments(value: Any) -> Any:
+    """Unwrap arguments that stand among other things."""
+    if isinstance(value, Mapping) and "input_str" in value:
+        return parsed(first(value, "inputs", "input_str"))
+    return value
+
+
+def _goto(value: Any) -> str | None:
+    """Return the node that a Command goes to: a name, or a Send to one."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, Mapping):
+        return text(value.get("node"))
+    told = text(value)
+    sent = _SEND.match(told) if told is not None else None
+    return sent.group(1) if sent is not None else told

@@ -1,0 +1,173 @@
+"""OpenInference: OpenAI Agents, LangChain and LangGraph, CrewAI and many others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton.model import AgentCard
+from baton.readers.otlp.messages import Message, read_message, read_messages
+from baton.readers.otlp.node import Node
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.tokens import usage
+from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
+
+from . import langchain
+from .genai import fail
+from .handover import hand_over
+from .tools import tool_names
+
+KIND = "openinference.span.kind"
+_HANDOFF = "handoff to "
+_SCOPE = "openinference.instrumentation."
+_FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
+
+
+def claims(span: Span) -> bool:
+    """Tell a span of this convention."""
+    return KIND in span.attributes
+
+
+def read(span: Span) -> Node:
+    """Read one span."""
+    kind = str(span.attributes[KIND]).upper()
+    if kind == "LLM":
+        node = _model(span)
+    elif kind == "TOOL":
+        node = _tool(span)
+    elif kind == "AGENT":
+        node = _agent(span)
+    elif kind == "CHAIN":
+        node = Node(span=span, kind="none", name=span.name)
+        fail(node)
+    else:
+        node = Node(span=span, kind="none")
+    name = span.scope.removeprefix(_SCOPE)
+    node.framework = _FRAMEWORKS.get(name, name.replace("_", "-") or None)
+    if node.framework == "langgraph":
+        langchain.refine(node)
+    return node
+
+
+def _agent(span: Span) -> Node:
+    attributes = span.attributes
+    named = text(first(attributes, "agent.name", "graph.node.id", "graph.node.name"))
+    node = Node(span=span, kind="agent", name=named or span.name)
+    node.after = text(attributes.get("graph.node.parent_id"))
+    node.heard = attributes.get("input.value")
+    node.spoken = attributes.get("output.value")
+    tools = tool_names(parsed(attributes.get("agent.tools")))
+    node.card = AgentCard(description=text(attributes.get("agent.description")), tools=tools)
+    fail(node)
+    return node
+
+
+def _model(span: Span) -> Node:
+    attributes = span.attributes
+    node = Node(span=span, kind="model")
+    node.model = text(first(attributes, "llm.response.model_name", "llm.model_name"))
+    node.agent = text(attributes.get("agent.name"))
+    node.heard, node.spoken = _messages(attributes, "input"), _messages(attributes, "output")
+    node.offered = _offered(attributes)
+    node.usage = _usage(attributes)
+    fail(node)
+    return node
+
+
+def _tool(span: Span) -> Node:
+    attributes = span.attributes
+    name = text(attributes.get("tool.name"))
+    if name is None and span.name.lower().startswith(_HANDOFF):
+        node = Node(span=span, kind="handoff", mode="transfer")
+        node.agent = text(attributes.get("input.value"))
+        node.target = text(attributes.get("output.value")) or span.name[len(_HANDOFF) :]
+        return node
+    node = Node(span=span, kind="tool", name=name or span.name)
+    node.agent = text(attributes.get("agent.name"))
+    node.call = text(first(attributes, "tool.id", "tool_call.id", "tool.call_id"))
+    arguments = first(attributes, "tool.parameters", "input.value")
+    if "input.value" in attributes:
+        arguments = attributes["input.value"]
+    node.arguments = shown(arguments)
+    node.result = content(attributes.get("output.value"))
+    fail(node)
+    hand_over(node, None, attributes)
+    return node
+
+
+def _messages(attributes: Mapping[str, Any], side: str) -> Any:
+    """Return the messages of one side: flattened attributes, else the raw value."""
+    prefix = f"llm.{side}_messages."
+    if any(key.startswith(prefix) for key in attributes):
+        return lambda: _unflattened(attributes, prefix)
+    value = attributes.get(f"{side}.value")
+    role = "user" if side == "input" else "assistant"
+    return None if value is None else (lambda: read_messages(value, role))
+
+
+def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
+    rows: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if key.startswith(prefix):
+            index, _, rest = key[len(prefix) :].partition(".")
+            if index.isdigit():
+                rows.setdefault(int(index), {})[rest.removeprefix("message.")] = value
+    found = (_row(rows[index]) for index in sorted(rows))
+    return [message for message in found if message is not None]
+
+
+def _row(row: Mapping[str, Any]) -> Message | None:
+    message: dict[str, Any] = {"role": row.get("role", "user")}
+    calls: dict[str, dict[str, Any]] = {}
+    blocks: dict[str, dict[str, Any]] = {}
+    for key, value in row.items():
+        head, _, rest = key.partition(".")
+        if head == "tool_calls":
+            index, _, name = rest.partition(".")
+            calls.setdefault(index, {})[name.rpartition(".")[2]] = value
+        elif head == "contents":
+            index, _, name = rest.partition(".")
+            blocks.setdefault(index, {})[name.removeprefix("message_content.")] = value
+        else:
+            message[key] = value
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    elif "function_call_name" in row:
+        call = {"name": row["function_call_name"], "arguments": row.get("function_call_arguments_json")}
+        message["tool_calls"] = [call]
+    if blocks and "content" not in message:
+        message["content"] = [_block(block) for block in blocks.values()]
+    return read_message(message)
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    kind = block.get("type")
+    if kind == "image":
+        return {"type": "image", "uri": block.get("image.image.url")}
+    return block
+
+
+def _offered(attributes: Mapping[str, Any]) -> list[str] | None:
+    schemas: list[Any] = []
+    while (schema := attributes.get(f"llm.tools.{len(schemas)}.tool.json_schema")) is not None:
+        schemas.append(schema)
+    return tool_names(schemas) if schemas else None
+
+
+def _usage(attributes: Mapping[str, Any]) -> Any:
+    prefix = "llm.token_count."
+    prompt, answer = attributes.get(prefix + "prompt"), attributes.get(prefix + "completion")
+    cost = amount(attributes.get("llm.cost.total"))
+    if prompt is None and answer is None and cost is None:
+        return None
+    return usage(
+        input=whole(prompt),
+        output=whole(answer),
+        read=whole(attributes.get(prefix + "prompt_details.cache_read")),
+        write=whole(attributes.get(prefix + "prompt_details.cache_write")),
+        thinking=whole(attributes.get(prefix + "completion_details.reasoning")),
+        total=whole(attributes.get(prefix + "total")),
+        cost=cost,
+    )
+
+

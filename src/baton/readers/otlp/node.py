@@ -1,0 +1,112 @@
+"""What a span says, whichever convention it follows: the seam between dialects and assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from baton.model import AgentCard, Content, Usage
+
+from .messages import Message, read_messages
+from .span import Span
+
+NodeKind = Literal["agent", "model", "tool", "handoff", "workflow", "none"]
+Mode = Literal["transfer", "delegate"]
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class GraphPlace:
+    """Where in the graphs of LangGraph a span stands: the names of the nodes, outermost first."""
+
+    path: tuple[str, ...] = ()
+    agent: str | None = None
+    integration: str | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """A span, read.
+
+    ``name`` is the agent's, tool's or workflow's name. ``agent`` is the agent that a model or
+    tool span says it belongs to, ``run`` what it says tells its run from others. ``mode`` and
+    ``target`` say that a tool or hand-off span passes work on, and to whom. ``answers_by`` are tools whose call is the answer. ``heard`` and
+    ``spoken`` are raw until they are asked for: what a model was given and what it answered.
+    ``in_agent`` is the nearest agent above; ``in_tool``, ``in_model`` and ``in_workflow`` are the
+    nearest ones above that belong to that agent, ``in_workflow`` also to that tool.
+    """
+
+    span: Span
+    kind: NodeKind
+    name: str | None = None
+    agent: str | None = None
+    run: str | None = None
+    node: str | None = None
+    after: str | None = None
+    input: Content | None = None
+    output: Content | None = None
+    heard: Any = None
+    spoken: Any = None
+    instructions: str | None = None
+    offered: list[str] | None = None
+    answers_by: frozenset[str] = frozenset()
+    card: AgentCard | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    totals: Usage | None = None
+    call: str | None = None
+    arguments: Any = None
+    result: Content | None = None
+    failed: bool = False
+    error: str | None = None
+    mode: Mode | None = None
+    target: str | None = None
+    prompt: Content | None = None
+    framework: str | None = None
+    graph: GraphPlace | None = None
+    parent: Node | None = None
+    in_agent: Node | None = None
+    in_tool: Node | None = None
+    in_model: Node | None = None
+    in_workflow: Node | None = None
+    children: list[Node] = field(default_factory=list)
+    _heard: list[Message] | None = None
+    _spoken: list[Message] | None = None
+
+    @property
+    def started(self) -> float:
+        """Its start, for sorting: what has no time comes first."""
+        return self.span.started or 0.0
+
+    @property
+    def ended(self) -> float:
+        """Its end, for comparing: what has not ended goes on for ever."""
+        return float("inf") if self.span.ended is None else self.span.ended
+
+    def heard_messages(self) -> list[Message]:
+        """Return what the model or agent was given."""
+        if self._heard is None:
+            self._heard = _read(self.heard, "user")
+        return self._heard
+
+    def spoken_messages(self) -> list[Message]:
+        """Return what the model or agent answered."""
+        if self._spoken is None:
+            self._spoken = _read(self.spoken, "assistant")
+        return self._spoken
+
+    def take_heard(self, other: Node) -> None:
+        """Take what another span of the same request says that it was given."""
+        self.heard, self._heard = other.heard, None
+
+    def take_spoken(self, other: Node) -> None:
+        """Take what another span of the same request says that it answered."""
+        self.spoken, self._spoken = other.spoken, None
+
+
+def _read(raw: Any, role: str) -> list[Message]:
+    if raw is None:
+        return []
+    if isinstance(raw, Callable):  # type: ignore[arg-type]
+        return raw()  # type: ignore[no-any-return]
+    return read_messages(raw, role)

@@ -1,0 +1,88 @@
+"""Token counts of spans, under the many names that instrumentations give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton.model import Usage
+
+from .values import amount, whole
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "input": ("input_tokens", "prompt_tokens"),
+    "output": ("output_tokens", "completion_tokens"),
+    "total": ("total_tokens",),
+    "read": (
+        "cache_read.input_tokens",
+        "cache_read_input_tokens",
+        "cache_read_tokens",
+        "details.cache_read_tokens",
+        "cached_tokens",
+    ),
+    "write": (
+        "cache_creation.input_tokens",
+        "cache_creation_input_tokens",
+        "cache_write_input_tokens",
+        "cache_write_tokens",
+        "cache_creation_tokens",
+        "details.cache_write_tokens",
+    ),
+    "thinking": (
+        "reasoning.output_tokens",
+        "reasoning_tokens",
+        "details.reasoning_tokens",
+        "experimental.reasoning_tokens",
+    ),
+}
+
+
+def usage_of(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
+    """Read the counts whose names begin with ``prefix``; ``None`` when there are none."""
+    found = {kind: _count(attributes, prefix, names) for kind, names in _NAMES.items()}
+    if found["input"] is None and found["output"] is None:
+        return None
+    return usage(**found)
+
+
+def _count(attributes: Mapping[str, Any], prefix: str, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = attributes.get(prefix + name)
+        if value is not None:
+            return whole(value)
+    return None
+
+
+def usage(
+    *,
+    input: int | None,
+    output: int | None,
+    total: int | None = None,
+    read: int | None = None,
+    write: int | None = None,
+    thinking: int | None = None,
+    cost: Any = None,
+) -> Usage:
+    """Return counts as the record has them: input without cached tokens, output with thinking.
+
+    Sources differ in whether the input holds the cached tokens and the output the thinking
+    ones. The total tells where there is one; otherwise both do, as OpenTelemetry says, unless
+    that would leave fewer than none.
+    """
+    cached = (read or 0) + (write or 0)
+    spent = (input or 0) + (output or 0)
+    if input is not None and cached and input >= cached and total != spent + cached:
+        input -= cached
+    if output is not None and thinking and total == spent + thinking + 0 and output < thinking:
+        output += thinking
+    figure = amount(cost)
+    return Usage(
+        input_tokens=input,
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        requests=1,
+        cost_usd=figure,
+        cost_from=None if figure is None else "source",
+        complete=input is not None and output is not None,
+    )

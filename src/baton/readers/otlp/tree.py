@@ -1,0 +1,97 @@
+"""The spans of a turn as a tree of nodes, each with the agent, tool and workflow around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .dialects import read_node, resolve
+from .node import Node
+from .span import Span
+
+_OWNED = frozenset({"model", "tool", "handoff"})
+
+
+def build_tree(spans: list[Span]) -> list[Node]:
+    """Read the spans and return their nodes, parents before children, else in start order.
+
+    A span whose parent is missing, or is below itself, is a root.
+    """
+    nodes = {
+        (span.trace_id, span.span_id): read_node(span) or Node(span=span, kind="none")
+        for span in spans
+    }
+    for node in nodes.values():
+        parent = nodes.get((node.span.trace_id, node.span.parent_id or ""))
+        if parent is not None and parent is not node:
+            node.parent = parent
+    _cut_cycles(list(nodes.values()))
+    for node in nodes.values():
+        if node.parent is not None:
+            node.parent.children.append(node)
+    for node in nodes.values():
+        node.children.sort(key=_start)
+    roots = sorted((node for node in nodes.values() if node.parent is None), key=_start)
+    ordered = list(_walk(roots))
+    resolve(ordered)
+    _look_up(ordered)
+    if _demote(ordered):
+        _look_up(ordered)
+    return ordered
+
+
+def _start(node: Node) -> float:
+    return node.started
+
+
+def _cut_cycles(nodes: list[Node]) -> None:
+    """Make one node of each circle of parents a root."""
+    safe: set[int] = set()
+    for node in nodes:
+        path: dict[int, Node] = {}
+        at: Node | None = node
+        while at is not None and id(at) not in safe:
+            if id(at) in path:
+                at.parent = None
+                break
+            path[id(at)] = at
+            at = at.parent
+        safe.update(path)
+
+
+def _walk(roots: list[Node]) -> Iterator[Node]:
+    stack = list(reversed(roots))
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def _look_up(ordered: list[Node]) -> None:
+    """Note for each node what stands around it; parents come first in ``ordered``."""
+    for node in ordered:
+        parent = node.parent
+        if parent is None:
+            node.in_agent = node.in_tool = node.in_model = node.in_workflow = None
+            continue
+        kind = parent.kind
+        node.in_agent = parent if kind == "agent" else parent.in_agent
+        node.in_tool = parent if kind == "tool" else None if kind == "agent" else parent.in_tool
+        node.in_model = parent if kind == "model" else None if kind == "agent" else parent.in_model
+        closed = kind in ("agent", "tool")
+        node.in_workflow = (
+            parent if kind == "workflow" else None if closed else parent.in_workflow
+        )
+
+
+def _demote(ordered: list[Node]) -> bool:
+    """Make a workflow of each agent span that itself does nothing and has agents in it."""
+    busy = {id(node.in_agent) for node in ordered if node.kind in _OWNED and node.in_agent}
+    outer = {
+        id(node.in_agent): node.in_agent
+        for node in ordered
+        if node.kind == "agent" and node.in_agent and node.in_tool is None
+    }
+    idle = [node for key, node in outer.items() if key not in busy and node.totals is None]
+    for node in idle:
+        node.kind = "workflow"
+    return bool(idle)

@@ -1,0 +1,58 @@
+"""One call that two spans tell of: an outer and an inner one, or two instrumentations."""
+
+from __future__ import annotations
+
+from .node import Node
+
+
+def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
+    """Return the nodes of a run, each call once, and for each node's ``id()`` the one that stands.
+
+    What one span lacks the other gives.
+
+    A model request inside a model request is the same one. So is a tool call inside a call of
+    the same tool, and what two instrumentations tell of one time, model or tool.
+    """
+    kept: list[Node] = []
+    stands_for: dict[int, Node] = {}
+    scopes = {node.span.scope for node in owned}
+    for node in owned:
+        around = node.in_model if node.kind == "model" else node.in_tool
+        twin = stands_for.get(id(around)) if around is not None else None
+        if twin is not None and node.kind == "tool" and twin.name != node.name:
+            twin = None
+        if twin is None and len(scopes) > 1:
+            twin = next((other for other in reversed(kept) if _same_call(other, node)), None)
+        if twin is None:
+            kept.append(node)
+        else:
+            _complete(twin, node)
+        stands_for[id(node)] = twin or node
+    return kept, stands_for
+
+
+def _same_call(one: Node, other: Node) -> bool:
+    if one.kind != other.kind or one.span.scope == other.span.scope:
+        return False
+    if min(one.ended, other.ended) <= max(one.started, other.started):
+        return False
+    if one.kind == "model":
+        return one.model is None or other.model is None or one.model == other.model
+    if one.kind == "tool":
+        calls = one.call is None or other.call is None or one.call == other.call
+        return one.name == other.name and calls
+    return one.target is None or other.target is None or one.target == other.target
+
+
+def _complete(node: Node, twin: Node) -> None:
+    """Give a node what only its twin knows."""
+    for name in ("agent", "usage", "model", "call", "arguments", "result", "error", "target"):
+        if getattr(node, name) is None:
+            setattr(node, name, getattr(twin, name))
+    node.offered = node.offered or twin.offered
+    node.mode = node.mode or twin.mode
+    node.failed = node.failed or twin.failed
+    if node.heard is None or not node.heard_messages():
+        node.take_heard(twin)
+    if node.spoken is None or not node.spoken_messages():
+        node.take_spoken(twin)

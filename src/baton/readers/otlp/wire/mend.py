@@ -1,0 +1,163 @@
+"""Records that no strict parser takes, one at a time: what can be kept, and what to say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from baton.readers.otlp.span import Event, Span
+
+from . import jaeger, otlp_json, sdk_json
+from .place import Place, offset_of
+from .report import Limits, Report
+from .scan import Found, Scan
+
+BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+W = TypeVar("W")
+R = TypeVar("R")
+_SPAN = msgspec.json.Decoder(otlp_json.WireSpan)
+_LOG = msgspec.json.Decoder(otlp_json.WireLog)
+_JAEGER = msgspec.json.Decoder(jaeger.JaegerSpan)
+_HALF_PAIR = re.compile(
+    r"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..)"
+)
+
+
+class Mender:
+    """Makes records of texts that may be broken, and reports what is lost."""
+
+    def __init__(
+        self, data: bytes | memoryview, place: Place, report: Report, limits: Limits
+    ) -> None:
+        self._data = data
+        self._place = place
+        self._report = report
+        self._limits = limits
+        self._told = 0
+
+    def lose(self, what: str, count: int = 1, part: Any = None) -> None:
+        """Count what is lost; ``part`` is the text that is."""
+        self._told += 1
+        example = None if what in self._report.lost else f"{self._report.file}: {self._at(part)}"
+        self._report.lose(what, count, example)
+
+    def span(self, raw: Any, scope: str, resource: dict[str, Any]) -> Span | None:
+        """Read a span."""
+        return self._one(raw, _SPAN, lambda wire: otlp_json.span_of(wire, scope, resource))
+
+    def log(self, raw: Any, resource: dict[str, Any]) -> Event | None:
+        """Read a log record."""
+        return self._one(raw, _LOG, lambda wire: otlp_json.log_of(wire, resource))
+
+    def jaeger_span(self, raw: Any, processes: dict[str, dict[str, Any]]) -> Span | None:
+        """Read a span of Jaeger."""
+        return self._one(raw, _JAEGER, lambda wire: jaeger.span_of(wire, processes))
+
+    def salvage(self, error: Exception) -> Iterator[Span | Event | None]:
+        """Yield the whole records of a value that cannot be parsed, and say what is wrong."""
+        data = self._data
+        scan = Scan(data)
+        any_found = False
+        for found in scan.found():
+            any_found = True
+            yield self._found(found)
+        if scan.cut:
+            self.lose("records cut off in the middle", scan.cut)
+        elif "truncated" in str(error):
+            self.lose("ends of JSON that is cut off")
+        if not any_found and b'"context"' in bytes(data):
+            yield self._one(data, msgspec.json.Decoder(sdk_json.SdkSpan), sdk_json.span_of)
+        if not self._told:
+            self._fault(error, data)
+
+    def _found(self, found: Found) -> Span | Event | None:
+        resource = self._attributes(found.resource)
+        if found.key == b'"logRecords"':
+            return self.log(found.record, resource)
+        if found.processes or b'"traceID"' in bytes(found.record):
+            return self.jaeger_span(found.record, self._processes(found.processes))
+        named = self._decode(found.scope, otlp_json.Named)
+        return self.span(found.record, (named and named.name) or "", resource)
+
+    def _one(self, raw: Any, decoder: msgspec.json.Decoder[W], make: Callable[[W], R]) -> R | None:
+        """Read one record, strictly and else leniently: NaN, text that is not UTF-8."""
+        size = len(memoryview(raw))
+        self._report.read += size
+        if size > self._limits.span:
+            self.lose(f"records of more than {self._limits.span} bytes", part=raw)
+            return None
+        try:
+            return make(decoder.decode(raw))
+        except RecursionError:
+            self.lose("records nested too deep", part=raw)
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as strict:
+            try:
+                wire = msgspec.convert(lenient(bytes(raw)), decoder.type)
+            except RecursionError:
+                self.lose("records nested too deep", part=raw)
+                return None
+            except (msgspec.ValidationError, ValueError) as error:
+                known = isinstance(error, msgspec.ValidationError)
+                self._fault(error if known else strict, raw)
+                return None
+            self._told += 1
+            return make(wire)
+
+    def _fault(self, error: Exception, part: Any) -> None:
+        self._told += 1
+        if self._report.is_full():
+            self._report.fault("")
+            return
+        message, _, path = (str(error) or type(error).__name__).partition(" - at `")
+        offset = re.search(r"\(byte (\d+)\)", message)
+        place = self._at(part, int(offset[1]) if offset else 0)
+        name = f"{place.name}: " if place.name else ""
+        self._report.fault(f"{name}{message}", place.line, path.rstrip("`").removeprefix("$."))
+
+    def _at(self, part: Any, offset: int = 0) -> Place:
+        if part is not None and part is not self._data:
+            offset += offset_of(part, self._data)
+        return self._place.at(self._data, offset)
+
+    def _attributes(self, text: bytes) -> dict[str, Any]:
+        named = self._decode(text, otlp_json.Named)
+        return otlp_json.attributes_of(named.attributes) if named else {}
+
+    def _processes(self, text: bytes) -> dict[str, dict[str, Any]]:
+        found = self._decode(text, dict[str, jaeger.Process]) or {}
+        return {id_: jaeger.resource_of(process) for id_, process in found.items()}
+
+    def _decode(self, text: bytes, kind: type[W]) -> W | None:
+        if not text:
+            return None
+        try:
+            return msgspec.convert(lenient(text), kind)
+        except (ValueError, RecursionError) as error:
+            self._fault(error, text)
+            return None
+
+
+def lenient(data: bytes) -> Any:
+    """Parse JSON as most software writes it: with NaN, broken UTF-8, and halves of pairs."""
+    text = data.decode("utf-8", "replace")
+    return json.loads(_HALF_PAIR.sub(lambda match: match[1] + (match[2] or "\\ufffd"), text))
+
+
+def camel_case(data: bytes) -> bytes:
+    """Spell the keys of OTLP JSON as its specification does."""
+    return msgspec.json.encode(_camel(lenient(data)))
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {re.sub("_([a-z])", _upper, key): _camel(item) for key, item in value.items()}
+    return [_camel(item) for item in value] if isinstance(value, list) else value
+
+
+def _upper(match: re.Match[str]) -> str:
+    return match[1].upper()

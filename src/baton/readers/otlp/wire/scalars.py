@@ -1,0 +1,65 @@
+"""Numbers, times and bytes as the wires write them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Any
+
+_STATUS = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2, "OK": 1, "ERROR": 2}
+_LEAST, _MOST = -(2**63), 2**64 - 1
+
+
+def int_value(value: int | str) -> int | float | str:
+    """Read an int64, which JSON may write as text. Text that is no number stays text."""
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return value
+    return value if _LEAST <= value <= _MOST else float(value)
+
+
+def double_value(value: float | str) -> float | str:
+    """Read a double, which JSON writes as text when it is ``NaN`` or infinite."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def bytes_value(text: str) -> dict[str, Any]:
+    """Say what bytes were, without keeping them; they are base64."""
+    try:
+        return digest(base64.b64decode(text))
+    except binascii.Error:
+        return digest(text.encode("utf-8", "surrogatepass"))
+
+
+def digest(data: bytes) -> dict[str, Any]:
+    """Say how long ``data`` is and what its hash."""
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def status_of(code: int | str | None) -> int:
+    """Read a status: 0 (unset), 1 (ok) or 2 (error)."""
+    if isinstance(code, str):
+        return _STATUS.get(code.upper(), 0)
+    return code if code in (1, 2) else 0
+
+
+def nanos(value: float | str | None) -> float | None:
+    """Read nanoseconds since the epoch as seconds; nothing, zero and nonsense are ``None``."""
+    try:
+        number = int(value or 0)
+    except (ValueError, OverflowError):
+        return None
+    return number / 1_000_000_000 if 0 < number <= _MOST else None
+
+
+def micros(value: int | None) -> float | None:
+    """Read microseconds since the epoch as seconds; nothing, zero and nonsense are ``None``."""
+    return value / 1_000_000 if value is not None and 0 < value <= _MOST else None

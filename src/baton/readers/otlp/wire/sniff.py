@@ -1,0 +1,93 @@
+"""Tells by its first bytes whether a file is one of the wire's forms."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Literal
+
+from baton.model import InputError
+
+from .proto_fields import BYTES, NoProtobuf, fields
+from .report import Limits, Report
+from .streams import GZIP, ZSTD, unpacked
+
+Form = Literal["json", "protobuf", "frames"]
+HEAD = 1 << 16
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*:)?|[{}\[\]"]', re.DOTALL)
+_SURE = {
+    b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"', b'"resource_spans"',
+    b'"resource_logs"', b'"scopeSpans"', b'"instrumentationLibrarySpans"',
+}  # fmt: skip
+_TOGETHER = (
+    {b'"traceID"', b'"spans"'},
+    {b'"context"', b'"trace_id"', b'"start_time"'},
+)
+
+
+def is_otlp(path: Path | str) -> bool:
+    """Tell whether a file holds spans or log records, in any form this package reads.
+
+    Looks at the first 64 KiB, unpacked. A file that cannot be read is none.
+    """
+    try:
+        with open(path, "rb") as stream:
+            source = unpacked(io.BufferedReader(stream), Report(str(path)), Limits())
+            head = source.read(HEAD)
+    except InputError:
+        return True
+    except OSError:
+        return False
+    return form_of(head) is not None
+
+
+def form_of(head: bytes) -> Form | None:
+    """Tell the form of a file from its first bytes; ``None`` when it is none of these."""
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] in (b"{", b"[") and _is_json(text):
+        return "json"
+    if head[:1] == b"\n":
+        return "protobuf" if _is_export(memoryview(head)) else None
+    return "frames" if _is_frame(head) else None
+
+
+def _is_json(text: bytes) -> bool:
+    """Look at the keys that are not deep in the text."""
+    depth = 0
+    keys: set[bytes] = set()
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in b"{[":
+            depth += 1
+        elif token in b"}]":
+            depth -= 1
+        elif match[1] and depth <= 4:
+            keys.add(token[: -len(match[1])])
+            if keys & _SURE or any(together <= keys for together in _TOGETHER):
+                return True
+        if depth == 0:
+            break
+    return False
+
+
+def _is_frame(head: bytes) -> bool:
+    """Tell a length of four bytes before a message, packed or not."""
+    length, body = int.from_bytes(head[:4], "big"), head[4:]
+    if len(head) < 6 or length < 2 or length > 1 << 31:
+        return False
+    if body.startswith((ZSTD, GZIP)):
+        return True
+    return form_of(body[:length]) in ("json", "protobuf")
+
+
+def _is_export(head: memoryview) -> bool:
+    """Tell a serialised export: groups in field 1, each of a resource and scopes."""
+    try:
+        outer = next(fields(head, 0, len(head)), None)
+        if outer is None or outer.number != 1 or outer.type != BYTES:
+            return False
+        inner = list(fields(head, outer.start, outer.end))
+    except NoProtobuf:
+        return False
+    return all(field.type == BYTES and field.number in (1, 2, 3, 1000) for field in inner)

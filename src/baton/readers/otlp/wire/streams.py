@@ -1,0 +1,143 @@
+"""Bytes of files, unpacked, within limits."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zlib
+from typing import Any, BinaryIO
+
+from baton.model import InputError, Problem
+
+from .report import Limits, Report
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_FREE = 64 << 20
+_READ = {"gzip": 1 << 16, "zstd": 1 << 10}  # what 1 KiB of zstd makes is 32 MiB at most
+
+
+def unpacked(stream: BinaryIO, report: Report, limits: Limits) -> BinaryIO:
+    """Return the content of a stream: what is packed in it when it is gzip or zstd.
+
+    Raises:
+        InputError: on reading, when a limit is passed; at once, when the library is missing.
+    """
+    head = _peek(stream)
+    if head.startswith(GZIP):
+        return io.BufferedReader(Unpacked(stream, "gzip", report, limits), 1 << 20)
+    if head.startswith(ZSTD):
+        return io.BufferedReader(Unpacked(stream, "zstd", report, limits), 1 << 20)
+    return stream
+
+
+def _peek(stream: Any) -> bytes:
+    return bytes(stream.peek(8)[:8])
+
+
+class Unpacked(io.RawIOBase):
+    """What is packed in a stream. Where that is cut or broken, it ends, and the report says so."""
+
+    def __init__(self, stream: BinaryIO, kind: str, report: Report, limits: Limits) -> None:
+        self._stream = stream
+        self._kind = kind
+        self._report = report
+        self._limits = limits
+        self._waiting = b""
+        self._rest = b""
+        self._read = self._given = self._members = 0
+        self._member: Any = None
+        self._ended = False
+
+    def readable(self) -> bool:
+        """Tell that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer`` with the next bytes; 0 at the end."""
+        while not self._waiting and not self._ended:
+            self._waiting = self._next()
+        size = min(len(buffer), len(self._waiting))
+        buffer[:size] = self._waiting[:size]
+        self._waiting = self._waiting[size:]
+        return size
+
+    def _next(self) -> bytes:
+        data = self._rest or self._stream.read(_READ[self._kind])
+        self._read += 0 if self._rest else len(data)
+        self._rest = b""
+        if not data:
+            return self._end()
+        if self._member is None:
+            data = data.lstrip(b"\0")
+            if not data:
+                return b""
+            self._member = self._new_member()
+        try:
+            found = self._unpack(self._member, data)
+        except Exception as error:  # noqa: BLE001 - each library has an error of its own
+            self._lose(f"packed data is broken ({error})")
+            return b""
+        self._given += len(found)
+        self._check()
+        return found
+
+    def _unpack(self, member: Any, data: bytes) -> bytes:
+        if self._kind == "gzip":
+            found: bytes = member.decompress(data, 1 << 20)
+            self._rest = member.unconsumed_tail
+        else:
+            found = member.decompress(data)
+        if member.eof:
+            self._rest = member.unused_data
+            self._member = None
+        return found
+
+    def _new_member(self) -> Any:
+        self._members += 1
+        return zlib.decompressobj(31) if self._kind == "gzip" else zstd_unpacker(self._report.file)
+
+    def _end(self) -> bytes:
+        found = b""
+        if self._member is not None and self._kind == "gzip":
+            found = self._member.flush()
+        if self._member is not None and not self._member.eof:
+            self._lose("packed data ends early")
+        self._ended = True
+        return found
+
+    def _lose(self, what: str) -> None:
+        self._report.lose(what, example=f"{self._report.file}: byte {self._read}")
+        self._ended = True
+
+    def _check(self) -> None:
+        limits = self._limits
+        said = None
+        if self._members > limits.members:
+            said = f"has more than {limits.members} packed parts"
+        elif self._read > limits.compressed:
+            said = f"is larger than {limits.compressed} bytes, packed"
+        elif self._given > limits.decompressed:
+            said = f"unpacks to more than {limits.decompressed} bytes"
+        elif self._given > _FREE and self._given > limits.ratio * self._read:
+            said = f"unpacks to more than {limits.ratio} times its size"
+        if said is not None:
+            message = f"the file {said}, which is the limit; unpack it yourself if it is right"
+            raise InputError(Problem(file=self._report.file, message=message))
+
+
+def zstd_unpacker(file: str) -> Any:
+    """Return something that unpacks one zstd frame.
+
+    Raises:
+        InputError: no library for zstd is installed.
+    """
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return zstd.ZstdDecompressor()
+    try:
+        import zstandard
+    except ImportError:
+        message = "zstd needs a library: pip install 'baton-evals[otel]'"
+        raise InputError(Problem(file=file, message=message)) from None
+    return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
