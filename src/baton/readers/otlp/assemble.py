@@ -231,7 +231,8 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
     turn.input = next((c for n in frames if (c := _last_of(n.heard_messages(), "user"))), None)
     turn.input = turn.input or top[0].run.input
     last = max(top, key=lambda work: work.ended)
-    turn.output = last.run.output
+    told = [work for work in top if work.run.output is not None]
+    turn.output = max(told, key=lambda work: work.ended).run.output if told else None
     if turn.output is None and last.run.status == "completed":
         turn.output = next((c for n in frames if (c := _last_of(n.spoken_messages(), "assistant"))), None)
     failed = next((n for n in roots if n.failed and n.kind in ("agent", "workflow")), None)
@@ -242,8 +243,14 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
     elif last.run.ended is None:
         turn.status = "incomplete"
         turn.error = f"the recording ends before `{last.run.agent}` has ended"
+    for dispatch in turn.dispatches:
+        sender = next((run for run in turn.runs if run.id == dispatch.from_run), None)
+        error = sender.error if sender is not None and sender.status == "failed" else turn.error
+        if dispatch.kind == "transfer" and dispatch.status == "unanswered" and error:
+            dispatch.status, dispatch.error = "failed", error
     for name in ("input", "started"):
         if getattr(turn, name) is None:
             turn.unknown.append(name)
-    if turn.output is None and "output" in last.run.unknown:
+    if "output" in last.run.unknown and last.run.status != "failed":
+        turn.output = None
         turn.unknown.append("output")

@@ -24,6 +24,9 @@ from .runs import Work
 from .steps import Act
 
 
+_PEOPLE = frozenset({"user", "human"})
+
+
 @dataclass(slots=True, eq=False)
 class Pending:
     """A transfer on its way, with what made it."""
@@ -80,9 +83,9 @@ class Dispatcher:
     def _below(self, works: list[Work]) -> dict[int, list[Work]]:
         """Return the runs below each call, those that only time and name put there too."""
         below: dict[int, list[Work]] = {}
+        adopters = self._adopters(works)
         for work in works:
-            if work.caller is None:
-                self._adopt(work, works)
+            work.caller = work.caller or adopters.get(id(work))
             if work.caller is not None:
                 kept = self._kept(work.caller, works)
                 work.caller = kept
@@ -97,17 +100,21 @@ class Dispatcher:
                 return work.stands_for[id(node)]
         return node
 
-    def _adopt(self, work: Work, works: list[Work]) -> None:
-        """Put a run below the call during which it ran, when name or text says that it made it."""
-        for owner in works:
-            if owner is work or owner.place is not work.place or owner.started > work.started:
+    def _adopters(self, works: list[Work]) -> dict[int, Node]:
+        """Find the runs that only time, and a name or text, put below a call: the nearest one."""
+        found: dict[int, Node] = {}
+        for work in works:
+            if work.caller is not None:
                 continue
-            for act in self._acts[id(owner)]:
-                node = act.node
-                inside = node and node.started <= work.started and work.ended <= node.ended
-                if node is not None and inside and act.mode != "transfer" and _meant(act, work):
-                    work.caller = node
-                    return
+            for owner in works:
+                if owner is work or owner.place is not work.place or owner.started > work.started:
+                    continue
+                for act in self._acts[id(owner)]:
+                    node = act.node
+                    inside = node and node.started <= work.started and work.ended <= node.ended
+                    if node is not None and inside and act.mode is None and _meant(act, work):
+                        found[id(work)] = node
+        return found
 
     def _place(self, work: Work) -> _Place:
         return self._places.setdefault(id(work.place), _Place())
@@ -136,15 +143,21 @@ class Dispatcher:
                 dispatch.to_kind = "workflow"
             else:
                 dispatch.to_agent = work.agent
-            dispatch.status, dispatch.error = "completed", None
-            dispatch.ended = _not_before(dispatch.started, work.run.started)
-            self._start(dispatch, work)
+            self._arrived(pending, work)
             for where in (place, self._place(pending.sender)):
                 if pending in where.pending:
                     where.pending.remove(pending)
             place.arrived.append(pending)
             return True
         return False
+
+    def _arrived(self, pending: Pending, work: Work) -> None:
+        dispatch, step = pending.dispatch, pending.act.step
+        dispatch.status, dispatch.error = "completed", None
+        dispatch.ended = _not_before(dispatch.started, work.run.started)
+        if step is not None and step.status == "unanswered":
+            step.status = "ok"
+        self._start(dispatch, work)
 
     def _on_their_way(self, place: _Place, work: Work) -> list[Pending]:
         """Return the transfers that may reach a run: of its own place, or of the run around it."""
@@ -204,22 +217,29 @@ class Dispatcher:
 
     def _handed_over_unnamed(self, before: Work, work: Work) -> bool:
         """Take the last call of a run for a hand-over when the next agent is named in it."""
-        acts = [act for act in self._acts[id(before)] if act.step is not None]
-        act = acts[-1] if acts else None
-        if act is None or act.step is None or act.mode or act.step.dispatch or act.failed:
+        act = self._last_act(before)
+        if act is None or work.run.agent == before.run.agent:
             return False
-        steps = before.run.steps
-        after = steps[steps.index(act.step) + 1 :]
-        if after or work.run.agent == before.run.agent or not _mentions(act, work):
+        if act.step is not None and act.step.status != "unanswered" and not _mentions(act, work):
             return False
         pending = self._transfer(before, act, work.agent)
-        pending.dispatch.basis, pending.dispatch.status = "structure", "completed"
-        pending.dispatch.ended = _not_before(pending.dispatch.started, work.run.started)
-        self._start(pending.dispatch, work)
+        pending.dispatch.basis = "structure"
+        self._arrived(pending, work)
         place = self._place(before)
         place.pending.remove(pending)
         place.arrived.append(pending)
         return True
+
+    def _last_act(self, work: Work) -> Act | None:
+        """Return the call that a run ends with, also one of which only its request tells."""
+        steps = work.run.steps
+        acts = [act for act in self._acts[id(work)] if act.step is not None]
+        if acts and acts[-1].step is steps[-1] and not acts[-1].mode and not acts[-1].failed:
+            return acts[-1]
+        last = work.owned[-1] if work.owned else None
+        if last is not None and last.kind == "model" and last.calls:
+            return Act()
+        return None
 
     def _open_transfer(self, place: _Place, work: Work, before: list[Work]) -> Pending | None:
         """Find the transfer by which this run's agent gave control to those that had it last."""
@@ -371,9 +391,14 @@ class Dispatcher:
     def _lost(self, pending: Pending) -> None:
         """Settle a transfer that did not arrive."""
         dispatch, act = pending.dispatch, pending.act
+        if plain_name(dispatch.to_agent) in _PEOPLE and pending.stated:
+            dispatch.to_kind, dispatch.status = "human", "completed"
+            return
         answer = act.result.plain() if act.result is not None else None
         beside = [a for a in self._acts[id(pending.sender)] if a is not act and a.batch == act.batch]
         ran = act.node is not None or act.handoff is not None
+        if act.handoff is not None and act.handoff.failed:
+            dispatch.status, dispatch.error = "failed", act.handoff.error
         if not ran and act.batch is not None and any(a.mode == "transfer" for a in beside):
             dispatch.status, dispatch.error = "refused", answer
             if act.step is not None:
@@ -465,8 +490,8 @@ def _immediate(place: _Place, work: Work) -> list[Work]:
 
 def _meant(act: Act, work: Work) -> bool:
     """Tell whether a call is for this agent: by a name, or by the text that it was given."""
-    name = act.step.name if act.step is not None else None
-    if same_name(name, work.agent) or same_name(act.target, work.agent):
+    name = plain_name(act.step.name) if act.step is not None else ""
+    if work.named and plain_name(work.agent) in name:
         return True
     given = work.run.input
     prompt = prompt_of(act.arguments)[0] if act.arguments is not None else None
@@ -493,10 +518,9 @@ def _values(arguments: object) -> list[object]:
 
 def _passed_on(before: Work, work: Work) -> bool:
     """Tell whether a run was given what another one answered."""
-    said, given = before.run.output, work.run.input
-    if said is None or given is None or not said.text or not given.text:
-        return False
-    return said.text.strip() in given.text
+    said = before.run.output
+    text = said.text.strip() if said is not None and said.text else ""
+    return bool(text) and text in work.given
 
 
 def _is_node(work: Work, dispatch: Dispatch) -> bool:

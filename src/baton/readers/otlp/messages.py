@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +21,7 @@ _ROLES = {
     "function": "tool",
     "developer": "system",
 }
+_REPR = re.compile(r"\b(name|call_id|arguments)='([^']*)'")
 _THOUGHTS = ("reasoning", "thinking", "reasoning_content")
 _CALLS = ("tool_call", "tool_use", "function_call", "server_tool_call", "toolUse", "functionCall")
 _ANSWERS = (
@@ -143,6 +146,8 @@ def _message(role: str, name: str | None, body: Any) -> Message:
             data.append(block)
         elif _take(block, message, thoughts):
             continue
+        elif (call := _repr_call(block_text(block))) is not None:
+            message.calls.append(call)
         elif (said := block_text(block)) is not None:
             texts.append("" if said in HIDDEN else said)
             message.hidden = message.hidden or said in HIDDEN
@@ -181,6 +186,16 @@ def _take(block: Mapping[str, Any], message: Message, thoughts: list[str]) -> bo
             message.answers.append(_answer(block if kind == key else block[key]))
             return True
     return False
+
+
+def _repr_call(said: str | None) -> Call | None:
+    """Read a call of the OpenAI SDK that an instrumentation wrote down as Python prints it."""
+    if said is None or not said.startswith("ResponseFunctionToolCall("):
+        return None
+    told = dict(_REPR.findall(said))
+    if "name" not in told:
+        return None
+    return Call(id=told.get("call_id"), name=told["name"], arguments=shown(told.get("arguments")))
 
 
 def _calls(call: Mapping[str, Any]) -> Iterator[Call]:

@@ -11,7 +11,9 @@ from baton.model import AgentCard, Content, Usage
 from .messages import Message, read_messages
 from .span import Span
 
-NodeKind = Literal["agent", "model", "tool", "handoff", "workflow", "none"]
+NodeKind = Literal[
+    "agent", "model", "tool", "handoff", "words", "answers", "workflow", "none"
+]
 Mode = Literal["transfer", "delegate"]
 
 
@@ -28,9 +30,10 @@ class GraphPlace:
 class Node:
     """A span, read.
 
-    ``name`` is the agent's, tool's or workflow's name. ``agent`` is the agent that a model or
+    ``words`` and ``answers`` are messages: what an agent said without a request of its own, and
+    what it was told of its calls. ``name`` is the agent's, tool's or workflow's name. ``agent`` is the agent that a model or
     tool span says it belongs to, ``run`` what it says tells its run from others. ``mode`` and
-    ``target`` say that a tool or hand-off span passes work on, and to whom. ``answers_by`` are tools whose call is the answer. ``heard`` and
+    ``target`` say that a tool or hand-off span passes work on, and to whom. ``calls`` says that a model stopped to have a tool called, ``answers_by`` are tools whose call is the answer. ``heard`` and
     ``spoken`` are raw until they are asked for: what a model was given and what it answered.
     ``in_agent`` is the nearest agent above; ``in_tool``, ``in_model`` and ``in_workflow`` are the
     nearest ones above that belong to that agent, ``in_workflow`` also to that tool.
@@ -49,6 +52,7 @@ class Node:
     spoken: Any = None
     instructions: str | None = None
     offered: list[str] | None = None
+    calls: bool = False
     answers_by: frozenset[str] = frozenset()
     card: AgentCard | None = None
     model: str | None = None

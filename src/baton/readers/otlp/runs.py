@@ -8,8 +8,9 @@ from baton.model import AgentRun
 
 from .names import same_name
 from .node import Node
+from .twins import same_call
 
-_DONE = frozenset({"model", "tool", "handoff", "answers"})
+_DONE = frozenset({"model", "tool", "handoff", "words", "answers"})
 MAIN = "main"
 
 
@@ -47,6 +48,16 @@ class Work:
     def place(self) -> Node | None:
         """What it stands below: runs of one place follow each other or run side by side."""
         return self.caller or self.outer
+
+    @property
+    def given(self) -> str:
+        """All text that its first request held, instructions too: what others may have said."""
+        model = next((node for node in self.owned if node.kind == "model"), None)
+        texts = [node.instructions or "" for node in (*self.nodes, *((model,) if model else ()))]
+        for message in model.heard_messages() if model is not None else ():
+            texts.append(message.content.plain() if message.content is not None else "")
+        texts.append(self.run.input.plain() if self.run.input is not None else "")
+        return "\n".join(texts)
 
     @property
     def first(self) -> Node:
@@ -121,6 +132,10 @@ def _of_program(found: list[Work], loose: list[Node]) -> list[Work]:
     """
     made: list[Work] = []
     for node in loose:
+        twin = _told_already(found, node)
+        if twin is not None:
+            twin.owned.append(node)
+            continue
         if node.kind == "model" and node.in_tool is not None:
             owner = next((w for w in made if node.in_tool in w.owned), None)
             if owner is not None:
@@ -133,6 +148,14 @@ def _of_program(found: list[Work], loose: list[Node]) -> list[Work]:
             made.append(work)
         work.owned.append(node)
     return made
+
+
+def _told_already(found: list[Work], node: Node) -> Work | None:
+    """Find the run whose agent another instrumentation saw make the same request or call."""
+    for work in found:
+        if any(same_call(other, node) for other in work.owned):
+            return work
+    return None
 
 
 def _open_run(found: list[Work], node: Node) -> Work | None:

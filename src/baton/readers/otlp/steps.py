@@ -85,7 +85,7 @@ def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
         for node in work.nodes:
             writer.speaks(node)
     for node in nodes:
-        if node.kind == "model":
+        if node.kind in ("model", "words"):
             writer.speaks(node)
         elif node.kind == "answers":
             writer.is_told(node.heard_messages())
@@ -144,7 +144,8 @@ class _Writer:
 
     def settled(self) -> list[Act]:
         """Fill the steps of all acts from what is known of them."""
-        offered = {name for node in self._work.owned for name in node.offered or ()}
+        told = (*self._work.owned, *self._work.nodes)
+        offered = {name for node in told for name in node.offered or ()}
         for act in self.acts:
             _settle(act)
             if _not_run(act) and offered and act.step is not None and act.step.name not in offered:
@@ -187,19 +188,21 @@ class _Writer:
         self.acts.append(Act(step=step, call=call, batch=self._batch))
 
     def _called(self, node: Node) -> Act | None:
-        """Find the call that a tool span carries out: by id, else by name and arguments."""
+        """Find the call that a tool span carries out: by id, else by name and arguments.
+
+        ADK gives calls ids of its own where the model gave some too.
+        """
         left = [(act, act.call) for act in self.acts if act.node is None and act.call is not None]
         if node.call is not None:
             for act, call in left:
                 if call.id == node.call:
                     return act
-        alike = [
-            (act, call)
-            for act, call in left
-            if call.name == node.name and (call.id is None or node.call is None)
-        ]
-        same = [act for act, call in alike if call.arguments == node.arguments]
-        return same[0] if same else alike[0][0] if alike else None
+        alike = [(act, call) for act, call in left if call.name == node.name]
+        for act, call in alike:
+            if call.arguments == node.arguments:
+                return act
+        loose = [act for act, call in alike if None in (call.id, node.call, node.arguments)]
+        return loose[0] if loose else None
 
     def _handed_over(self, node: Node) -> Act | None:
         """Find the call that a hand-off span carries out: by its target, else the one left."""
@@ -208,6 +211,9 @@ class _Writer:
             mode, target = _aim(act)
             aimed = node.target is None or target is None or same_name(target, node.target)
             if mode == "transfer" and aimed:
+                return act
+        for act in left:
+            if node.result is not None and act.result == node.result:
                 return act
         spare = [act for act in left if act.node is None]
         return spare[-1] if spare else None

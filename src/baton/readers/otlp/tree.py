@@ -32,7 +32,7 @@ def build_tree(spans: list[Span]) -> list[Node]:
         node.children.sort(key=_start)
     roots = sorted((node for node in nodes.values() if node.parent is None), key=_start)
     ordered = list(_walk(roots))
-    resolve(ordered)
+    ordered += resolve(ordered)
     _look_up(ordered)
     if _demote(ordered):
         _look_up(ordered)

@@ -22,7 +22,7 @@ def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
         if twin is not None and node.kind == "tool" and twin.name != node.name:
             twin = None
         if twin is None and len(scopes) > 1:
-            twin = next((other for other in reversed(kept) if _same_call(other, node)), None)
+            twin = next((other for other in reversed(kept) if same_call(other, node)), None)
         if twin is None:
             kept.append(node)
         else:
@@ -31,7 +31,8 @@ def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
     return kept, stands_for
 
 
-def _same_call(one: Node, other: Node) -> bool:
+def same_call(one: Node, other: Node) -> bool:
+    """Tell whether spans of two instrumentations are of one request or call."""
     if one.kind != other.kind or one.span.scope == other.span.scope:
         return False
     if min(one.ended, other.ended) <= max(one.started, other.started):

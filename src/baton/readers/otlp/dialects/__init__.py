@@ -18,6 +18,11 @@ def read_node(span: Span) -> Node | None:
     return None
 
 
-def resolve(nodes: list[Node]) -> None:
-    """Settle what one span alone does not tell; ``nodes`` are a tree, parents first."""
+def resolve(nodes: list[Node]) -> list[Node]:
+    """Settle what one span alone does not tell; ``nodes`` are a tree, parents first.
+
+    Returns nodes that stand in no tree: messages that spans of others carry.
+    """
     langgraph.resolve(nodes)
+    genai.resolve(nodes)
+    return autogen.resolve(nodes)

@@ -3,6 +3,8 @@ Microsoft Agent Framework and AutoGen add to them."""
 
 from __future__ import annotations
 
+import re
+
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import ERROR, Span
 from baton.readers.otlp.tokens import usage_of
@@ -21,8 +23,13 @@ _FRAMEWORKS = {
     "pydantic-ai": "pydantic-ai",
     "agent_framework": "microsoft-agent-framework",
     "autogen-core": "autogen",
+    "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
+_HANDOFFS = frozenset({"handoff", "agent_handoff"})
+_CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+_MAF = "agent_framework"
 _MERGED = "(merged"
+_WORD = re.compile(r"\w+")
 
 
 def claims(span: Span) -> bool:
@@ -41,7 +48,11 @@ def claims(span: Span) -> bool:
 def read(span: Span) -> Node:
     """Read one span."""
     operation = text(span.attributes.get("gen_ai.operation.name")) or _operation(span)
-    if operation in _AGENTS:
+    if span.scope == _MAF and operation is None:
+        node = _of_workflow(span)
+    elif operation in _HANDOFFS:
+        node = _handoff(span)
+    elif operation in _AGENTS:
         node = read_agent(span)
     elif operation in _MODELS:
         node = read_model(span)
@@ -49,8 +60,6 @@ def read(span: Span) -> Node:
         node = read_tool(span)
     elif operation in _WORKFLOWS:
         node = _workflow(span, operation)
-    elif operation == "handoff":
-        node = _handoff(span)
     elif operation == "create_agent":
         node = Node(span=span, kind="none", card=carried.card(span))
         node.name = text(span.attributes.get("gen_ai.agent.name"))
@@ -102,6 +111,7 @@ def read_model(span: Span) -> Node:
     node.instructions = carried.instructions(span)
     node.offered = tool_names(carried.definitions(span))
     node.answers_by = carried.answer_tools(span)
+    node.calls = not _CALLS.isdisjoint(_reasons(span))
     fail(node)
     return node
 
@@ -146,6 +156,39 @@ def _handoff(span: Span) -> Node:
     node.target = text(attributes.get("gen_ai.handoff.to_agent"))
     fail(node)
     return node
+
+
+def _of_workflow(span: Span) -> Node:
+    """Read a span of Microsoft's workflows: only a message to one executor hands work over."""
+    attributes = span.attributes
+    if span.name == "workflow.run":
+        return Node(span=span, kind="workflow", name=text(attributes.get("workflow.name")))
+    node = Node(span=span, kind="none", name=text(attributes.get("executor.id")))
+    if attributes.get("message.type") == "AgentExecutorRequest":
+        node.target = text(attributes.get("message.destination_executor_id"))
+    if node.target is not None:
+        node.kind, node.mode = "handoff", "transfer"
+    return node
+
+
+def resolve(nodes: list[Node]) -> None:
+    """Tell by the executor around a message who hands work over with it."""
+    for node in nodes:
+        if node.kind != "handoff" or node.span.scope != _MAF:
+            continue
+        executor = node.parent
+        if executor is not None and any(child.kind == "agent" for child in executor.children):
+            node.agent = executor.name
+        else:
+            node.kind = "none"
+
+
+def _reasons(span: Span) -> list[str]:
+    """Return why the model stopped: a list, or the text that one was made of."""
+    told = span.attributes.get("gen_ai.response.finish_reasons")
+    if isinstance(told, str):
+        return _WORD.findall(told)
+    return [reason for reason in told if isinstance(reason, str)] if isinstance(told, list) else []
 
 
 def _model(span: Span) -> str | None:

@@ -211,6 +211,8 @@ def tool(span: Span) -> tuple[Any, Content | None]:
         "gen_ai.tool.message",
         "gen_ai.tool.output",
     )
+    if arguments == "{}" and result == "{}" and "gcp.vertex.agent.tool_response" in attributes:
+        return None, None
     for event in span.events:
         if arguments is None and event.name == "gen_ai.tool.message":
             arguments = _carrier(event).get("content")

@@ -77,18 +77,17 @@ def _model(span: Span) -> Node:
 def _tool(span: Span) -> Node:
     attributes = span.attributes
     name = text(attributes.get("tool.name"))
-    if name is None and span.name.lower().startswith(_HANDOFF):
+    if name is None and span.name.lower().partition(" ")[0] == "handoff":
         node = Node(span=span, kind="handoff", mode="transfer")
-        node.agent = text(attributes.get("input.value"))
-        node.target = text(attributes.get("output.value")) or span.name[len(_HANDOFF) :]
+        told = text(shown(attributes.get("output.value")))
+        node.agent = text(shown(attributes.get("input.value")))
+        node.target = told or span.name[len(_HANDOFF) :] or None
+        fail(node)
         return node
     node = Node(span=span, kind="tool", name=name or span.name)
     node.agent = text(attributes.get("agent.name"))
     node.call = text(first(attributes, "tool.id", "tool_call.id", "tool.call_id"))
-    arguments = first(attributes, "tool.parameters", "input.value")
-    if "input.value" in attributes:
-        arguments = attributes["input.value"]
-    node.arguments = shown(arguments)
+    node.arguments = shown(attributes.get("input.value"))
     node.result = content(attributes.get("output.value"))
     fail(node)
     hand_over(node, None, attributes)

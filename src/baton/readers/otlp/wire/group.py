@@ -51,7 +51,7 @@ def _join(spans: list[Span], logs: list[Event]) -> list[Event]:
     once = {msgspec.msgpack.encode(log): log for log in logs}
     loose: list[Event] = []
     joined: dict[tuple[str, str], list[Event]] = defaultdict(list)
-    for _, log in sorted(once.items(), key=lambda item: (_moment(item[1]), item[0])):
+    for _, log in sorted(once.items(), key=_log_order):
         key = (log.trace_id or "", log.span_id or "")
         (joined[key] if key in by_id else loose).append(log)
     for key, events in joined.items():
@@ -59,6 +59,13 @@ def _join(spans: list[Span], logs: list[Event]) -> list[Event]:
         all_events = sorted((*span.events, *events), key=_moment)
         spans[by_id[key]] = msgspec.structs.replace(span, events=all_events)
     return loose
+
+
+def _log_order(item: tuple[bytes, Event]) -> tuple[float, int, str, bytes]:
+    """Order records by time, and those of one moment by their number, as Claude Code counts."""
+    encoded, log = item
+    number = log.attributes.get("event.sequence")
+    return _moment(log), number if isinstance(number, int) else 0, log.name, encoded
 
 
 def _moment(event: Event) -> float:

@@ -76,13 +76,13 @@ class _Typed:
     def records(self, data: Data) -> Iterator[Record | None]:
         decoded = self.decoder.decode(data)
         tops = decoded if isinstance(decoded, list) else [decoded]
-        if any(top.spans is not None for top in tops):
+        if any(top.jaeger() for top in tops):
             yield from self._jaeger(data)
-        elif any(top.context is not None for top in tops):
+        elif any(top.sdk_span() for top in tops):
             spans = SDK.decode(data)
             for span in spans if isinstance(spans, list) else [spans]:
                 yield sdk_json.span_of(span)
-        elif not sum(top.known() for top in tops):
+        elif not any(top.known() for top in tops):
             yield from self._unknown(data, len(tops))
         else:
             for top in tops:
@@ -94,11 +94,11 @@ class _Typed:
                 yield from self._spans(spans)
         for logs in top.resource_logs or ():
             yield from self._logs(logs)
-        for inner in (top.trace, top.body):
-            if inner is not None:
-                yield from self.records(inner)
-        if top.data is not None:
-            yield from (self._jaeger if _starts(top.data, b"[") else self.records)(top.data)
+        for inner in top.wrapped():
+            yield from self.records(inner)
+        if answer := top.answer():
+            is_list = bytes(memoryview(answer)[:1]) == b"["
+            yield from (self._jaeger if is_list else self.records)(answer)
 
     def _spans(self, group: ResourceSpans[Any]) -> Iterator[Span | None]:
         resource = otlp_json.attributes_of(group.resource.attributes) if group.resource else {}
@@ -146,7 +146,3 @@ class _Raw(_Typed):
 
     def jaeger_span(self, wire: Any, processes: dict[str, dict[str, Any]]) -> Span | None:
         return self.mender.jaeger_span(wire, processes)
-
-
-def _starts(raw: msgspec.Raw, text: bytes) -> bool:
-    return bytes(memoryview(raw)[: len(text)]) == text

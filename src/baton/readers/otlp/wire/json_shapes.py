@@ -13,6 +13,7 @@ from .sdk_json import SdkSpan
 S = TypeVar("S")
 L = TypeVar("L")
 Raw = msgspec.Raw
+_NOTHING = Raw()
 
 
 class ScopeSpans(Wire, Generic[S]):
@@ -55,24 +56,37 @@ class Top(Wire, Generic[S, L]):
     resource_spans: list[ResourceSpans[S]] | None = None
     batches: list[ResourceSpans[S]] | None = None
     resource_logs: list[ResourceLogs[L]] | None = None
-    resource_metrics: Raw | None = None
-    trace: Raw | None = None
-    body: Raw | None = None
-    data: Raw | None = None
-    spans: Raw | None = None
-    context: Raw | None = None
+    resource_metrics: Raw = _NOTHING
+    trace: Raw = _NOTHING
+    body: Raw = _NOTHING
+    data: Raw = _NOTHING
+    spans: Raw = _NOTHING
+    context: Raw = _NOTHING
+
+    def wrapped(self) -> list[Raw]:
+        """Return the wrapped values; those that only have such a name are none."""
+        return [raw for raw in (self.trace, self.body) if _starts(raw, b"{", b"[")]
+
+    def answer(self) -> Raw | None:
+        """Return what a query service answers with."""
+        return self.data if _starts(self.data, b"{", b"[") else None
+
+    def jaeger(self) -> bool:
+        """Tell whether this is one trace of Jaeger."""
+        return _starts(self.spans, b"[")
+
+    def sdk_span(self) -> bool:
+        """Tell whether this is a span as the SDK prints it."""
+        return _starts(self.context, b"{")
 
     def known(self) -> bool:
-        """Tell whether this is anything; values that only look like a wrapping are forgotten."""
-        self.trace, self.body = _container(self.trace), _container(self.body)
-        self.data = _container(self.data)
-        return any(
-            value is not None
-            for value in (
-                self.resource_spans, self.batches, self.resource_logs, self.resource_metrics,
-                self.trace, self.body, self.data,
-            )
-        )  # fmt: skip
+        """Tell whether this is any of the other forms."""
+        here = (self.resource_spans, self.batches, self.resource_logs)
+        return (
+            any(value is not None for value in here)
+            or bool(self.wrapped() or self.answer())
+            or _starts(self.resource_metrics, b"[")
+        )
 
 
 class JaegerTrace(msgspec.Struct, Generic[S]):
@@ -82,8 +96,8 @@ class JaegerTrace(msgspec.Struct, Generic[S]):
     processes: dict[str, Process] | None = None
 
 
-def _container(raw: Raw | None) -> Raw | None:
-    return raw if raw is not None and bytes(memoryview(raw)[:1]) in (b"{", b"[") else None
+def _starts(raw: Raw, *starts: bytes) -> bool:
+    return bytes(memoryview(raw)[:1]) in starts
 
 
 TYPED = msgspec.json.Decoder(Top[WireSpan, WireLog] | list[Top[WireSpan, WireLog]])

@@ -44,12 +44,14 @@ def is_otlp(path: Path | str) -> bool:
 
 def form_of(head: bytes) -> Form | None:
     """Tell the form of a file from its first bytes; ``None`` when it is none of these."""
+    return _bare_form(head) or ("frames" if _is_frame(head) else None)
+
+
+def _bare_form(head: bytes) -> Literal["json", "protobuf"] | None:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] in (b"{", b"[") and _is_json(text):
         return "json"
-    if head[:1] == b"\n":
-        return "protobuf" if _is_export(memoryview(head)) else None
-    return "frames" if _is_frame(head) else None
+    return "protobuf" if head[:1] == b"\n" and _is_export(memoryview(head)) else None
 
 
 def _is_json(text: bytes) -> bool:
@@ -78,7 +80,7 @@ def _is_frame(head: bytes) -> bool:
         return False
     if body.startswith((ZSTD, GZIP)):
         return True
-    return form_of(body[:length]) in ("json", "protobuf")
+    return _bare_form(body[:length]) is not None
 
 
 def _is_export(head: memoryview) -> bool:
@@ -90,4 +92,7 @@ def _is_export(head: memoryview) -> bool:
         inner = list(fields(head, outer.start, outer.end))
     except NoProtobuf:
         return False
-    return all(field.type == BYTES and field.number in (1, 2, 3, 1000) for field in inner)
+    return bool(inner) and all(
+        field.type == BYTES and field.number in (1, 2, 3, 1000) and (outer.cut or not field.cut)
+        for field in inner
+    )

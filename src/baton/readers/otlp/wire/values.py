@@ -33,9 +33,10 @@ def values(data: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def _length(data: memoryview) -> int:
+    """Return where the value that ``data`` starts with ends, as the parser's complaint tells."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError) as error:
         trailing = _TRAILING.search(str(error))
-        return int(trailing[1]) if trailing and int(trailing[1]) > 0 else len(data)
+        return int(trailing[1]) - 1 if trailing and int(trailing[1]) > 1 else len(data)
     return len(data)
