@@ -23,12 +23,13 @@ from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
+from .dialects import goes_on
 from .dispatches import Dispatcher
 from .dropped import unread
 from .messages import Message
 from .node import Node
 from .runs import Work, find_runs
-from .span import Conversation, Span
+from .span import Conversation, Event, Span
 from .steps import Act, write_steps
 from .tree import build_tree
 from .twins import without_twins
@@ -37,7 +38,7 @@ from .twins import without_twins
 def read_conversation(conversation: Conversation, source: Source, catalog: Catalog) -> Trace:
     """Read the spans of one conversation."""
     reader = _Reader(catalog)
-    turns = [reader.turn(spans) for spans in conversation.turns]
+    turns = [reader.turn(spans, conversation.logs) for spans in _whole(conversation.turns)]
     played = [turn for turn in turns if turn is not None]
     source.framework = reader.framework()
     return Trace(
@@ -52,6 +53,17 @@ def read_conversation(conversation: Conversation, source: Source, catalog: Catal
     )
 
 
+def _whole(turns: list[list[Span]]) -> list[list[Span]]:
+    """Put what continues a turn together with it."""
+    whole: list[list[Span]] = []
+    for spans in turns:
+        if whole and goes_on(whole[-1], spans):
+            whole[-1] = [*whole[-1], *spans]
+        else:
+            whole.append(spans)
+    return whole
+
+
 class _Reader:
     def __init__(self, catalog: Catalog) -> None:
         self.cards: dict[str, AgentCard] = {}
@@ -64,9 +76,9 @@ class _Reader:
         """Return the framework that most spans are of."""
         return self._frameworks.most_common(1)[0][0] if self._frameworks else None
 
-    def turn(self, spans: list[Span]) -> Turn | None:
+    def turn(self, spans: list[Span], logs: list[Event]) -> Turn | None:
         """Read one turn; ``None`` when no agent, model or tool was at work in it."""
-        nodes = build_tree(spans)
+        nodes = build_tree(spans, logs)
         for node in nodes:
             self._note(node)
         works = find_runs(nodes)
@@ -80,7 +92,7 @@ class _Reader:
             kept, work.stands_for = without_twins(work.owned)
             work.owned = kept
             acts[id(work)] = write_steps(work, kept, self._ids)
-            _describe(work)
+            _describe(work, opens=work is works[0])
             turn.runs.append(work.run)
         Dispatcher(turn, acts, self._ids, self._catalog).link(works)
         turn.runs.sort(key=lambda run: run.started or 0.0)
@@ -92,8 +104,9 @@ class _Reader:
             self._frameworks[node.framework] += 1
         if node.card is not None and node.name is not None:
             self._card(node.name, node.card, node)
-        for what in unread(node):
-            self.dropped[what] += 1
+        lost = unread(node)
+        if lost is not None:
+            self.dropped[lost] += 1
 
     def _card(self, name: str, card: AgentCard, node: Node) -> None:
         known = self.cards.setdefault(name, AgentCard())
@@ -103,7 +116,7 @@ class _Reader:
         known.instructions = known.instructions or node.instructions
 
 
-def _describe(work: Work) -> None:
+def _describe(work: Work, opens: bool) -> None:
     """Fill in what a run is besides its steps."""
     run, own = work.run, work.owned
     models = [node for node in own if node.kind == "model"]
@@ -122,6 +135,8 @@ def _describe(work: Work) -> None:
     elif run.ended is None:
         run.status = "unknown"
     _name_unknown(run, models, work)
+    if not work.named and not opens:
+        run.unknown.append("agent")
 
 
 def _inside(work: Work) -> list[str]:
@@ -183,14 +198,16 @@ def _input(work: Work, models: list[Node]) -> Content | None:
 
 
 def _output(work: Work) -> Content | None:
-    """Return the last answer of a run: what it said after its last call."""
+    """Return the last answer of a run: what its span says, else what it said after its last call."""
+    stated = next((node.output for node in work.nodes if node.output is not None), None)
     for step in reversed(work.run.steps):
         if isinstance(step, ToolCall):
             break
         if isinstance(step, Said) and not step.thought:
-            return step.content
+            same = stated is None or stated.plain().strip() == step.content.plain().strip()
+            return step.content if same else stated
     for node in work.nodes:
-        found = node.output or _last_of(node.spoken_messages(), "assistant")
+        found = stated or _last_of(node.spoken_messages(), "assistant")
         if found is not None and found.text is not None:
             return msgspec.structs.replace(found, text=found.text.rstrip())
         if found is not None:
@@ -224,7 +241,7 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
     """Fill in what a turn is besides its runs."""
     top = [work for work in works if work.place is None] or works
     roots = [node for node in nodes if node.in_agent is None and node.in_tool is None]
-    frames = [node for node in roots if node.kind == "workflow"]
+    frames = [n for n in roots if n.kind == "workflow" or (n.parent is None and n.kind == "none")]
     turn.started = min((n.span.started for n in nodes if n.span.started is not None), default=None)
     ends = [n.span.ended for n in nodes if n.span.ended is not None]
     turn.ended = max(ends, default=None)

@@ -307,6 +307,8 @@ class Dispatcher:
         dispatch.basis = "stated" if stated else "structure"
         if child is not None and child.run.inside and child.caller is not None:
             dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
+        elif child is not None and not child.named:
+            dispatch.unknown.append("to_agent")
         self._answer(dispatch, act, child)
         self._tell(dispatch, act)
         if dispatch.prompt is None and child is not None and child.run.input is not None:
@@ -324,10 +326,13 @@ class Dispatcher:
     def _answer(self, dispatch: Dispatch, act: Act, child: Work | None) -> None:
         """Settle what came of a delegate; a tool may make a text of its agent's failure."""
         own = child.run if child is not None else None
+        if self._in_background(dispatch, act, own):
+            return
+        ended = own.ended if own is not None and act.node is None else act.ended
         if act.failed:
             dispatch.status = "failed" if own is not None else "refused"
             dispatch.error = act.error
-        elif act.ended is not None or act.answer is not None:
+        elif ended is not None or act.answer is not None:
             dispatch.result = act.result or (own.output if own is not None else None)
             if own is not None and _same_text(dispatch.result, own.output):
                 dispatch.result = own.output
@@ -336,10 +341,24 @@ class Dispatcher:
                 dispatch.status, dispatch.error = "failed", own.error
             elif dispatch.result is None and (act.step is None or "result" in act.step.unknown):
                 dispatch.unknown.append("result")
-        dispatch.ended = _not_before(dispatch.started, act.ended)
-        late = child is not None and act.ended is not None and child.started > act.ended
-        if late:
-            dispatch.mode = "background"
+        dispatch.ended = _not_before(dispatch.started, ended)
+
+    def _in_background(self, dispatch: Dispatch, act: Act, own: AgentRun | None) -> bool:
+        """Settle a delegate whose call only launched it: the answer came later, or is not told."""
+        late = act.late
+        outlived = own is not None and own.ended is not None and act.node is not None
+        outlived = outlived and act.ended is not None and own.ended > act.ended + 0.001
+        if late is None and not outlived and not (act.node is not None and act.node.launched):
+            return False
+        dispatch.mode, dispatch.status = "background", "unknown"
+        if late is None:
+            dispatch.unknown.append("result")
+            return True
+        dispatch.ended = _not_before(dispatch.started, late.at)
+        dispatch.status = "failed" if late.failed else "completed"
+        told = late.result.plain() if late.result is not None else None
+        dispatch.result, dispatch.error = (None, told) if late.failed else (late.result, None)
+        return True
 
     def _tell(self, dispatch: Dispatch, act: Act) -> None:
         """Move what the call says of a dispatch onto it: its prompt, not its answer."""
@@ -352,11 +371,18 @@ class Dispatcher:
             told = prompt_of(arguments)
             dispatch.prompt, dispatch.description, dispatch.context = told
         if act.step is not None:
-            act.step.result = act.step.error = None
+            if dispatch.mode != "background":
+                act.step.result = act.step.error = None
             act.step.unknown = [name for name in act.step.unknown if name != "result"]
 
     def _delegate_without_call(self, owner: Work, work: Work) -> None:
-        """Note that a run called another one of which no tool call tells."""
+        """Note that a run called another one without a tool span: a call may still be meant."""
+        acts = (act for act in self._acts[id(owner)] if act.node is None and act.step is not None)
+        meant = next((a for a in acts if a.step and not a.step.dispatch and _meant(a, work)), None)
+        if meant is not None:
+            self._delegate(owner, meant, work)
+            self._start(self.turn.dispatches[-1], work)
+            return
         dispatch = self._dispatch("delegate", owner, work.agent, work.run.started, Act())
         dispatch.basis = "structure"
         dispatch.prompt, dispatch.result = work.run.input, work.run.output

@@ -1,12 +1,17 @@
-"""What a span held that no rule read."""
+"""What spans held that no rule reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from .node import Node
 
+_FOREIGN = ("gen_ai.", "llm.", "ai.", "agent.", "openinference.", "traceloop.entity.", "langsmith.")
 
-def unread(node: Node) -> Iterator[str]:
-    """Yield what of a span is lost, in words."""
-    yield from ()
+
+def unread(node: Node) -> str | None:
+    """Say what of a span is lost; ``None`` when it is read, or is known to be plumbing."""
+    if node.lost is not None or node.kind != "none":
+        return node.lost
+    if node.framework is None and node.name is None and node.card is None:
+        if any(key.startswith(_FOREIGN) for key in node.span.attributes):
+            return f"spans of `{node.span.scope or node.span.name}` that follow no known convention"
+    return None

@@ -45,12 +45,13 @@ class Call(msgspec.Struct, kw_only=True):
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """The answer to a tool call, as a model was given it."""
+    """The answer to a tool call, as a model was given it; ``at`` when it came after the call."""
 
     id: str | None = None
     name: str | None = None
     result: Content | None = None
     failed: bool = False
+    at: float | None = None
 
 
 class Message(msgspec.Struct, kw_only=True):
@@ -126,6 +127,7 @@ def _is_block(value: Any) -> bool:
         or kind in _CALLS
         or kind in _ANSWERS
         or (kind is None and any(key in value for key in (*_CALLS, *_ANSWERS)))
+        or (kind in (None, "function") and isinstance(value.get("function"), Mapping))
     )
 
 
@@ -176,6 +178,9 @@ def _take(block: Mapping[str, Any], message: Message, thoughts: list[str]) -> bo
             thought = "\n".join(block_text(t) or "" for t in thought if isinstance(t, Mapping))
         if text(thought):
             thoughts.append(str(thought))
+        return True
+    if kind in (None, "function") and isinstance(block.get("function"), Mapping):
+        message.calls += _calls(block)
         return True
     for key in _CALLS:
         if kind == key or (kind is None and isinstance(block.get(key), Mapping)):

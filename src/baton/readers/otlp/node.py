@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from baton.model import AgentCard, Content, Usage
 
-from .messages import Message, read_messages
+from .messages import Answer, Message, read_messages
 from .span import Span
 
 NodeKind = Literal[
@@ -33,7 +33,9 @@ class Node:
     ``words`` and ``answers`` are messages: what an agent said without a request of its own, and
     what it was told of its calls. ``name`` is the agent's, tool's or workflow's name. ``agent`` is the agent that a model or
     tool span says it belongs to, ``run`` what it says tells its run from others. ``mode`` and
-    ``target`` say that a tool or hand-off span passes work on, and to whom. ``calls`` says that a model stopped to have a tool called, ``answers_by`` are tools whose call is the answer. ``heard`` and
+    ``target`` say that a tool or hand-off span passes work on, and to whom. ``launched`` says that a call only started
+    what it is for, ``lost`` what of the span no rule
+    reads, in words, ``told`` are answers that reach an agent with its span. ``calls`` says that a model stopped to have a tool called, ``answers_by`` are tools whose call is the answer. ``heard`` and
     ``spoken`` are raw until they are asked for: what a model was given and what it answered.
     ``in_agent`` is the nearest agent above; ``in_tool``, ``in_model`` and ``in_workflow`` are the
     nearest ones above that belong to that agent, ``in_workflow`` also to that tool.
@@ -63,6 +65,10 @@ class Node:
     result: Content | None = None
     failed: bool = False
     error: str | None = None
+    refused_by: Literal["policy", "user"] | None = None
+    launched: bool = False
+    lost: str | None = None
+    told: list[Answer] = field(default_factory=list)
     mode: Mode | None = None
     target: str | None = None
     prompt: Content | None = None

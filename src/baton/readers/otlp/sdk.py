@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .span import Event, Link, Span
-from .wire.scalars import digest
+from .wire.scalars import digest, nanos
 
 
 def from_sdk(span: Any) -> Span:
@@ -21,13 +21,13 @@ def from_sdk(span: Any) -> Span:
         span_id=span_hex(context.span_id),
         parent_id=None if parent is None else span_hex(parent.span_id),
         name=span.name,
-        started=_seconds(span.start_time),
-        ended=_seconds(span.end_time),
+        started=nanos(span.start_time),
+        ended=nanos(span.end_time),
         attributes=_attributes(span.attributes),
         events=[
             Event(
                 name=event.name,
-                at=_seconds(event.timestamp),
+                at=nanos(event.timestamp),
                 attributes=_attributes(event.attributes),
             )
             for event in span.events or ()
@@ -51,7 +51,7 @@ def log_from_sdk(data: Any) -> Event:
     resource = getattr(data, "resource", None)
     return Event(
         name=name if isinstance(name, str) else "",
-        at=_seconds(record.timestamp or getattr(record, "observed_timestamp", None)),
+        at=nanos(record.timestamp or getattr(record, "observed_timestamp", None)),
         attributes=attributes,
         body=_plain(record.body),
         trace_id=trace_hex(record.trace_id) if record.trace_id else None,
@@ -68,10 +68,6 @@ def trace_hex(id_: int) -> str:
 def span_hex(id_: int) -> str:
     """Write the id of a span as every wire format does."""
     return f"{id_:016x}"
-
-
-def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def _attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:

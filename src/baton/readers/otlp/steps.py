@@ -43,14 +43,22 @@ class Act:
     @property
     def failed(self) -> bool:
         """Whether it is recorded as failed."""
-        told = self.answer is not None and self.answer.failed
+        told = self.answer is not None and self.answer.failed and self.answer.at is None
         return told or (self.node is not None and self.node.failed)
+
+    @property
+    def late(self) -> Answer | None:
+        """The answer that came after the call had been answered, of what it launched."""
+        told = self.answer
+        return told if told is not None and told.at is not None else None
 
     @property
     def result(self) -> Content | None:
         """What came back, from the span or from what the model was told."""
         if self.node is not None and self.node.result is not None:
             return self.node.result
+        if self.late is not None:
+            return None
         return self.answer.result if self.answer is not None else None
 
     @property
@@ -78,12 +86,17 @@ class Act:
 
 
 def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
-    """Write what the run said and called into its steps; return its acts in order."""
+    """Write what the run said and called into its steps; return its acts in order.
+
+    Where no model request tells what it answered, the agent's own account does: before the tools
+    that ran when it holds the calls of them, else as the last word.
+    """
     writer = _Writer(work, ids)
     models = [node for node in nodes if node.kind == "model"]
-    if not any(node.spoken is not None for node in models):
-        for node in work.nodes:
-            writer.speaks(node)
+    whole = [] if any(node.spoken is not None for node in models) else work.nodes
+    tells = any(message.calls for node in whole for message in node.spoken_messages())
+    for node in whole if tells else ():
+        writer.speaks(node)
     for node in nodes:
         if node.kind in ("model", "words"):
             writer.speaks(node)
@@ -91,6 +104,10 @@ def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
             writer.is_told(node.heard_messages())
         else:
             writer.runs(node)
+    for node in () if tells else whole:
+        writer.speaks(node)
+    for node in work.nodes:
+        writer.answered(node.told)
     for node in reversed(models):
         if all(act.node is not None or act.answer is not None for act in writer.acts):
             break
@@ -121,11 +138,15 @@ class _Writer:
     def is_told(self, messages: list[Message]) -> None:
         """Take the answers to calls out of what a model was given."""
         for message in messages:
-            for answer in message.answers:
-                for act in self.acts:
-                    if act.answer is None and act.call is not None and _fits(answer, act.call):
-                        act.answer = answer
-                        break
+            self.answered(message.answers)
+
+    def answered(self, answers: list[Answer]) -> None:
+        """Give each answer to the call that it is for."""
+        for answer in answers:
+            for act in self.acts:
+                if act.answer is None and _fits(answer, act):
+                    act.answer = answer
+                    break
 
     def runs(self, node: Node) -> None:
         """Take the span of a tool or hand-off, for a call that a model wrote or by itself."""
@@ -197,7 +218,7 @@ class _Writer:
             for act, call in left:
                 if call.id == node.call:
                     return act
-        alike = [(act, call) for act, call in left if call.name == node.name]
+        alike = [(act, call) for act, call in left if same_name(call.name, node.name)]
         for act, call in alike:
             if call.arguments == node.arguments:
                 return act
@@ -219,10 +240,12 @@ class _Writer:
         return spare[-1] if spare else None
 
 
-def _fits(answer: Answer, call: Call) -> bool:
-    if answer.id is not None and call.id is not None:
-        return answer.id == call.id
-    return answer.name is not None and answer.name == call.name
+def _fits(answer: Answer, act: Act) -> bool:
+    ids = [act.call.id if act.call is not None else None]
+    ids.append(act.node.call if act.node is not None else None)
+    if answer.id is not None and any(ids):
+        return answer.id in ids
+    return act.call is not None and answer.name is not None and answer.name == act.call.name
 
 
 def _aim(act: Act) -> tuple[Mode | None, str | None]:
@@ -252,13 +275,17 @@ def _settle(act: Act) -> None:
     step = act.step
     if step is None:
         return
+    if act.node is not None and act.node.refused_by is not None:
+        step.status, step.refused_by = "refused", act.node.refused_by
     step.arguments = act.arguments
     step.at = act.started
     ended = act.ended
     step.ended = ended if step.at is None or ended is None or ended >= step.at else None
     step.error = act.error
     step.result = None if act.failed else act.result
-    if act.failed:
+    if step.refused_by is not None:
+        step.result = None
+    elif act.failed:
         step.status = "failed"
     elif act.answer is None and (act.node or act.handoff) is None:
         step.status = "unanswered"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from .dialects import read_node, resolve
 from .node import Node
-from .span import Span
+from .span import Event, Span
 
 _OWNED = frozenset({"model", "tool", "handoff"})
 
 
-def build_tree(spans: list[Span]) -> list[Node]:
+def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     """Read the spans and return their nodes, parents before children, else in start order.
 
     A span whose parent is missing, or is below itself, is a root.
@@ -32,11 +34,15 @@ def build_tree(spans: list[Span]) -> list[Node]:
         node.children.sort(key=_start)
     roots = sorted((node for node in nodes.values() if node.parent is None), key=_start)
     ordered = list(_walk(roots))
-    ordered += resolve(ordered)
+    alone = resolve(ordered, logs)
+    ordered = list(_walk(roots))
     _look_up(ordered)
+    if _imply(ordered):
+        ordered = list(_walk(roots))
+        _look_up(ordered)
     if _demote(ordered):
         _look_up(ordered)
-    return ordered
+    return ordered + alone
 
 
 def _start(node: Node) -> float:
@@ -83,15 +89,55 @@ def _look_up(ordered: list[Node]) -> None:
         )
 
 
+def _imply(ordered: list[Node]) -> bool:
+    """Put an agent below each tool call in which models were asked though no agent span tells.
+
+    It goes by the name that the call gives it; a tool that merely asks a model once is none.
+    """
+    asking = {id(node.in_tool) for node in ordered if node.kind == "model" and node.in_tool}
+    working = {id(node.in_tool) for node in ordered if node.kind == "tool" and node.in_tool}
+    found = [
+        node
+        for node in ordered
+        if node.kind == "tool"
+        and _is_agent(node, id(node) in asking, id(node) in working)
+    ]
+    for node in found:
+        _put_agent_below(node)
+    return bool(found)
+
+
+def _is_agent(tool: Node, asking: bool, working: bool) -> bool:
+    if tool.mode == "delegate" and tool.target is not None:
+        return asking or working
+    return asking and working
+
+
+def _put_agent_below(tool: Node) -> None:
+    span = msgspec.structs.replace(tool.span, span_id=f"{tool.span.span_id}/agent", attributes={})
+    agent = Node(span=span, kind="agent", name=tool.target, parent=tool)
+    agent.children, tool.children = tool.children, [agent]
+    for child in agent.children:
+        child.parent = agent
+
+
 def _demote(ordered: list[Node]) -> bool:
-    """Make a workflow of each agent span that itself does nothing and has agents in it."""
+    """Make a workflow of each agent span that itself does nothing and has agents in it.
+
+    Where no model request and no tool call is recorded at all, an agent with a name stays one.
+    """
+    blind = not any(node.kind in _OWNED for node in ordered)
     busy = {id(node.in_agent) for node in ordered if node.kind in _OWNED and node.in_agent}
     outer = {
         id(node.in_agent): node.in_agent
         for node in ordered
         if node.kind == "agent" and node.in_agent and node.in_tool is None
     }
-    idle = [node for key, node in outer.items() if key not in busy and node.totals is None]
+    idle = [
+        node
+        for key, node in outer.items()
+        if key not in busy and node.totals is None and not (blind and node.name)
+    ]
     for node in idle:
         node.kind = "workflow"
     return bool(idle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .names import same_name
 from .node import Node
 
 
@@ -19,7 +20,7 @@ def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
     for node in owned:
         around = node.in_model if node.kind == "model" else node.in_tool
         twin = stands_for.get(id(around)) if around is not None else None
-        if twin is not None and node.kind == "tool" and twin.name != node.name:
+        if twin is not None and node.kind == "tool" and not same_name(twin.name, node.name):
             twin = None
         if twin is None and len(scopes) > 1:
             twin = next((other for other in reversed(kept) if same_call(other, node)), None)
@@ -41,7 +42,7 @@ def same_call(one: Node, other: Node) -> bool:
         return one.model is None or other.model is None or one.model == other.model
     if one.kind == "tool":
         calls = one.call is None or other.call is None or one.call == other.call
-        return one.name == other.name and calls
+        return same_name(one.name, other.name) and calls
     return one.target is None or other.target is None or one.target == other.target
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from baton.readers.otlp.node import Node
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 
 from . import autogen, claude_code, genai, langfuse, langgraph, openinference, traceai, traceloop
 
 _DIALECTS = (claude_code, traceai, openinference, traceloop, langfuse, autogen, genai)
+
+
+def goes_on(before: list[Span], spans: list[Span]) -> bool:
+    """Tell spans that belong to the turn before, though nothing links them with it."""
+    return claude_code.goes_on(spans) or traceai.goes_on(before, spans)
 
 
 def read_node(span: Span) -> Node | None:
@@ -18,11 +23,15 @@ def read_node(span: Span) -> Node | None:
     return None
 
 
-def resolve(nodes: list[Node]) -> list[Node]:
+def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
     """Settle what one span alone does not tell; ``nodes`` are a tree, parents first.
+
+    ``logs`` are records that belong to no span.
 
     Returns nodes that stand in no tree: messages that spans of others carry.
     """
     langgraph.resolve(nodes)
     genai.resolve(nodes)
+    claude_code.resolve(nodes, logs)
+    traceai.resolve(nodes)
     return autogen.resolve(nodes)

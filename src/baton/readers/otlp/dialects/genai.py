@@ -15,7 +15,7 @@ from .handover import hand_over
 from .tools import tool_names
 
 _AGENTS = frozenset({"invoke_agent"})
-_MODELS = frozenset({"chat", "generate_content", "text_completion", "completion"})
+_MODELS = frozenset({"chat", "generate_content", "text_completion", "completion", "response"})
 _WORKFLOWS = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
 _FRAMEWORKS = {
     "gcp.vertex.agent": "google-adk",
@@ -26,6 +26,7 @@ _FRAMEWORKS = {
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
 _HANDOFFS = frozenset({"handoff", "agent_handoff"})
+_PLUMBING = frozenset({"execute_event_loop_cycle", "goto", "unknown"})
 _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _MAF = "agent_framework"
 _MERGED = "(merged"
@@ -64,7 +65,9 @@ def read(span: Span) -> Node:
         node = Node(span=span, kind="none", card=carried.card(span))
         node.name = text(span.attributes.get("gen_ai.agent.name"))
     else:
-        node = Node(span=span, kind="none")
+        known = operation is None or operation in _PLUMBING
+        lost = None if known else f"spans of operation `{operation}`"
+        node = Node(span=span, kind="none", name=span.name, lost=lost)
     node.framework = _FRAMEWORKS.get(span.scope)
     return node
 

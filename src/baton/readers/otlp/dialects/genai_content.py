@@ -157,6 +157,8 @@ def definitions(span: Span) -> Any:
     for event in span.events:
         if event.name == _DETAILS and "gen_ai.tool.definitions" in event.attributes:
             return event.attributes["gen_ai.tool.definitions"]
+    if "llm.request.functions.0.name" in attributes:
+        return _functions(attributes)
     for key, inner in (
         ("model_request_parameters", "function_tools"),
         ("gcp.vertex.agent.llm_request", "config"),
@@ -166,6 +168,14 @@ def definitions(span: Span) -> Any:
             found = value[inner]
             return found.get("tools") if isinstance(found, Mapping) else found
     return None
+
+
+def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Gather the older ``llm.request.functions.0.name`` attributes."""
+    prefix, found = "llm.request.functions.", []
+    while (name := attributes.get(f"{prefix}{len(found)}.name")) is not None:
+        found.append({"name": name})
+    return found
 
 
 def answer_tools(span: Span) -> frozenset[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Content
+from baton.readers.otlp.names import plain_name
 from baton.readers.otlp.node import Mode, Node
 from baton.readers.otlp.values import content, first, text
 
@@ -21,7 +22,7 @@ _TARGETS = (
     "recipient",
 )
 _PROMPTS = ("prompt", "request", "task", "input", "message", "query", "question", "description")
-_COWORKER = frozenset({"delegate work to coworker", "ask question to coworker"})
+_COWORKER = frozenset({"delegateworktocoworker", "askquestiontocoworker"})
 _SUB_AGENT = frozenset({"task", "agent"})
 
 
@@ -51,7 +52,7 @@ def by_name(
     if type_ == "TransferToAgentTool" or match is not None:
         suffix = match.group(1) if match and match.group(1).lower() not in _ANY else None
         return "transfer", _argument(arguments) or suffix
-    if name.lower() in _COWORKER:
+    if plain_name(name) in _COWORKER:
         return "delegate", _argument(arguments)
     if name.lower() in _SUB_AGENT and isinstance(arguments, dict):
         target = text(arguments.get("subagent_type"))

@@ -12,12 +12,13 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
 
-from . import langchain
+from . import crewai, langchain
 from .genai import fail
 from .handover import hand_over
 from .tools import tool_names
 
 KIND = "openinference.span.kind"
+_PLUMBING = frozenset({"CHAIN", "PROMPT"})
 _HANDOFF = "handoff to "
 _SCOPE = "openinference.instrumentation."
 _FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
@@ -37,15 +38,17 @@ def read(span: Span) -> Node:
         node = _tool(span)
     elif kind == "AGENT":
         node = _agent(span)
-    elif kind == "CHAIN":
+    elif kind in _PLUMBING:
         node = Node(span=span, kind="none", name=span.name)
         fail(node)
     else:
-        node = Node(span=span, kind="none")
-    name = span.scope.removeprefix(_SCOPE)
+        node = Node(span=span, kind="none", lost=f"spans of kind {kind}")
+    name = span.scope.removeprefix(_SCOPE).partition(".")[0]
     node.framework = _FRAMEWORKS.get(name, name.replace("_", "-") or None)
     if node.framework == "langgraph":
         langchain.refine(node)
+    elif node.framework == "crewai":
+        crewai.refine(node)
     return node
 
 

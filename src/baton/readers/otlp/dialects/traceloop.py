@@ -28,7 +28,7 @@ def read(span: Span) -> Node:
     operation = text(span.attributes.get("gen_ai.operation.name"))
     if span.scope == _LANGCHAIN:
         node = _langchain(span, kind, operation)
-    elif operation is not None and kind != "workflow":
+    elif operation is not None and kind not in ("workflow", "task"):
         node = genai.read(span)
     elif kind == "agent":
         node = _agent(span)

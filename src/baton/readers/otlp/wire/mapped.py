@@ -21,10 +21,7 @@ class Mapped:
     def __init__(self, source: BinaryIO, file: BinaryIO | None, start: bytes = b"") -> None:
         self._temporary: Any = None
         if source is not file:
-            file = self._temporary = tempfile.TemporaryFile(prefix="baton-")  # noqa: SIM115
-            file.write(start)
-            shutil.copyfileobj(source, file, 1 << 20)
-            file.flush()
+            file = self._temporary = _copy(start, source)
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.view = memoryview(self._map)
         self._forgotten = 0
@@ -46,6 +43,18 @@ class Mapped:
     ) -> None:
         if self._temporary is not None:
             self._temporary.close()
+
+
+def _copy(start: bytes, source: BinaryIO) -> Any:
+    copy = tempfile.TemporaryFile(prefix="baton-")  # noqa: SIM115 - the caller closes it
+    try:
+        copy.write(start)
+        shutil.copyfileobj(source, copy, 1 << 20)
+        copy.flush()
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 class Chain(io.RawIOBase):
