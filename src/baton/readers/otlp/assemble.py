@@ -24,7 +24,7 @@ from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
 from .dialects import goes_on
-from .dispatches import Dispatcher
+from .dispatches import link
 from .dropped import unread
 from .messages import Message
 from .node import Node
@@ -94,7 +94,7 @@ class _Reader:
             acts[id(work)] = write_steps(work, kept, self._ids)
             _describe(work, opens=work is works[0])
             turn.runs.append(work.run)
-        Dispatcher(turn, acts, self._ids, self._catalog).link(works)
+        link(turn, works, acts, self._ids, self._catalog)
         turn.runs.sort(key=lambda run: run.started or 0.0)
         _finish(turn, nodes, works)
         return turn
@@ -128,7 +128,9 @@ def _describe(work: Work, opens: bool) -> None:
     run.input = _input(work, models)
     run.output = _output(work)
     offered = [node.offered for node in (*models, *work.nodes) if node.offered is not None]
-    run.tools_offered = list(dict.fromkeys(n for names in offered for n in names)) if offered else None
+    run.tools_offered = (
+        list(dict.fromkeys(n for names in offered for n in names)) if offered else None
+    )
     failed = next((node for node in work.nodes if node.failed), None)
     if failed is not None:
         run.status, run.error = "failed", failed.error
@@ -198,7 +200,7 @@ def _input(work: Work, models: list[Node]) -> Content | None:
 
 
 def _output(work: Work) -> Content | None:
-    """Return the last answer of a run: what its span says, else what it said after its last call."""
+    """Return the last answer of a run: what its span says, else its words after its last call."""
     stated = next((node.output for node in work.nodes if node.output is not None), None)
     for step in reversed(work.run.steps):
         if isinstance(step, ToolCall):
@@ -251,7 +253,9 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
     told = [work for work in top if work.run.output is not None]
     turn.output = max(told, key=lambda work: work.ended).run.output if told else None
     if turn.output is None and last.run.status == "completed":
-        turn.output = next((c for n in frames if (c := _last_of(n.spoken_messages(), "assistant"))), None)
+        turn.output = next(
+            (c for n in frames if (c := _last_of(n.spoken_messages(), "assistant"))), None
+        )
     failed = next((n for n in roots if n.failed and n.kind in ("agent", "workflow")), None)
     if last.run.status == "failed":
         turn.status, turn.error, turn.output = "failed", last.run.error, None

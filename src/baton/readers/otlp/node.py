@@ -11,9 +11,7 @@ from baton.model import AgentCard, Content, Usage
 from .messages import Answer, Message, read_messages
 from .span import Span
 
-NodeKind = Literal[
-    "agent", "model", "tool", "handoff", "words", "answers", "workflow", "none"
-]
+NodeKind = Literal["agent", "model", "tool", "handoff", "words", "answers", "workflow", "none"]
 Mode = Literal["transfer", "delegate"]
 
 
@@ -30,15 +28,17 @@ class GraphPlace:
 class Node:
     """A span, read.
 
-    ``words`` and ``answers`` are messages: what an agent said without a request of its own, and
-    what it was told of its calls. ``name`` is the agent's, tool's or workflow's name. ``agent`` is the agent that a model or
-    tool span says it belongs to, ``run`` what it says tells its run from others. ``mode`` and
-    ``target`` say that a tool or hand-off span passes work on, and to whom. ``launched`` says that a call only started
-    what it is for, ``lost`` what of the span no rule
-    reads, in words, ``told`` are answers that reach an agent with its span. ``calls`` says that a model stopped to have a tool called, ``answers_by`` are tools whose call is the answer. ``heard`` and
-    ``spoken`` are raw until they are asked for: what a model was given and what it answered.
-    ``in_agent`` is the nearest agent above; ``in_tool``, ``in_model`` and ``in_workflow`` are the
-    nearest ones above that belong to that agent, ``in_workflow`` also to that tool.
+    - ``kind``: ``words`` and ``answers`` are messages: what an agent said without a request of
+      its own, and what it was told of its calls.
+    - ``name``: the agent's, tool's or workflow's. ``agent``: the agent that a model or tool span
+      says it belongs to. ``run``: what tells its run from others.
+    - ``mode`` and ``target``: that a tool or hand-off span passes work on, and to whom.
+    - ``heard`` and ``spoken``: raw until they are asked for, what a model was given and answered.
+    - ``calls``: the model stopped to have a tool called. ``answers_by``: tools whose call is the
+      answer. ``told``: answers that reach an agent with its span.
+    - ``launched``: a call only started what it is for. ``lost``: what no rule reads, in words.
+    - ``in_agent``: the nearest agent above; ``in_tool``, ``in_model`` and ``in_workflow``: the
+      nearest ones above that belong to that agent, ``in_workflow`` also to that tool.
     """
 
     span: Span

@@ -131,7 +131,9 @@ class _Writer:
             if message.role == "assistant":
                 self._say(message, node)
             for call in message.calls:
-                if call.id is None or all(a.call is None or a.call.id != call.id for a in self.acts):
+                if call.id is None or all(
+                    a.call is None or a.call.id != call.id for a in self.acts
+                ):
                     self._call(call, node.span.ended)
             self.is_told([message])
 
@@ -287,12 +289,12 @@ def _settle(act: Act) -> None:
         step.result = None
     elif act.failed:
         step.status = "failed"
-    elif act.answer is None and (act.node or act.handoff) is None:
-        step.status = "unanswered"
-    elif act.answer is None and act.node is not None and act.node.span.ended is None:
+    elif (act.answer is None and (act.node or act.handoff) is None) or (
+        act.answer is None and act.node is not None and act.node.span.ended is None
+    ):
         step.status = "unanswered"
     ran = act.node
-    unread = ran is None or ran.result is None and ran.arguments is None
+    unread = ran is None or (ran.result is None and ran.arguments is None)
     step.unknown = ["arguments"] if step.arguments is None else []
     if step.result is None and unread and not act.failed and step.status == "ok":
         step.unknown.append("result")

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from baton.model import Source, Trace
+from baton.model import Dropped, InputError, Problem, Source, Trace
 from baton.readers.catalog import Catalog
 
 from .assemble import read_conversation
 from .span import Event, Span
 from .wire import group, read_conversations
 
+_NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
 
-def read_file(path: Path, catalog: Catalog) -> Iterator[Trace]:
-    """Yield the traces of a file, one a conversation."""
-    for conversation in read_conversations(path):
-        source = Source(format="otlp", location=str(path))
+
+def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
+    """Yield the traces of files that belong together, one a conversation.
+
+    What could not be read of them is told by the first trace.
+
+    Raises:
+        InputError: a file is broken (at the end, after what is whole), or all spans are of
+            programs without agents.
+    """
+    lost: list[Dropped] = []
+    place = str(files[0]) if len(files) == 1 else os.path.commonpath([f.parent for f in files])
+    conversations = spans = 0
+    for conversation in read_conversations(files, on_lost=lost.append):
+        source = Source(format="otlp", location=place)
         trace = read_conversation(conversation, source, catalog)
+        spans += len(conversation.spans)
         if trace.turns:
+            conversations += 1
+            trace.dropped += lost
+            lost.clear()
             yield trace
+    if spans and not conversations:
+        raise InputError(Problem(file=str(files[0]), message=_NO_AGENT))
 
 
-def read_spans(
-    spans: list[Span], logs: list[Event], catalog: Catalog | None = None
-) -> list[Trace]:
+def read_spans(spans: list[Span], logs: list[Event], catalog: Catalog | None = None) -> list[Trace]:
     """Read spans in memory, one trace a conversation that an agent was at work in."""
     found = (
         read_conversation(conversation, Source(format="otlp"), catalog or {})

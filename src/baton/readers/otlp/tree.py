@@ -84,9 +84,7 @@ def _look_up(ordered: list[Node]) -> None:
         node.in_tool = parent if kind == "tool" else None if kind == "agent" else parent.in_tool
         node.in_model = parent if kind == "model" else None if kind == "agent" else parent.in_model
         closed = kind in ("agent", "tool")
-        node.in_workflow = (
-            parent if kind == "workflow" else None if closed else parent.in_workflow
-        )
+        node.in_workflow = parent if kind == "workflow" else None if closed else parent.in_workflow
 
 
 def _imply(ordered: list[Node]) -> bool:
@@ -99,8 +97,7 @@ def _imply(ordered: list[Node]) -> bool:
     found = [
         node
         for node in ordered
-        if node.kind == "tool"
-        and _is_agent(node, id(node) in asking, id(node) in working)
+        if node.kind == "tool" and _is_agent(node, id(node) in asking, id(node) in working)
     ]
     for node in found:
         _put_agent_below(node)

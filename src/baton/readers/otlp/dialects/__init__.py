@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Event, Span
 
 from . import autogen, claude_code, genai, langfuse, langgraph, openinference, traceai, traceloop
 
-_DIALECTS = (claude_code, traceai, openinference, traceloop, langfuse, autogen, genai)
+
+class Dialect(Protocol):
+    """A convention: which spans follow it, and what one of them says."""
+
+    def claims(self, span: Span) -> bool:
+        """Tell whether a span follows this convention."""
+
+    def read(self, span: Span) -> Node:
+        """Read a span that does."""
+
+
+_DIALECTS: tuple[Dialect, ...] = (
+    claude_code, traceai, openinference, traceloop, langfuse, autogen, genai,
+)  # fmt: skip
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:

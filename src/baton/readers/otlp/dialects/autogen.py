@@ -60,7 +60,12 @@ def _node(message: Mapping[str, Any], id_: str, around: Span) -> Node:
     """Read one message; what it is its ``type`` tells."""
     at = _time(message.get("created_at")) or around.started
     span = Span(
-        trace_id=around.trace_id, span_id=id_, name="message", started=at, ended=at, scope=around.scope
+        trace_id=around.trace_id,
+        span_id=id_,
+        name="message",
+        started=at,
+        ended=at,
+        scope=around.scope,
     )
     source, kind, body = text(message["source"]), text(message.get("type")), message.get("content")
     node = Node(span=span, kind="words", agent=source, framework="autogen")

@@ -1,5 +1,7 @@
-"""OpenTelemetry's own GenAI conventions, old and new, and what Google ADK, Strands, pydantic-ai,
-Microsoft Agent Framework and AutoGen add to them."""
+"""OpenTelemetry's own GenAI conventions, old and new, and what frameworks add to them.
+
+Google ADK, Strands, pydantic-ai, Microsoft Agent Framework and AutoGen write these themselves.
+"""
 
 from __future__ import annotations
 
@@ -216,5 +218,3 @@ def error_text(span: Span) -> str | None:
             if said:
                 return str(said)
     return text(span.attributes.get("error.type"))
-
-

@@ -58,7 +58,9 @@ def _by_message(span: Span) -> tuple[Any, Any]:
 
 def _from_events(events: list[Event]) -> tuple[Callable[[], list[Message]], Any]:
     def heard() -> list[Message]:
-        read = (_event_message(event, _HEARD[event.name]) for event in events if event.name in _HEARD)
+        read = (
+            _event_message(event, _HEARD[event.name]) for event in events if event.name in _HEARD
+        )
         return [message for found in read for message in found]
 
     def spoken() -> list[Message]:
@@ -172,7 +174,8 @@ def definitions(span: Span) -> Any:
 
 def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Gather the older ``llm.request.functions.0.name`` attributes."""
-    prefix, found = "llm.request.functions.", []
+    prefix = "llm.request.functions."
+    found: list[dict[str, Any]] = []
     while (name := attributes.get(f"{prefix}{len(found)}.name")) is not None:
         found.append({"name": name})
     return found

@@ -44,9 +44,7 @@ def hand_over(node: Node, type_: str | None, attributes: Mapping[str, Any]) -> N
         node.target = target or _argument(node.arguments)
 
 
-def by_name(
-    name: str, arguments: Any, type_: str | None = None
-) -> tuple[Mode | None, str | None]:
+def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode | None, str | None]:
     """Tell a hand-over and its target by how frameworks name and type their tools for it."""
     match = _TRANSFER.match(name)
     if type_ == "TransferToAgentTool" or match is not None:

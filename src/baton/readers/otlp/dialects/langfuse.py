@@ -70,7 +70,9 @@ def _arguments(raw: Any, *, only: bool) -> Any:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    told, cost = (parsed(attributes.get(_PREFIX + name)) for name in ("usage_details", "cost_details"))
+    told, cost = (
+        parsed(attributes.get(_PREFIX + name)) for name in ("usage_details", "cost_details")
+    )
     figures = told if isinstance(told, Mapping) else {}
     costs = cost if isinstance(cost, Mapping) else {}
     if not figures and not costs:

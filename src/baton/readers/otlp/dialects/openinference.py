@@ -119,6 +119,7 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
 
 
 def _row(row: Mapping[str, Any]) -> Message | None:
+    """Read one flattened message; a call without arguments was given none."""
     message: dict[str, Any] = {"role": row.get("role", "user")}
     calls: dict[str, dict[str, Any]] = {}
     blocks: dict[str, dict[str, Any]] = {}
@@ -132,10 +133,15 @@ def _row(row: Mapping[str, Any]) -> Message | None:
             blocks.setdefault(index, {})[name.removeprefix("message_content.")] = value
         else:
             message[key] = value
+    for call in calls.values():
+        call.setdefault("arguments", {})
     if calls:
         message["tool_calls"] = list(calls.values())
     elif "function_call_name" in row:
-        call = {"name": row["function_call_name"], "arguments": row.get("function_call_arguments_json")}
+        call = {
+            "name": row["function_call_name"],
+            "arguments": row.get("function_call_arguments_json"),
+        }
         message["tool_calls"] = [call]
     if blocks and "content" not in message:
         message["content"] = [_block(block) for block in blocks.values()]
@@ -171,5 +177,3 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
         total=whole(attributes.get(prefix + "total")),
         cost=cost,
     )
-
-

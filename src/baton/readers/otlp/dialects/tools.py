@@ -27,12 +27,11 @@ def _names_in(definitions: str) -> tuple[str, ...] | None:
 
 def _names(definitions: list[Any]) -> Iterator[str]:
     for item in definitions:
-        if isinstance(item, str):
-            item = parsed(item)
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, Mapping):
-            yield from _name(item)
+        told = parsed(item)
+        if isinstance(told, str):
+            yield told
+        elif isinstance(told, Mapping):
+            yield from _name(told)
 
 
 def _name(item: Mapping[str, Any]) -> Iterator[str]:

@@ -6,6 +6,8 @@ they are; texts of sub-agents cannot be told from those of the main agent, and t
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, first, parsed, shown, text
@@ -95,7 +97,9 @@ def resolve(nodes: list[Node]) -> None:
             for other in dispatches
             if other is not node and other.started <= node.started and node.ended <= other.ended
         ]
-        if not around and any(other.launched and other.ended <= node.started for other in dispatches):
+        if not around and any(
+            other.launched and other.ended <= node.started for other in dispatches
+        ):
             node.kind, node.lost = "none", "calls of which the source does not tell whose they are"
         if len(around) == 1 or (around and _nested(around)):
             inner = max(around, key=lambda other: other.started)
@@ -107,4 +111,4 @@ def resolve(nodes: list[Node]) -> None:
 def _nested(around: list[Node]) -> bool:
     """Tell dispatches each inside the one before from those that ran side by side."""
     ordered = sorted(around, key=lambda node: node.started)
-    return all(inner.ended <= outer.ended for outer, inner in zip(ordered, ordered[1:], strict=False))
+    return all(inner.ended <= outer.ended for outer, inner in pairwise(ordered))

@@ -16,9 +16,7 @@ _LANGCHAIN = "opentelemetry.instrumentation.langchain"
 def claims(span: Span) -> bool:
     """Tell a span of this convention."""
     return (
-        KIND in span.attributes
-        or "llm.request.type" in span.attributes
-        or span.scope == _LANGCHAIN
+        KIND in span.attributes or "llm.request.type" in span.attributes or span.scope == _LANGCHAIN
     )
 
 

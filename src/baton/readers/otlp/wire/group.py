@@ -12,7 +12,7 @@ from baton.readers.otlp.span import Conversation, Event, Span
 from .assign import assign
 from .links import components
 from .shelf import NEVER, Shelf
-from .versions import one_of_each
+from .versions import fingerprint, one_of_each
 
 
 def group(spans: Iterable[Span], logs: Iterable[Event] = ()) -> list[Conversation]:
@@ -48,7 +48,7 @@ def _start_order(span: Span) -> tuple[float, float, str, str]:
 def _join(spans: list[Span], logs: list[Event]) -> list[Event]:
     """Give log records to their spans; returns those of no span. What comes twice counts once."""
     by_id = {(span.trace_id, span.span_id): index for index, span in enumerate(spans)}
-    once = {msgspec.msgpack.encode(log): log for log in logs}
+    once = {fingerprint(log): log for log in logs}
     loose: list[Event] = []
     joined: dict[tuple[str, str], list[Event]] = defaultdict(list)
     for _, log in sorted(once.items(), key=_log_order):

@@ -10,7 +10,7 @@ import msgspec
 from baton.readers.otlp.span import ERROR, Event, Link, Span
 
 from .ids import span_id_of, trace_id_of
-from .scalars import bytes_value, double_value, int_value, micros, status_of
+from .scalars import bytes_value, double_value, int_value, micros, status_of, tame
 
 _TOLD_ELSEWHERE = {
     "otel.scope.name", "otel.scope.version", "otel.library.name", "otel.library.version",
@@ -143,4 +143,4 @@ def _value(tag: Tag) -> Any:
         return value.lower() == "true"
     if tag.type == "binary" and isinstance(value, str):
         return bytes_value(value)
-    return value
+    return tame(value)

@@ -11,14 +11,28 @@ _STATUS = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2, "OK": 1, "ERROR": 2}
 _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
-def int_value(value: int | str) -> int | float | str:
+def int_value(value: int | str) -> Any:
     """Read an int64, which JSON may write as text. Text that is no number stays text."""
     if isinstance(value, str):
         try:
             value = int(value)
         except ValueError:
             return value
-    return value if _LEAST <= value <= _MOST else float(value)
+    return tame(value)
+
+
+def tame(value: Any) -> Any:
+    """Make data whose integers have 64 bits: larger ones become floats, or else text."""
+    if isinstance(value, list):
+        return [tame(item) for item in value]
+    if isinstance(value, dict):
+        return {key: tame(item) for key, item in value.items()}
+    if not isinstance(value, int) or _LEAST <= value <= _MOST:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return hex(value)
 
 
 def double_value(value: float | str) -> float | str:

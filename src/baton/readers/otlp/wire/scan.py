@@ -12,6 +12,7 @@ _NAMED = {b'"resource"', b'"scope"', b'"instrumentationLibrary"', b'"processes"'
 _SCOPES = {b'"scopeSpans"', b'"instrumentationLibrarySpans"', b'"scopeLogs"'}
 _GROUPS = {b'"resourceSpans"', b'"resourceLogs"', b'"batches"', b'"data"', b""}
 _START = re.compile(rb'(?<!^)\{"resource(?:Spans|Logs)"\s*:')
+_DEEPEST = 100_000
 _OPEN, _CLOSE = b"{[", b"}]"
 
 
@@ -27,7 +28,10 @@ class Found(NamedTuple):
 
 
 class Scan:
-    """Goes over the text once. ``cut`` counts the records that have no end."""
+    """Goes over the text once, to where it is nested beyond all reason.
+
+    ``cut`` counts the records that have no end.
+    """
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = memoryview(data)
@@ -43,13 +47,13 @@ class Scan:
         walk = _Walk(self._data)
         for match in _TOKEN.finditer(self._data, start, end):
             token = match[0]
-            if token == b'"':
+            if token == b'"' or walk.depth > _DEEPEST:
                 break
             if token in _OPEN:
                 walk.open(token, match.start())
             elif token in _CLOSE:
                 yield from walk.close(match.end())
-            elif match[1]:
+            elif match[1] and not walk.in_record:
                 walk.key = token[: -len(match[1])]
         yield from walk.finish()
         self.cut += walk.in_record
@@ -61,30 +65,36 @@ class _Walk:
     def __init__(self, data: memoryview) -> None:
         self.key = b""
         self.in_record = False
+        self.depth = 0
         self._data = data
         self._stack: list[tuple[bytes, bytes, int]] = []
-        self._record_depth = 0
+        self._record = 0
         self._named: dict[bytes, bytes] = {}
         self._in_scope: list[tuple[bytes, int, int]] = []
         self._in_resource: list[tuple[bytes, int, int, bytes]] = []
 
     def open(self, token: bytes, at: int) -> None:
         """Note a bracket that opens; what stands in a list is known by the list's key."""
+        self.depth += 1
+        if self.in_record:
+            return
         in_list = bool(self._stack) and self._stack[-1][0] == b"["
         key = self._stack[-1][1] if in_list else self.key if self._stack else b""
-        if not self.in_record and token == b"{" and in_list and key in _RECORDS:
-            self.in_record, self._record_depth = True, len(self._stack)
+        if token == b"{" and in_list and key in _RECORDS:
+            self.in_record, self._record = True, self.depth
         self._stack.append((token, key, at))
 
     def close(self, end: int) -> Iterator[Found]:
         """Note a bracket that closes, and yield what that makes whole."""
+        self.depth -= 1
+        if self.in_record and self.depth >= self._record:
+            return
         if not self._stack:
             return
         token, key, start = self._stack.pop()
         if self.in_record:
-            if len(self._stack) == self._record_depth:
-                self.in_record = False
-                self._in_scope.append((key, start, end))
+            self.in_record = False
+            self._in_scope.append((key, start, end))
         elif token == b"{" and key in _NAMED:
             self._named[key] = bytes(self._data[start:end])
         elif token == b"{" and key in _SCOPES:

@@ -10,7 +10,7 @@ import msgspec
 from baton.readers.otlp.span import Event, Link, Span
 
 from .ids import span_id_of, trace_id_of
-from .scalars import status_of
+from .scalars import status_of, tame
 
 
 class Context(msgspec.Struct):
@@ -71,12 +71,16 @@ def span_of(wire: SdkSpan) -> Span:
         name=wire.name,
         started=_seconds(wire.start_time),
         ended=_seconds(wire.end_time),
-        attributes=wire.attributes or {},
+        attributes=tame(wire.attributes or {}),
         events=[
-            Event(name=event.name, at=_seconds(event.timestamp), attributes=event.attributes or {})
+            Event(
+                name=event.name,
+                at=_seconds(event.timestamp),
+                attributes=tame(event.attributes or {}),
+            )
             for event in wire.events or ()
         ],
-        resource=(wire.resource.attributes if wire.resource else None) or {},
+        resource=tame((wire.resource.attributes if wire.resource else None) or {}),
     )
     for link in wire.links or ():
         if link.context is not None and (trace_id := trace_id_of(link.context.trace_id)):

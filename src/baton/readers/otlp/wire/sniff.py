@@ -24,6 +24,7 @@ _TOGETHER = (
     {b'"traceID"', b'"spans"'},
     {b'"context"', b'"trace_id"', b'"start_time"'},
 )
+_RARE = (*_SURE, b'"traceID"', b'"trace_id"')
 
 
 def is_otlp(path: Path | str) -> bool:
@@ -55,7 +56,9 @@ def _bare_form(head: bytes) -> Literal["json", "protobuf"] | None:
 
 
 def _is_json(text: bytes) -> bool:
-    """Look at the keys that are not deep in the text."""
+    """Look at the keys that are not deep in the text, if any of them is in it at all."""
+    if not any(key in text for key in _RARE):
+        return False
     depth = 0
     keys: set[bytes] = set()
     for match in _TOKEN.finditer(text):

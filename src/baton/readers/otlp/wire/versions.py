@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 
 
 def one_of_each(spans: Iterable[Span]) -> list[Span]:
@@ -30,5 +30,13 @@ def _weight(span: Span) -> tuple[bool, float, int, int, bytes]:
         span.ended or 0.0,
         span.status,
         len(span.attributes) + len(span.events) + len(span.links),
-        msgspec.msgpack.encode(span),
+        fingerprint(span),
     )
+
+
+def fingerprint(item: Span | Event) -> bytes:
+    """Return text that is the same for equal spans or events, whatever their attributes hold."""
+    try:
+        return msgspec.json.encode(item, order="deterministic")
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return repr(item).encode("utf-8", "backslashreplace")

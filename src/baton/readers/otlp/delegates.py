@@ -1,0 +1,140 @@
+"""Delegates: calls that an agent answers, and what came of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from baton.model import AgentRun, Content, Dispatch
+
+from .book import Book, not_before
+from .dialects.handover import prompt_of
+from .evidence import same_text
+from .runs import Work
+from .steps import Act
+
+_TICK = 0.001
+"""Seconds by which clocks of one machine may seem to disagree."""
+
+
+def delegate(book: Book, work: Work, act: Act, child: Work | None) -> Dispatch:
+    """Make the dispatch of a call that an agent answers; ``child`` is its run, where seen."""
+    to = child.agent if child is not None else act.target or ""
+    dispatch = book.dispatch("delegate", work, to, act.started, act)
+    dispatch.basis = "stated" if act.target is not None else "structure"
+    if child is not None and child.run.inside and child.caller is not None:
+        dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
+    elif child is not None and not child.named:
+        dispatch.unknown.append("to_agent")
+    _answer(dispatch, act, child.run if child is not None else None)
+    tell(dispatch, act)
+    _complete_prompt(dispatch, child)
+    if child is None and dispatch.status != "refused":
+        _unseen_run(book, dispatch)
+    if dispatch.status not in ("unanswered", "unknown"):
+        book.got_back(work, dispatch)
+    return dispatch
+
+
+def delegate_without_call(book: Book, owner: Work, work: Work) -> None:
+    """Note that a run called another one of which no tool call tells."""
+    dispatch = book.dispatch("delegate", owner, work.agent, work.run.started, Act())
+    dispatch.basis = "structure"
+    dispatch.prompt, dispatch.result = work.run.input, work.run.output
+    if dispatch.prompt is None:
+        dispatch.unknown.append("prompt")
+    dispatch.status = "failed" if work.run.status == "failed" else "completed"
+    if dispatch.status == "failed":
+        dispatch.error, dispatch.result = work.run.error, None
+    elif dispatch.result is None:
+        dispatch.unknown.append("result")
+    dispatch.ended = work.run.ended
+    book.start(dispatch, work)
+    book.got_back(owner, dispatch)
+
+
+def tell(dispatch: Dispatch, act: Act) -> None:
+    """Move what the call says of a dispatch onto it: its prompt, not its answer."""
+    if act.handoff is not None and act.handoff.prompt is not None:
+        dispatch.prompt = act.handoff.prompt
+    elif act.arguments is None:
+        dispatch.unknown.append("prompt")
+    else:
+        dispatch.prompt, dispatch.description, dispatch.context = prompt_of(act.arguments)
+    if act.step is not None:
+        if dispatch.mode != "background":
+            act.step.result = act.step.error = None
+        act.step.unknown = [name for name in act.step.unknown if name != "result"]
+
+
+def _complete_prompt(dispatch: Dispatch, child: Work | None) -> None:
+    """Take for the prompt what the agent was given, else all that the call passed on."""
+    if dispatch.prompt is not None:
+        return
+    if child is not None and child.run.input is not None:
+        dispatch.prompt = child.run.input
+        dispatch.unknown = [name for name in dispatch.unknown if name != "prompt"]
+    elif dispatch.context:
+        dispatch.prompt, dispatch.context = Content(data=dispatch.context), {}
+
+
+def _answer(dispatch: Dispatch, act: Act, own: AgentRun | None) -> None:
+    """Settle what came of a delegate; a tool may make a text of its agent's failure."""
+    if _in_background(dispatch, act, own):
+        return
+    ended = own.ended if own is not None and act.node is None else act.ended
+    dispatch.ended = not_before(dispatch.started, ended)
+    if act.failed:
+        dispatch.status = "failed" if own is not None else "refused"
+        dispatch.error = act.error
+    elif ended is not None or act.answer is not None:
+        dispatch.result = act.result or (own.output if own is not None else None)
+        if own is not None and same_text(dispatch.result, own.output):
+            dispatch.result = own.output
+        dispatch.status = "completed"
+        if own is not None and own.status == "failed":
+            dispatch.status, dispatch.error = "failed", own.error
+        elif dispatch.result is None and (act.step is None or "result" in act.step.unknown):
+            dispatch.unknown.append("result")
+
+
+def _in_background(dispatch: Dispatch, act: Act, own: AgentRun | None) -> bool:
+    """Settle a delegate whose call only launched it: the answer came later, or is not told."""
+    late, launched = act.late, act.node is not None and act.node.launched
+    if late is None and not launched and not _outlived(act, own):
+        return False
+    dispatch.mode, dispatch.status = "background", "unknown"
+    if late is None:
+        dispatch.unknown.append("result")
+        return True
+    dispatch.ended = not_before(dispatch.started, late.at)
+    dispatch.status = "failed" if late.failed else "completed"
+    told = late.result.plain() if late.result is not None else None
+    dispatch.result, dispatch.error = (None, told) if late.failed else (late.result, None)
+    return True
+
+
+def _outlived(act: Act, own: AgentRun | None) -> bool:
+    """Tell whether an agent was at work after its call had been answered."""
+    if own is None or own.ended is None or act.node is None or act.ended is None:
+        return False
+    return own.ended > act.ended + _TICK
+
+
+def _unseen_run(book: Book, dispatch: Dispatch) -> None:
+    """Add the run of an agent of which only the call and its answer are seen."""
+    status: Literal["completed", "failed", "unknown"] = "unknown"
+    if dispatch.status in ("completed", "failed"):
+        status = "completed" if dispatch.status == "completed" else "failed"
+    run = AgentRun(
+        id=book.ids.new("run"),
+        agent=dispatch.to_agent,
+        started_by=[dispatch.id],
+        output=dispatch.result,
+        status=status,
+        error=dispatch.error,
+        started=dispatch.started,
+        ended=dispatch.ended,
+        unknown=["input", "steps", "tools_offered", "model", "usage"],
+    )
+    dispatch.runs = [run.id]
+    book.turn.runs.append(run)
