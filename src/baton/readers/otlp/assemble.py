@@ -24,12 +24,13 @@ from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
 from .dialects import goes_on
+from .dialects.genai import error_text
 from .dispatches import link
 from .dropped import unread
 from .messages import Message
 from .node import Node
 from .runs import Work, find_runs
-from .span import Conversation, Event, Span
+from .span import ERROR, Conversation, Event, Span
 from .steps import Act, write_steps
 from .tree import build_tree
 from .twins import without_twins
@@ -256,11 +257,11 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
         turn.output = next(
             (c for n in frames if (c := _last_of(n.spoken_messages(), "assistant"))), None
         )
-    failed = next((n for n in roots if n.failed and n.kind in ("agent", "workflow")), None)
+    failed = next((node for node in frames if node.span.status == ERROR), None)
     if last.run.status == "failed":
         turn.status, turn.error, turn.output = "failed", last.run.error, None
-    elif failed is not None and failed.kind == "workflow":
-        turn.status, turn.error = "failed", failed.error
+    elif failed is not None:
+        turn.status, turn.error = "failed", failed.error or error_text(failed.span)
     elif last.run.ended is None:
         turn.status = "incomplete"
         turn.error = f"the recording ends before `{last.run.agent}` has ended"

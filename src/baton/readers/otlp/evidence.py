@@ -53,7 +53,9 @@ def last_act(work: Work, acts: list[Act]) -> Act | None:
     """Return the call that a run ends with, also one of which only its request tells."""
     called = [act for act in acts if act.step is not None]
     last = called[-1] if called else None
-    if last is not None and last.step is work.run.steps[-1] and not last.mode and not last.failed:
-        return last
     done = work.owned[-1] if work.owned else None
-    return Act() if done is not None and done.kind == "model" and done.calls else None
+    asked = done is not None and done.kind == "model" and done.calls
+    if last is None or (asked and last.node is not None):
+        return Act() if asked else None
+    ends = last.step is work.run.steps[-1] and not last.mode and not last.failed
+    return last if ends else None

@@ -20,8 +20,8 @@ class Act:
     """A tool call of a run, or a hand-off without one.
 
     ``call`` is what its model wrote, ``node`` the span of the tool that ran, ``handoff`` that of
-    a hand-off, ``answer`` what the model was told later. ``batch`` numbers the message with the
-    call: calls of one message were issued together.
+    a hand-off, ``answer`` what the model was told later. ``batch`` numbers the answer with the
+    call: calls of one answer of a model were issued together.
     """
 
     step: ToolCall | None = None
@@ -126,8 +126,9 @@ class _Writer:
 
     def speaks(self, node: Node) -> None:
         """Take what a model, or an agent as a whole, answered."""
+        self._batch += 1
         for message in node.spoken_messages():
-            self._batch += 1
+            self._batch += node.kind == "agent"
             if message.role == "assistant":
                 self._say(message, node)
             for call in message.calls:

@@ -32,6 +32,12 @@ def refine(node: Node) -> None:
         node.model = None if node.model == "unknown" else node.model
 
 
+def is_from(span: Span) -> bool:
+    """Tell a span of LangGraph that lost its scope: a store may not keep it."""
+    metadata = span.attributes.get("metadata")
+    return isinstance(metadata, str) and ('"langgraph_' in metadata or '"lc_agent_name"' in metadata)
+
+
 def _metadata(span: Span) -> Mapping[str, Any]:
     metadata = parsed(span.attributes.get("metadata"))
     if isinstance(metadata, Mapping):

@@ -45,7 +45,7 @@ def read(span: Span) -> Node:
         node = Node(span=span, kind="none", lost=f"spans of kind {kind}")
     name = span.scope.removeprefix(_SCOPE).partition(".")[0]
     node.framework = _FRAMEWORKS.get(name, name.replace("_", "-") or None)
-    if node.framework == "langgraph":
+    if node.framework == "langgraph" or langchain.is_from(span):
         langchain.refine(node)
     elif node.framework == "crewai":
         crewai.refine(node)

@@ -15,7 +15,7 @@ from .place import Place, lines_between
 from .proto_records import proto_records
 from .report import Limits, Report
 from .sniff import HEAD, form_of
-from .streams import unpacked
+from .streams import GZIP, ZSTD, unpacked
 from .values import BLANK, BOM, is_value, values
 
 _LONG = 16 << 20
@@ -113,8 +113,10 @@ def _frames(source: BinaryIO, report: Report, limits: Limits) -> Iterator[Record
 
 
 def _message(message: bytes, place: Place, report: Report, limits: Limits) -> Iterator[Record]:
-    stream = io.BufferedReader(io.BytesIO(message))
-    content = unpacked(stream, report, limits).read(limits.message + 1)
+    content = message
+    if message.startswith((GZIP, ZSTD)):
+        stream = io.BufferedReader(io.BytesIO(message))
+        content = unpacked(stream, report, limits).read(limits.message + 1)
     if len(content) > limits.message:
         report.fault(f"{place} unpacks to more than {limits.message} bytes, which is the limit")
     elif form_of(content[:HEAD]) == "json":

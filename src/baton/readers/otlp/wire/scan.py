@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .values import value_end
+
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*:)?|[{}\[\]"]', re.DOTALL)
 _RECORDS = {b'"spans"', b'"logRecords"'}
 _NAMED = {b'"resource"', b'"scope"', b'"instrumentationLibrary"', b'"processes"'}
@@ -45,14 +47,19 @@ class Scan:
 
     def _part(self, start: int, end: int) -> Iterator[Found]:
         walk = _Walk(self._data)
-        for match in _TOKEN.finditer(self._data, start, end):
-            token = match[0]
+        at = start
+        while match := _TOKEN.search(self._data, at, end):
+            token, at = match[0], match.end()
             if token == b'"' or walk.depth > _DEEPEST:
                 break
             if token in _OPEN:
-                walk.open(token, match.start())
+                is_record = walk.open(token, match.start())
+                length = value_end(self._data[match.start() : end]) if is_record else None
+                if length is not None:
+                    at = match.start() + length
+                    yield from walk.close(at)
             elif token in _CLOSE:
-                yield from walk.close(match.end())
+                yield from walk.close(at)
             elif match[1] and not walk.in_record:
                 walk.key = token[: -len(match[1])]
         yield from walk.finish()
@@ -73,16 +80,20 @@ class _Walk:
         self._in_scope: list[tuple[bytes, int, int]] = []
         self._in_resource: list[tuple[bytes, int, int, bytes]] = []
 
-    def open(self, token: bytes, at: int) -> None:
-        """Note a bracket that opens; what stands in a list is known by the list's key."""
+    def open(self, token: bytes, at: int) -> bool:
+        """Note a bracket that opens, and tell whether a record starts with it.
+
+        What stands in a list is known by the list's key.
+        """
         self.depth += 1
         if self.in_record:
-            return
+            return False
         in_list = bool(self._stack) and self._stack[-1][0] == b"["
         key = self._stack[-1][1] if in_list else self.key if self._stack else b""
         if token == b"{" and in_list and key in _RECORDS:
             self.in_record, self._record = True, self.depth
         self._stack.append((token, key, at))
+        return self.in_record
 
     def close(self, end: int) -> Iterator[Found]:
         """Note a bracket that closes, and yield what that makes whole."""

@@ -27,16 +27,19 @@ def values(data: memoryview) -> Iterator[tuple[int, int]]:
     at = 0
     while start := _SOLID.search(data, at):
         at = start.start()
-        end = at + _length(data[at:])
+        end = at + (value_end(data[at:]) or len(data))
         yield at, end
         at = end
 
 
-def _length(data: memoryview) -> int:
-    """Return where the value that ``data`` starts with ends, as the parser's complaint tells."""
+def value_end(data: memoryview) -> int | None:
+    """Return where the value that ``data`` starts with ends; ``None`` when it is broken.
+
+    What follows it makes the parser complain, and name the place.
+    """
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError) as error:
         trailing = _TRAILING.search(str(error))
-        return int(trailing[1]) - 1 if trailing and int(trailing[1]) > 1 else len(data)
+        return int(trailing[1]) - 1 if trailing and int(trailing[1]) > 1 else None
     return len(data)
