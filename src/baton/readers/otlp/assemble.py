@@ -114,7 +114,7 @@ class _Reader:
         known.description = known.description or card.description
         known.tools = known.tools or card.tools
         known.model = known.model or card.model
-        known.instructions = known.instructions or node.instructions
+        known.instructions = known.instructions or node.instructions_text()
 
 
 def _describe(work: Work, opens: bool) -> None:

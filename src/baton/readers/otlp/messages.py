@@ -71,7 +71,7 @@ class Message(msgspec.Struct, kw_only=True):
 def read_messages(value: Any, role: str = "user") -> list[Message]:
     """Read a list of messages, or one; a bare text is a message of ``role``."""
     value = parsed(value)
-    if isinstance(value, Mapping) and isinstance(value.get("messages"), list):
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
     if isinstance(value, str):
         message = read_message(value, role)
@@ -88,10 +88,10 @@ def read_message(value: Any, role: str = "user") -> Message | None:
     """Read one message of any shape; ``None`` for what is none."""
     if isinstance(value, str):
         return _message(role, None, value) if value else None
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     inner = first(value, "kwargs", "data", "message")
-    if isinstance(inner, Mapping) and ("content" in inner or "role" in inner):
+    if isinstance(inner, dict) and ("content" in inner or "role" in inner):
         value = {"type": value.get("type"), **inner}
     kind = text(value.get("type"))
     if kind in _CALLS or kind in _ANSWERS or kind == "reasoning":
@@ -101,7 +101,7 @@ def read_message(value: Any, role: str = "user") -> Message | None:
     body = first(value, "parts", "content", "contents")
     message = _message(said, text(value.get("name")), parsed(body))
     for call in parsed(value.get("tool_calls")) or ():
-        if isinstance(call, Mapping):
+        if isinstance(call, dict):
             message.calls += _calls(call)
     if said == "tool" and not message.answers:
         message.answers.append(
@@ -118,7 +118,7 @@ def read_message(value: Any, role: str = "user") -> Message | None:
 
 def _is_block(value: Any) -> bool:
     """Tell a part of a message from a message."""
-    if not isinstance(value, Mapping) or "role" in value:
+    if not isinstance(value, dict) or "role" in value:
         return False
     kind = value.get("type")
     return (
@@ -126,7 +126,7 @@ def _is_block(value: Any) -> bool:
         or kind in _CALLS
         or kind in _ANSWERS
         or (kind is None and any(key in value for key in (*_CALLS, *_ANSWERS)))
-        or (kind in (None, "function") and isinstance(value.get("function"), Mapping))
+        or (kind in (None, "function") and isinstance(value.get("function"), dict))
     )
 
 
@@ -143,7 +143,7 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     for block in body:
         if isinstance(block, str):
             texts.append(block)
-        elif not isinstance(block, Mapping):
+        elif not isinstance(block, dict):
             data.append(block)
         elif _take(block, message, thoughts):
             continue
@@ -174,19 +174,19 @@ def _take(block: Mapping[str, Any], message: Message, thoughts: list[str]) -> bo
     if kind in _THOUGHTS or "reasoningContent" in block or block.get("thought") is True:
         thought = first(block, "content", "text", "thinking", "reasoning", "summary")
         if isinstance(thought, list):
-            thought = "\n".join(block_text(t) or "" for t in thought if isinstance(t, Mapping))
+            thought = "\n".join(block_text(t) or "" for t in thought if isinstance(t, dict))
         if text(thought):
             thoughts.append(str(thought))
         return True
-    if kind in (None, "function") and isinstance(block.get("function"), Mapping):
+    if kind in (None, "function") and isinstance(block.get("function"), dict):
         message.calls += _calls(block)
         return True
     for key in _CALLS:
-        if kind == key or (kind is None and isinstance(block.get(key), Mapping)):
+        if kind == key or (kind is None and isinstance(block.get(key), dict)):
             message.calls += _calls(block if kind == key else block[key])
             return True
     for key in _ANSWERS:
-        if kind == key or (kind is None and isinstance(block.get(key), Mapping)):
+        if kind == key or (kind is None and isinstance(block.get(key), dict)):
             message.answers.append(_answer(block if kind == key else block[key]))
             return True
     return False
@@ -204,8 +204,8 @@ def _repr_call(said: str | None) -> Call | None:
 
 def _calls(call: Mapping[str, Any]) -> Iterator[Call]:
     function = first(call, "function", "tool_call")
-    inner = function if isinstance(function, Mapping) else call
-    if isinstance(inner.get("function"), Mapping):
+    inner = function if isinstance(function, dict) else call
+    if isinstance(inner.get("function"), dict):
         inner = inner["function"]
     name = text(inner.get("name"))
     if name is not None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import msgspec
 
 from baton.model import AgentCard, Content, Usage
 
 from .messages import Answer, Message, read_messages
 from .span import Span
+from .values import content
 
 NodeKind = Literal["agent", "model", "tool", "handoff", "words", "answers", "workflow", "none"]
 Mode = Literal["transfer", "delegate"]
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class GraphPlace:
+class GraphPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where in the graphs of LangGraph a span stands: the names of the nodes, outermost first."""
 
     path: tuple[str, ...] = ()
@@ -24,8 +25,7 @@ class GraphPlace:
     integration: str | None = None
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Node:
+class Node(msgspec.Struct, kw_only=True, eq=False):
     """A span, read.
 
     - ``kind``: ``words`` and ``answers`` are messages: what an agent said without a request of
@@ -52,7 +52,7 @@ class Node:
     output: Content | None = None
     heard: Any = None
     spoken: Any = None
-    instructions: str | None = None
+    instructions: Any = None
     offered: list[str] | None = None
     calls: bool = False
     answers_by: frozenset[str] = frozenset()
@@ -68,7 +68,7 @@ class Node:
     refused_by: Literal["policy", "user"] | None = None
     launched: bool = False
     lost: str | None = None
-    told: list[Answer] = field(default_factory=list)
+    told: list[Answer] = msgspec.field(default_factory=list)
     mode: Mode | None = None
     target: str | None = None
     prompt: Content | None = None
@@ -79,7 +79,7 @@ class Node:
     in_tool: Node | None = None
     in_model: Node | None = None
     in_workflow: Node | None = None
-    children: list[Node] = field(default_factory=list)
+    children: list[Node] = msgspec.field(default_factory=list)
     _heard: list[Message] | None = None
     _spoken: list[Message] | None = None
 
@@ -104,6 +104,11 @@ class Node:
         if self._spoken is None:
             self._spoken = _read(self.spoken, "assistant")
         return self._spoken
+
+    def instructions_text(self) -> str | None:
+        """Return the system instructions."""
+        told = content(self.instructions)
+        return told.text if told is not None else None
 
     def take_heard(self, other: Node) -> None:
         """Take what another span of the same request says that it was given."""

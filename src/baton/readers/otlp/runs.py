@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from baton.model import AgentRun
 
-from .names import same_name
+from .names import plain_name
 from .node import Node
 from .twins import same_call
 
@@ -18,31 +19,24 @@ MAIN = "main"
 class Work:
     """An agent run in the making.
 
-    ``stands_for`` gives, for the ``id()`` of each owned node, the one that is kept of its twins.
-    ``nodes`` are the spans of the agent itself, ``owned`` what it did, in start order;
-    ``inner`` are model requests that its tools made. ``caller`` is the tool call of another run
-    below which it stands, ``outer`` the agent span below which it stands without one.
+    ``nodes`` are the spans of the agent itself, ``owned`` what it did, in start order; ``inner``
+    are model requests that its tools made. ``stands_for`` gives, for the ``id()`` of each owned
+    node, the one that is kept of its twins. ``caller`` is the tool call of another run below
+    which it stands, ``outer`` the agent span below which it stands without one. Times are seconds
+    since the epoch: 0 where no span has one, and what has not ended goes on for ever.
     """
 
     agent: str
+    named: bool = True
+    caller: Node | None = None
+    outer: Node | None = None
     nodes: list[Node] = field(default_factory=list)
     owned: list[Node] = field(default_factory=list)
     inner: list[Node] = field(default_factory=list)
     stands_for: dict[int, Node] = field(default_factory=dict)
-    caller: Node | None = None
-    outer: Node | None = None
-    named: bool = True
+    started: float = float("inf")
+    ended: float = 0.0
     run: AgentRun = field(default_factory=lambda: AgentRun(id="", agent=""))
-
-    @property
-    def started(self) -> float:
-        """Its start, in seconds since the epoch; 0 when no span has a time."""
-        return min((node.started for node in (*self.nodes, *self.owned)), default=0.0)
-
-    @property
-    def ended(self) -> float:
-        """Its end; what has not ended goes on for ever."""
-        return max((node.ended for node in (*self.nodes, *self.owned)), default=0.0)
 
     @property
     def place(self) -> Node | None:
@@ -50,61 +44,99 @@ class Work:
         return self.caller or self.outer
 
     @property
+    def first(self) -> Node:
+        """The span that stands for it."""
+        return self.nodes[0] if self.nodes else self.owned[0]
+
+    @property
     def given(self) -> str:
         """All text that its first request held, instructions too: what others may have said."""
         model = next((node for node in self.owned if node.kind == "model"), None)
-        texts = [node.instructions or "" for node in (*self.nodes, *((model,) if model else ()))]
+        told = (*self.nodes, *((model,) if model else ()))
+        texts = [node.instructions_text() or "" for node in told]
         for message in model.heard_messages() if model is not None else ():
             texts.append(message.content.plain() if message.content is not None else "")
         texts.append(self.run.input.plain() if self.run.input is not None else "")
         return "\n".join(texts)
 
-    @property
-    def first(self) -> Node:
-        """The span that stands for it."""
-        return self.nodes[0] if self.nodes else self.owned[0]
+    def add(self, node: Node) -> None:
+        """Add a span of the agent itself, or of what it did."""
+        (self.nodes if node.kind == "agent" else self.owned).append(node)
+        self.started = min(self.started, node.started)
+        self.ended = max(self.ended, node.ended)
+
+    def join(self, other: Work) -> None:
+        """Take in another visit to the same agent."""
+        self.nodes += other.nodes
+        self.owned += other.owned
+        self.inner += other.inner
+        self.ended = max(self.ended, other.ended)
 
 
 def find_runs(ordered: list[Node]) -> list[Work]:
     """Return the runs of a turn in start order."""
-    works: dict[int, Work] = {}
+    finder = _Finder()
     for node in ordered:
         if node.kind == "agent":
-            _enter(works, node)
-    loose = [node for node in ordered if node.kind in _DONE and not _take(works, node)]
-    found = list(dict.fromkeys(works.values()))
-    found += _of_program(found, sorted(loose, key=lambda node: node.started))
-    found.sort(key=lambda work: work.started)
+            finder.enter(node)
+    loose = [node for node in ordered if node.kind in _DONE and not finder.take(node)]
+    found = sorted(finder.found, key=_start)
+    if loose:
+        found += _Program(found).runs(sorted(loose, key=_start))
+        found.sort(key=_start)
     for work in found:
-        work.owned.sort(key=lambda node: node.started)
+        work.owned.sort(key=_start)
     return _joined(found)
 
 
-def _enter(works: dict[int, Work], node: Node) -> None:
-    """Open the run of an agent span, or add the span to the run it is another telling of."""
-    outer = works.get(id(node.in_agent)) if node.in_agent is not None else None
-    name = node.name or MAIN
-    if outer is not None and node.in_tool is None and outer.agent == name:
-        work = outer
-    else:
-        work = _twin(works, node) or Work(agent=name, named=node.name is not None)
-        if not work.nodes:
-            work.caller, work.outer = node.in_tool, node.in_agent
-    work.nodes.append(node)
-    works[id(node)] = work
+def _start(item: Node | Work) -> float:
+    return item.started
 
 
-def _twin(works: dict[int, Work], node: Node) -> Work | None:
-    """Find the run that another instrumentation, or another span of one run, has told of."""
-    for work in works.values():
-        if work.agent != node.name:
-            continue
-        for other in work.nodes:
-            if node.run is not None and node.run == other.run:
-                return work
-            if other.span.scope != node.span.scope and _mostly_together(other, node):
-                return work
-    return None
+class _Finder:
+    """Makes runs of agent spans, and gives them what was done below these."""
+
+    def __init__(self) -> None:
+        self.found: list[Work] = []
+        self._of: dict[int, Work] = {}
+        self._named: dict[str, list[Work]] = {}
+        self._runs: dict[tuple[str, str], Work] = {}
+
+    def enter(self, node: Node) -> None:
+        """Open the run of an agent span, or add the span to the run it is another telling of."""
+        name = node.name or MAIN
+        outer = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
+        nested = outer is not None and node.in_tool is None and outer.agent == name
+        work = outer if nested else self._twin(name, node)
+        if work is None:
+            work = Work(name, node.name is not None, node.in_tool, node.in_agent)
+            self.found.append(work)
+            self._named.setdefault(name, []).append(work)
+        if node.run is not None:
+            self._runs[name, node.run] = work
+        work.add(node)
+        self._of[id(node)] = work
+
+    def take(self, node: Node) -> bool:
+        """Give a node to the run it belongs to; false when no agent stands above it."""
+        work = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
+        if work is None:
+            return False
+        if node.kind == "model" and node.in_tool is not None:
+            work.inner.append(node)
+        else:
+            work.add(node)
+        return True
+
+    def _twin(self, name: str, node: Node) -> Work | None:
+        """Find the run that another span of it, or another instrumentation, has told of."""
+        if node.run is not None and (name, node.run) in self._runs:
+            return self._runs[name, node.run]
+        for work in self._named.get(name, ()):
+            for other in work.nodes:
+                if other.span.scope != node.span.scope and _mostly_together(other, node):
+                    return work
+        return None
 
 
 def _mostly_together(one: Node, other: Node) -> bool:
@@ -113,102 +145,87 @@ def _mostly_together(one: Node, other: Node) -> bool:
     return shared > 0 and shared >= 0.5 * shorter
 
 
-def _take(works: dict[int, Work], node: Node) -> bool:
-    """Give a node to the run it belongs to; false when no agent stands above it."""
-    work = works.get(id(node.in_agent)) if node.in_agent is not None else None
-    if work is None:
-        return False
-    if node.kind == "model" and node.in_tool is not None:
-        work.inner.append(node)
-    else:
-        work.owned.append(node)
-    return True
-
-
-def _of_program(found: list[Work], loose: list[Node]) -> list[Work]:
-    """Make runs of what no agent span stands above: by the agent it names, else of ``main``.
+class _Program:
+    """Makes runs of what no agent span stands above: by the agent it names, else of ``main``.
 
     What follows without another agent at work in between belongs to one run.
     """
-    made: list[Work] = []
-    for node in loose:
-        twin = _told_already(found, node)
-        if twin is not None:
-            twin.owned.append(node)
-            continue
-        if node.kind == "model" and node.in_tool is not None:
-            owner = next((w for w in made if node.in_tool in w.owned), None)
-            if owner is not None:
+
+    def __init__(self, found: list[Work]) -> None:
+        self._found = found
+        self._starts = [work.started for work in found]
+        self._named: dict[str, list[Work]] = {}
+        self._owner: dict[int, Work] = {}
+        self._made: list[Work] = []
+        for work in found:
+            self._named.setdefault(plain_name(work.agent), []).append(work)
+
+    def runs(self, loose: list[Node]) -> list[Work]:
+        """Return the runs that these nodes, in start order, are the only sign of."""
+        for node in loose:
+            owner = self._owner.get(id(node.in_tool)) if node.in_tool is not None else None
+            if owner is not None and node.kind == "model":
                 owner.inner.append(node)
                 continue
-        name = node.agent or MAIN
-        work = _open_run(found, node) or _last(found, made, name, node)
-        if work is None:
-            work = Work(agent=name, named=node.agent is not None, caller=node.in_tool)
-            made.append(work)
-        work.owned.append(node)
-    return made
+            work = self._told_already(node) or self._at_work(node) or self._going_on(node)
+            if work is None:
+                work = Work(node.agent or MAIN, node.agent is not None, node.in_tool)
+                self._made.append(work)
+            work.add(node)
+            self._owner[id(node)] = work
+        return self._made
 
-
-def _told_already(found: list[Work], node: Node) -> Work | None:
-    """Find the run whose agent another instrumentation saw make the same request or call."""
-    for work in found:
-        if any(same_call(other, node) for other in work.owned):
-            return work
-    return None
-
-
-def _open_run(found: list[Work], node: Node) -> Work | None:
-    """Find the run of the agent that a node names, at work when it happened."""
-    if node.agent is None:
+    def _told_already(self, node: Node) -> Work | None:
+        """Find the run that another instrumentation saw make the same request or call."""
+        for work in self._found:
+            if work.started <= node.ended and node.started <= work.ended:
+                if any(same_call(other, node) for other in work.owned):
+                    return work
         return None
-    own = [work for work in found if same_name(work.agent, node.agent)]
-    at_work = [work for work in own if work.started <= node.started <= work.ended]
-    before = [work for work in own if work.started <= node.started]
-    return at_work[-1] if at_work else before[-1] if before else None
 
+    def _at_work(self, node: Node) -> Work | None:
+        """Find the run of the agent that a node names, at work when it happened, or before."""
+        own = self._named.get(plain_name(node.agent), []) if node.agent is not None else []
+        before = [work for work in own if work.started <= node.started]
+        at_work = [work for work in before if node.started <= work.ended]
+        return at_work[-1] if at_work else before[-1] if before else None
 
-def _last(found: list[Work], made: list[Work], name: str, node: Node) -> Work | None:
-    """Find the run of the program that is still going on when this happens."""
-    for work in reversed(made):
-        if work.agent != name or work.caller is not node.in_tool:
-            continue
-        since = max(other.started for other in work.owned)
-        within = [w for w in found if w.caller in work.owned]
-        others = [w for w in (*found, *made) if w is not work and w not in within]
-        between = any(since < w.started <= node.started for w in others if not _below(w, work))
-        return None if between else work
-    return None
+    def _going_on(self, node: Node) -> Work | None:
+        """Find the run of the program that is still going on when this happens."""
+        name = node.agent or MAIN
+        for work in reversed(self._made):
+            if work.agent == name and work.caller is node.in_tool:
+                return None if self._came_between(work, node) else work
+        return None
 
-
-def _below(work: Work, above: Work) -> bool:
-    """Tell whether a run stands below a call of another."""
-    return work.caller is not None and work.caller in above.owned
+    def _came_between(self, work: Work, node: Node) -> bool:
+        """Tell whether another agent, not one that the run itself called, began meanwhile."""
+        since = work.owned[-1].started
+        first, last = (bisect_right(self._starts, at) for at in (since, node.started))
+        others = [*self._found[first:last], *(w for w in self._made if since < w.started)]
+        return any(
+            other is not work and self._owner.get(id(other.caller)) is not work for other in others
+        )
 
 
 def _joined(found: list[Work]) -> list[Work]:
     """Join successive visits to one agent that nothing was handed over between."""
     kept: list[Work] = []
+    last: dict[int, tuple[Work, float]] = {}
     for work in found:
-        before = _only_one_before(kept, work)
-        if before is not None and before.agent == work.agent and not _hands_over(before):
-            before.nodes += work.nodes
-            before.owned += work.owned
-            before.inner += work.inner
+        before, others_end = last.get(id(work.place), (None, 0.0))
+        alone = before is not None and others_end <= before.started
+        follows = before is not None and before.ended <= work.started
+        if before is not None and alone and follows and _same_visit(before, work):
+            before.join(work)
         else:
             kept.append(work)
+            before, others_end = work, max(others_end, before.ended if before else 0.0)
+        last[id(work.place)] = before, others_end
     return kept
 
 
-def _only_one_before(kept: list[Work], work: Work) -> Work | None:
-    """Return the last run of the same place, when it had ended and is the only one to follow."""
-    beside = [other for other in kept if other.place is work.place]
-    if not beside or beside[-1].ended > work.started:
-        return None
-    last = beside[-1]
-    together = any(o is not last and o.ended > last.started for o in beside)
-    return None if together else last
-
-
-def _hands_over(work: Work) -> bool:
-    return any(node.kind == "handoff" or node.mode == "transfer" for node in work.owned)
+def _same_visit(before: Work, work: Work) -> bool:
+    if before.agent != work.agent:
+        return False
+    return not any(node.kind == "handoff" or node.mode == "transfer" for node in before.owned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from baton.model import Usage
@@ -39,17 +40,21 @@ _NAMES: dict[str, tuple[str, ...]] = {
 
 def usage_of(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
     """Read the counts whose names begin with ``prefix``; ``None`` when there are none."""
-    found = {kind: _count(attributes, prefix, names) for kind, names in _NAMES.items()}
-    if found["input"] is None and found["output"] is None:
+    names = _names(prefix)
+    if not any(name in attributes for name in (*names["input"], *names["output"])):
         return None
-    return usage(**found)
+    return usage(**{kind: _count(attributes, known) for kind, known in names.items()})
 
 
-def _count(attributes: Mapping[str, Any], prefix: str, names: tuple[str, ...]) -> int | None:
+@lru_cache(maxsize=16)
+def _names(prefix: str) -> dict[str, tuple[str, ...]]:
+    return {kind: tuple(prefix + name for name in names) for kind, names in _NAMES.items()}
+
+
+def _count(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
-        value = attributes.get(prefix + name)
-        if value is not None:
-            return whole(value)
+        if name in attributes:
+            return whole(attributes[name])
     return None
 
 

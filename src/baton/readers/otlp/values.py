@@ -110,7 +110,7 @@ def block_text(block: Mapping[str, Any]) -> str | None:
     kind = block.get("type")
     if kind in ("text", "input_text", "output_text") or (kind is None and "text" in block):
         said = block.get("text", block.get("content"))
-        if isinstance(said, Mapping):
+        if isinstance(said, dict):
             said = said.get("value")
         return said if isinstance(said, str) and (kind is not None or len(block) <= 2) else None
     return None

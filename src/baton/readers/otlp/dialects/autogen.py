@@ -37,7 +37,7 @@ def resolve(nodes: list[Node]) -> list[Node]:
         if not claims(node.span) or node.span.attributes["messaging.operation"] != "process":
             continue
         value = parsed(node.span.attributes.get("message"))
-        for message in _messages(value) if isinstance(value, Mapping) else ():
+        for message in _messages(value) if isinstance(value, dict) else ():
             id_ = text(message.get("id"))
             if id_ is not None and id_ not in seen:
                 seen[id_] = _node(message, id_, node.span)
@@ -49,11 +49,11 @@ def _messages(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     found: list[Any] = [value.get("message")]
     if isinstance(value.get("messages"), list):
         found += value["messages"]
-    if isinstance(response, Mapping):
+    if isinstance(response, dict):
         inner = response.get("inner_messages")
         found += inner if isinstance(inner, list) else []
         found.append(response.get("chat_message"))
-    yield from (one for one in found if isinstance(one, Mapping) and "source" in one)
+    yield from (one for one in found if isinstance(one, dict) and "source" in one)
 
 
 def _node(message: Mapping[str, Any], id_: str, around: Span) -> Node:
@@ -91,7 +91,7 @@ def _node(message: Mapping[str, Any], id_: str, around: Span) -> Node:
 
 def _count(node: Node, told: Any) -> None:
     """Take a message with token counts for the request that it is the answer of."""
-    if isinstance(told, Mapping) and node.kind == "words":
+    if isinstance(told, dict) and node.kind == "words":
         node.kind = "model"
         node.usage = usage(
             input=whole(told.get("prompt_tokens")), output=whole(told.get("completion_tokens"))
@@ -108,7 +108,7 @@ def _handoff(node: Node, message: Mapping[str, Any]) -> None:
 
 def _calls(body: Any) -> Iterator[Call]:
     for call in body if isinstance(body, list) else ():
-        if isinstance(call, Mapping) and text(call.get("name")):
+        if isinstance(call, dict) and text(call.get("name")):
             yield Call(
                 id=text(call.get("id")), name=call["name"], arguments=shown(call.get("arguments"))
             )
@@ -116,7 +116,7 @@ def _calls(body: Any) -> Iterator[Call]:
 
 def _answers(body: Any) -> Iterator[Answer]:
     for answer in body if isinstance(body, list) else ():
-        if isinstance(answer, Mapping):
+        if isinstance(answer, dict):
             yield Answer(
                 id=text(answer.get("call_id")),
                 name=text(answer.get("name")),

@@ -15,4 +15,3 @@ def refine(node: Node) -> None:
         node.kind, node.name = "workflow", "crew"
     elif node.kind == "tool" and said is not None and said.strip().startswith(_REFUSED):
         node.failed, node.error, node.result = True, said.strip(), None
-

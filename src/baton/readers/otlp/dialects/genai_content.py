@@ -74,7 +74,7 @@ def _event_message(event: Event, role: str) -> list[Message]:
     """Read an event that is one message; its body or its attributes hold it."""
     carrier = _carrier(event)
     said = first(carrier, "message", "content")
-    if isinstance(said, Mapping) and "role" not in said:
+    if isinstance(said, dict) and "role" not in said:
         said = {"role": role, **said}
     found = read_messages(said, role)
     if "tool_calls" in carrier or (role == "tool" and found and not found[0].answers):
@@ -88,7 +88,7 @@ def _event_message(event: Event, role: str) -> list[Message]:
 def _carrier(event: Event) -> Mapping[str, Any]:
     """Return where the event holds its content: a structured body before its attributes."""
     body = parsed(event.body)
-    return {**event.attributes, **body} if isinstance(body, Mapping) else event.attributes
+    return {**event.attributes, **body} if isinstance(body, dict) else event.attributes
 
 
 def _split(log: Any) -> tuple[list[Message], list[Message]]:
@@ -101,7 +101,7 @@ def _split(log: Any) -> tuple[list[Message], list[Message]]:
 def _gemini(raw: Any) -> list[Message]:
     """Read a request or response of Gemini as ADK writes it out."""
     value = parsed(raw)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return []
     contents = value.get("contents", value.get("content"))
     return read_messages(contents) if contents else []
@@ -131,8 +131,8 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tool_calls": list(calls.values())} if calls else message
 
 
-def instructions(span: Span) -> str | None:
-    """Return the system instructions."""
+def instructions(span: Span) -> Any:
+    """Return the system instructions, raw."""
     told = first(
         span.attributes, "gen_ai.system_instructions", "gen_ai.system.instructions", "system_prompt"
     )
@@ -146,8 +146,7 @@ def instructions(span: Span) -> str | None:
             ),
             None,
         )
-    said = content(told)
-    return said.text if said is not None else None
+    return told
 
 
 def definitions(span: Span) -> Any:
@@ -166,9 +165,9 @@ def definitions(span: Span) -> Any:
         ("gcp.vertex.agent.llm_request", "config"),
     ):
         value = parsed(attributes[key]) if key in attributes else None
-        if isinstance(value, Mapping) and inner in value:
+        if isinstance(value, dict) and inner in value:
             found = value[inner]
-            return found.get("tools") if isinstance(found, Mapping) else found
+            return found.get("tools") if isinstance(found, dict) else found
     return None
 
 
@@ -190,7 +189,7 @@ def answer_tools(span: Span) -> frozenset[str]:
 @lru_cache(maxsize=512)
 def _answer_tools(parameters: str) -> frozenset[str]:
     value = parsed(parameters)
-    tools = value.get("output_tools") if isinstance(value, Mapping) else None
+    tools = value.get("output_tools") if isinstance(value, dict) else None
     return frozenset(tool_names(tools) or ())
 
 

@@ -35,12 +35,14 @@ def refine(node: Node) -> None:
 def is_from(span: Span) -> bool:
     """Tell a span of LangGraph that lost its scope: a store may not keep it."""
     metadata = span.attributes.get("metadata")
-    return isinstance(metadata, str) and ('"langgraph_' in metadata or '"lc_agent_name"' in metadata)
+    return isinstance(metadata, str) and (
+        '"langgraph_' in metadata or '"lc_agent_name"' in metadata
+    )
 
 
 def _metadata(span: Span) -> Mapping[str, Any]:
     metadata = parsed(span.attributes.get("metadata"))
-    if isinstance(metadata, Mapping):
+    if isinstance(metadata, dict):
         return metadata
     return {
         key.removeprefix(_PROPERTY): value
@@ -80,7 +82,7 @@ def _run(node: Node) -> None:
 
 def _asked(state: Any) -> Any:
     """Return what a graph is asked: its messages, or the only text in a state without any."""
-    if not isinstance(state, Mapping) or "messages" in state:
+    if not isinstance(state, dict) or "messages" in state:
         return state
     texts = [value for value in state.values() if text(value)]
     return texts[0] if len(texts) == 1 else state
@@ -88,11 +90,11 @@ def _asked(state: Any) -> Any:
 
 def _inner(value: Any, key: str) -> Any:
     value = parsed(value)
-    return value[key] if isinstance(value, Mapping) and key in value else value
+    return value[key] if isinstance(value, dict) and key in value else value
 
 
 def _added(node: Node, made: Any) -> list[Any]:
-    if not isinstance(made, Mapping) or not isinstance(made.get("messages"), list):
+    if not isinstance(made, dict) or not isinstance(made.get("messages"), list):
         return []
     return list(read_messages(made["messages"])[len(node.heard_messages()) :])
 
@@ -102,7 +104,7 @@ def _tool(node: Node) -> None:
     attributes = node.span.attributes
     node.arguments = _arguments(node.arguments)
     value = _inner(first(attributes, "output.value", "traceloop.entity.output"), "output")
-    if isinstance(value, Mapping) and "goto" in value and "update" in value:
+    if isinstance(value, dict) and "goto" in value and "update" in value:
         target = _goto(value["goto"])
         if target is not None:
             node.mode, node.target = "transfer", target
@@ -120,7 +122,7 @@ def _tool(node: Node) -> None:
 
 def _arguments(value: Any) -> Any:
     """Unwrap arguments that stand among other things."""
-    if isinstance(value, Mapping) and "input_str" in value:
+    if isinstance(value, dict) and "input_str" in value:
         return parsed(first(value, "inputs", "input_str"))
     return value
 
@@ -129,7 +131,7 @@ def _goto(value: Any) -> str | None:
     """Return the node that a Command goes to: a name, or a Send to one."""
     if isinstance(value, list):
         value = value[0] if value else None
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return text(value.get("node"))
     told = text(value)
     sent = _SEND.match(told) if told is not None else None

@@ -59,7 +59,7 @@ def _arguments(raw: Any, *, only: bool) -> Any:
     ``only``: a single one stands for itself.
     """
     value = shown(raw)
-    if not isinstance(value, Mapping) or set(value) != {"args", "kwargs"}:
+    if not isinstance(value, dict) or set(value) != {"args", "kwargs"}:
         return value
     places, names = value["args"] or [], value["kwargs"] or {}
     if only and len(places) + len(names) == 1:
@@ -73,8 +73,8 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     told, cost = (
         parsed(attributes.get(_PREFIX + name)) for name in ("usage_details", "cost_details")
     )
-    figures = told if isinstance(told, Mapping) else {}
-    costs = cost if isinstance(cost, Mapping) else {}
+    figures = told if isinstance(told, dict) else {}
+    costs = cost if isinstance(cost, dict) else {}
     if not figures and not costs:
         return None
     return usage(

@@ -30,7 +30,7 @@ def _names(definitions: list[Any]) -> Iterator[str]:
         told = parsed(item)
         if isinstance(told, str):
             yield told
-        elif isinstance(told, Mapping):
+        elif isinstance(told, dict):
             yield from _name(told)
 
 
@@ -40,7 +40,7 @@ def _name(item: Mapping[str, Any]) -> Iterator[str]:
         yield from _names(declared)
         return
     for key in ("function", "toolSpec", "tool"):
-        if isinstance(item.get(key), Mapping):
+        if isinstance(item.get(key), dict):
             item = item[key]
     name = item.get("name")
     if isinstance(name, str) and name:

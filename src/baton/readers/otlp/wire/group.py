@@ -77,7 +77,7 @@ def _turns(spans: list[Span]) -> list[list[Span]]:
     for span in spans:
         by_trace.setdefault(span.trace_id, []).append(span)
     if len(by_trace) == 1:
-        return [spans]
+        return [list(spans)]
     pairs = [
         (span.trace_id, link.trace_id)
         for span in spans

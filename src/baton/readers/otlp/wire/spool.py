@@ -24,8 +24,8 @@ class Batch(msgspec.Struct, array_like=True):
 class Spool:
     """Batches in a temporary file, each found again by its trace.
 
-    The file is removed with the spool. Encoded, a batch takes about 60 bytes of memory less
-    than it has spans: its place, its length, and the number of the batch before it.
+    The file is removed with the spool. A batch takes 24 bytes of memory: its place, its length,
+    and the number of the batch before it.
     """
 
     def __init__(self) -> None:
