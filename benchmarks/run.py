@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spans import SPANS
 from stub import SECONDS, write_cases
 
 TOOLS = ("agent_chain", "tool_calls")
@@ -201,6 +202,26 @@ def lines(bench: Bench) -> list[Row]:
     ]
 
 
+def spans(bench: Bench) -> list[Row]:
+    """Time reading OTLP lines from bytes to traces, and tell whether memory grows with them."""
+    script = str(HERE / "spans.py")
+    few, many = (_read_spans(bench, script, traces) for traces in (2000, 10_000))
+    base = statistics.median(run.peak for run in few)
+    each = [run.seconds / (10_000 * SPANS) * 1e6 for run in many]
+    return [
+        _row("OTLP, bytes to traces, a span", "us", 50.0, each),
+        *_both("10,000 OTLP traces of 25 spans", many, None, None),
+        _row("growth of that peak from 2,000", "%", 10.0, [_growth(run, base) for run in many]),
+    ]
+
+
+def _read_spans(bench: Bench, script: str, traces: int) -> list[Run]:
+    file = bench.scratch / f"spans-{traces}.jsonl"
+    child([sys.executable, script, "write", str(file), str(traces)])
+    read = [sys.executable, script, "read", str(file), str(traces)]
+    return [child(read) for _ in range(bench.repeat)]
+
+
 MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "import": start_up,
     "help": help_text,
@@ -209,6 +230,7 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "document": document,
     "lines": lines,
     "runner": runner,
+    "spans": spans,
 }
 
 
