@@ -169,7 +169,7 @@ def test_a_file_of_agents_is_read_from_beside_the_config(baton: Run, tmp_path: P
 
 def test_what_is_secret_is_masked_and_what_only_sounds_like_it_stays() -> None:
     config = {
-        "endpoint_url": "http://anna:pa@ss@host:1/run",
+        "endpoint_url": "http://anna:pa@ss@host:1/run", "url": "https://host/ask?key=k1&q={input}&access_token=t",
         "api_key": "k", "auth_token": "t", "password": 7, "username": "anna", "empty_secret": None,
         "headers": {"X-Shop": "s", "Accept": "x"},
         "evaluators": [{"config": {"max_tokens": 500, "input_tokens": 3}}],
@@ -178,7 +178,7 @@ def test_what_is_secret_is_masked_and_what_only_sounds_like_it_stays() -> None:
         "private_key": "p", "accessKey": "a", "auth": {"user": "u"}, "proxy_auth": "x", "auth_type": "basic",
     }  # fmt: skip
     assert masked(config) == {
-        "endpoint_url": "http://***@host:1/run",
+        "endpoint_url": "http://***@host:1/run", "url": "https://host/ask?key=***&q={input}&access_token=***",
         "api_key": "***", "auth_token": "***", "password": "***", "username": "anna", "empty_secret": None,
         "headers": {"X-Shop": "***", "Accept": "***"},
         "evaluators": [{"config": {"max_tokens": 500, "input_tokens": 3}}],

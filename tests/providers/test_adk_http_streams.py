@@ -25,8 +25,9 @@ from tests.providers.conftest import (
 
 import baton
 from baton.model import Trace
-from baton.providers.adk.client import AdkClient, Body, access
+from baton.providers.adk.client import AdkClient, access
 from baton.providers.adk.options import AdkHttpOptions
+from baton.providers.wire import Body
 
 GREETING = event("Grüße, 世界!")
 BOM = b"\xef\xbb\xbf"

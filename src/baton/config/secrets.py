@@ -10,6 +10,10 @@ _SECRET = re.compile(
     r"|(^|[-_])auth$",
     re.IGNORECASE,
 )
+_QUERY = re.compile(
+    r"(?<=[?&])([^=&\s]*(?:key|token|secret|password|signature|auth)[^=&\s]*=)[^&#\s]+",
+    re.IGNORECASE,
+)
 _USERINFO = re.compile(r"(?<=://)[^/\s]+(?=@)")
 
 
@@ -23,4 +27,6 @@ def masked(value: Any, key: str = "") -> Any:
         if key.lower() == "headers":
             return dict.fromkeys(value, "***")
         return {name: masked(item, str(name)) for name, item in value.items()}
-    return _USERINFO.sub("***", value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _QUERY.sub(r"\1***", _USERINFO.sub("***", value))

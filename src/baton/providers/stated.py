@@ -50,7 +50,11 @@ def stated_turn(answer: Any, id_: str) -> Stated:
     Raises:
         ProviderError: it is neither, or a key or value of the dict is wrong.
     """
-    said = _read(answer)
+    return turn_of(_read(answer), id_)
+
+
+def turn_of(said: StatedTurn, id_: str) -> Stated:
+    """Make a turn of what was said; raises ProviderError where that contradicts itself."""
     names = said.agents if said.agents is not msgspec.UNSET else None
     turn = Turn(id=id_, error=said.error)
     turn.status = "completed" if said.error is None else "failed"

@@ -6,19 +6,20 @@ import codecs
 
 import msgspec
 
+from baton.formats.adk_events import Event
 from baton.formats.document import Document
 from baton.model import InputError
+from baton.providers.blank import Blank
+from baton.providers.wire import Body, is_html, utf8, what_it_is
 from baton.readers.adk.wire import Wire, looks_like_sse, read_events, scan_sse
 
-from .blank import Blank
-from .client import Body, is_html, what_it_is
 from .play import Answer
 
 
 def read_answer(body: Body, blank: Blank) -> Answer:
     """Read the events of an answer, as far as it can be read; no error of it tells a secret."""
     wire, trouble = _read(body, blank)
-    events = [blank.event(event) for event in wire.events]
+    events = [_blanked(event, blank) for event in wire.events]
     dropped = [
         msgspec.structs.replace(lost, example=lost.example and blank(lost.example))
         for lost in wire.dropped
@@ -27,9 +28,18 @@ def read_answer(body: Body, blank: Blank) -> Answer:
     return Answer(wire, None if trouble is None else blank(trouble))
 
 
+def _blanked(event: Event, blank: Blank) -> Event:
+    """Return an event with clean errors; what agents say is left as it was said."""
+    for name in ("error", "error_message", "detail"):
+        told = getattr(event, name)
+        if told is not None:
+            setattr(event, name, blank(str(told)))
+    return event
+
+
 def _read(body: Body, blank: Blank) -> Answer:
     try:
-        data = _utf8(body).removeprefix(codecs.BOM_UTF8)
+        data = utf8(body).removeprefix(codecs.BOM_UTF8)
     except (UnicodeError, LookupError) as error:
         return Answer(Wire([], []), f"the answer is not {body.charset}: {error}")
     is_stream = body.media == "text/event-stream" and not is_html(data)
@@ -44,11 +54,3 @@ def _read(body: Body, blank: Blank) -> Answer:
         return Answer(read_events(Document("answer", data, "json")))
     except InputError as error:
         return Answer(Wire([], []), f"the answer is not events of ADK: {error}")
-
-
-def _utf8(body: Body) -> bytes:
-    """Return the text as UTF-8; half a character at the end is no fault of the encoding."""
-    " ".encode(body.charset)  # what is no encoding of text stops here
-    is_utf8 = codecs.lookup(body.charset).name in ("utf-8", "ascii")
-    text = codecs.getincrementaldecoder("utf-8" if is_utf8 else body.charset)().decode(body.data)
-    return body.data if is_utf8 else text.encode()

@@ -1,43 +1,13 @@
-"""Requests to an ADK server: retried where that is safe, and every refusal worded."""
+"""Requests to a server of ADK."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import math
-import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import httpx2
-import msgspec
-import stamina
+from baton.providers.wire import LONGEST_ANSWER, Access, Body, Client, Manner
+from baton.providers.wire import access as access_to
 
-from baton.model import InputError, Problem, ProviderError
-
-from .blank import Blank
-from .options import AdkHttpOptions, Credentials, base_url, credentials
-from .play import LostBeforeAnswer
-
-LONGEST_ANSWER = 256 * 1024 * 1024  # bytes
-LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
-Kind = Literal["safe", "/run_sse", "/run"]  # what may be sent twice, and what sets agents to work
-logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
-_QUOTED = 4000  # bytes of an answer that are looked at for a quotation
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
-_CUT = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.DecodingError)
-
-
-class Access(NamedTuple):
-    """What opens a server, made once for all clients; ``blank`` takes it out of a text."""
-
-    url: str
-    credentials: Credentials
-    tls: ssl.SSLContext
-    blank: Blank
+from .options import AdkHttpOptions, base_url, credentials
 
 
 def access(options: AdkHttpOptions) -> Access:
@@ -46,287 +16,27 @@ def access(options: AdkHttpOptions) -> Access:
     Raises:
         InputError: contradictory credentials, or a file of a CA that cannot be read.
     """
-    url = base_url(options.endpoint_url)
-    given = credentials(options)
-    tls = _tls(options.verify_ssl, secure=url.startswith("https://"))
-    return Access(url, given, tls, Blank(given.secrets()))
+    return access_to(base_url(options.endpoint_url), credentials(options), options.verify_ssl)
 
 
-class Refused(Exception):  # noqa: N818 - the status says whether it is an error
-    """An answer that is not 200."""
-
-    def __init__(self, asked: str, status: int, headers: Mapping[str, str], detail: str) -> None:
-        super().__init__(f"{asked} answered {status}{f': {detail}' if detail else ''}")
-        self.status = status
-        self.headers = headers
-        self.attempts = 1
-        self.no_such_route = status == 405 or (status == 404 and detail == "Not Found")
-
-
-class Body(NamedTuple):
-    """An answer's bytes and kind; ``cut`` says why it ended too early."""
-
-    data: bytes
-    media: str
-    charset: str
-    cut: str | None
-
-
-class BodyCancelled(asyncio.CancelledError):
-    """Reading an answer was cancelled; ``body`` is what had come."""
-
-    def __init__(self, body: Body) -> None:
-        super().__init__()
-        self.body = body
-
-
-class AdkClient:
-    """An HTTP client for one server; an answer is read up to ``longest`` bytes."""
+class AdkClient(Client):
+    """An HTTP client for one server of ADK; an answer is read up to ``longest`` bytes."""
 
     def __init__(
         self, options: AdkHttpOptions, access: Access, *, longest: int = LONGEST_ANSWER
     ) -> None:
         """Open no connection yet."""
-        self.url = access.url
-        self.blank = access.blank
-        self._options = options
-        self._longest = longest
-        self._http = httpx2.AsyncClient(
-            headers=access.credentials.headers,
-            auth=access.credentials.basic,
-            verify=access.tls,
-            timeout=httpx2.Timeout(options.timeout, pool=None),
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=2),
-            follow_redirects=False,
+        manner = Manner(
+            silence=options.timeout,
+            attempts=options.retry_attempts,
+            delay=options.retry_delay,
+            accept="text/event-stream, application/json",
+            at_home="is that an ADK server?",
+            redirected="give the agent server's own address and the credentials it asks for",
         )
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
-
-    async def json(
-        self, method: str, path: str, body: Any = None, *, timeout: float | None = None
-    ) -> tuple[Any, int]:
-        """Ask for JSON; return it and how often it was asked for.
-
-        Raises:
-            Refused: the server answered with another status than 200 or 204.
-            ProviderError: no connection, no answer in time, no JSON.
-        """
-        async with self._answer(method, path, body, "safe", timeout) as (response, attempts):
-            found = await self._read(response, bytearray())
-        if found.cut is not None:
-            raise ProviderError(f"{method} {self.url}{path}: {found.cut}")
-        try:
-            return (msgspec.json.decode(found.data) if found.data else None), attempts
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            what = what_it_is(found, self.blank)
-            raise ProviderError(f"{method} {self.url}{path} answered {what}, not JSON") from None
+        super().__init__(access, manner, longest=longest)
 
     async def run(self, path: Literal["/run_sse", "/run"], body: Any) -> Body:
-        """Send a message and read all that comes of it.
-
-        Raises:
-            Refused: the server answered with another status than 200.
-            LostBeforeAnswer: the connection, or a gateway's, broke before anything came.
-            ProviderError: no connection, no answer in time.
-            BodyCancelled: cancelled while the answer came.
-        """
-        data = bytearray()
-        async with self._answer("POST", path, body, path, None) as (response, _):
-            try:
-                return await self._read(response, data)
-            except asyncio.CancelledError as error:
-                raise BodyCancelled(_body(response, data, "the answer was cut off")) from error
-
-    @asynccontextmanager
-    async def _answer(
-        self, method: str, path: str, body: Any, kind: Kind, timeout: float | None
-    ) -> AsyncIterator[tuple[httpx2.Response, int]]:
-        url = self.url + path
-        options = self._options
-        response = None
-        number = 0
-        try:
-            async for attempt in stamina.retry_context(
-                on=lambda error: _wait(error, kind),
-                attempts=options.retry_attempts,
-                timeout=None,
-                wait_initial=options.retry_delay,
-                wait_max=max(60, options.retry_delay),
-                wait_jitter=min(1, options.retry_delay / 4),
-            ):
-                with attempt:
-                    number = attempt.num
-                    response = await self._send(method, url, body, timeout)
-        except Refused as error:
-            error.attempts = number
-            if kind != "safe" and _may_have_acted(error):
-                raise LostBeforeAnswer(refusal(error)) from error
-            raise
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._worded(error, url, number, kind) from error
-        if response is None:
-            raise AssertionError("a request is sent at least once")
-        try:
-            yield response, number
-        finally:
-            await response.aclose()
-
-    async def _send(
-        self, method: str, url: str, body: Any, timeout: float | None
-    ) -> httpx2.Response:
-        limits: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
-        headers = {"Accept": "text/event-stream, application/json"}
-        content = None
-        if body is not None:
-            content = msgspec.json.encode(body)
-            headers["Content-Type"] = "application/json"
-        request = self._http.build_request(method, url, content=content, headers=headers, **limits)
-        response = await self._http.send(request, stream=True)
-        if response.status_code in (200, 204):
-            return response
-        try:
-            found = await self._read(response, bytearray())
-        finally:
-            await response.aclose()
-        if response.is_redirect:
-            place = self.blank(response.headers.get("location", "elsewhere").partition("?")[0])
-            raise ProviderError(
-                f"{method} {url} redirects to {place}: a login page? give the agent server's own "
-                "address and the credentials it asks for"
-            )
-        detail = self.blank(_detail(found.data))[:300]
-        raise Refused(f"{method} {url}", response.status_code, response.headers, detail)
-
-    async def _read(self, response: httpx2.Response, data: bytearray) -> Body:
-        """Read an answer into ``data``."""
-        cut = None
-        try:
-            async for chunk in response.aiter_bytes():
-                data += chunk
-                if len(data) > self._longest:
-                    cut = f"the answer is longer than {self._longest / 2**20:g} MiB"
-                    break
-        except httpx2.ReadTimeout:
-            cut = f"the answer stopped after {len(data)} bytes, and the time-out ran out"
-        except _CUT as error:
-            cut = f"the answer was cut off after {len(data)} bytes: {self.blank(_name(error))}"
-        return _body(response, data, cut)
-
-    def _worded(
-        self, error: Exception, url: str, attempts: int, kind: Kind
-    ) -> ProviderError | LostBeforeAnswer:
-        tried, name = _tried(attempts), self.blank(_name(error))
-        if isinstance(error, _NOT_SENT):
-            ask = "is the server running there?"
-            if _is_tls_fault(error):
-                ask = "is it `https`, and does `verify_ssl` name the file of its CA?"
-            return ProviderError(f"cannot connect to {url}: {name}{tried}; {ask}")
-        if isinstance(error, httpx2.TimeoutException):
-            limit = f"{self._options.timeout:g} s (`timeout`)"
-            return ProviderError(f"{url}: no answer within {limit}{tried}")
-        reason = f"{url}: the connection broke before an answer came: {name}{tried}"
-        if isinstance(error, _CUT) and kind != "safe":
-            return LostBeforeAnswer(reason)
-        return ProviderError(f"{reason}; is that an ADK server?")
-
-
-def what_it_is(body: Body, blank: Blank) -> str:
-    """Word what an answer is that cannot be read."""
-    if body.media == "text/html" or is_html(body.data):
-        return "an HTML page (a login page? check the address and the credentials)"
-    text = blank(" ".join(body.data[:_QUOTED].decode(errors="replace").split()))
-    return f"“{text[:80].strip()}”" if text else "nothing"
-
-
-def is_html(data: bytes) -> bool:
-    """Tell a page by its first words."""
-    start = data[:300].lstrip().lower()
-    return start.startswith((b"<!doctype html", b"<html"))
-
-
-def refusal(error: Refused) -> str:
-    """Say what a refusal means and what to do about it."""
-    said = str(error) + _tried(error.attempts)
-    if error.status in (401, 403):
-        return f"{said}; check `auth_type` and the credentials"
-    if error.status == 429:
-        return f"{said}; lower `concurrency`, or raise `retry_attempts`"
-    return said
-
-
-def _wait(error: Exception, kind: Kind) -> bool | float:
-    """Tell whether to try again, or after how many seconds."""
-    if isinstance(error, Refused):
-        if kind != "safe" and _may_have_acted(error):
-            return False
-        again = error.status in (429, 503) or (error.status >= 500 and kind != "/run")
-        return again and _retry_after(error.headers)
-    if isinstance(error, _NOT_SENT):
-        return not _is_tls_fault(error)
-    return kind == "safe" and isinstance(error, _CUT)
-
-
-def _may_have_acted(error: Refused) -> bool:
-    """Tell a gateway's word on a request that it passed on: what came of it is not known."""
-    return error.status > 500 and error.status != 503
-
-
-def _retry_after(headers: Mapping[str, str]) -> bool | float:
-    """Return the seconds to wait; true where nothing sensible is told, false for too many."""
-    told = headers.get("retry-after", "")
-    try:
-        seconds = float(told)
-        if not math.isfinite(seconds) or seconds < 0:
-            return True
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(told)
-        except ValueError:
-            return True
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        seconds = (moment - datetime.now(UTC)).total_seconds()
-    return max(seconds, 0.0) if seconds <= LONGEST_WAIT else False
-
-
-def _tried(attempts: int) -> str:
-    return f" ({attempts} attempts)" if attempts > 1 else ""
-
-
-def _is_tls_fault(error: Exception) -> bool:
-    return "[SSL" in str(error)
-
-
-def _name(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
-def _field(body: bytes) -> str | None:
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    detail = value.get("detail", value.get("error")) if isinstance(value, dict) else None
-    return detail if isinstance(detail, str) or detail is None else str(detail)
-
-
-def _detail(body: bytes) -> str:
-    text = _field(body) or ("" if b"<" in body[:20] else body[:_QUOTED].decode(errors="replace"))
-    return " ".join(text.split())
-
-
-def _body(response: httpx2.Response, data: bytearray, cut: str | None) -> Body:
-    media, _, _ = response.headers.get("content-type", "").partition(";")
-    return Body(bytes(data), media.strip().lower(), response.charset_encoding or "utf-8", cut)
-
-
-def _tls(verify: bool | str, *, secure: bool) -> ssl.SSLContext:
-    """Return what to verify by; loading all CAs takes 40 ms, and plain HTTP has no use for them."""
-    if isinstance(verify, bool):
-        return httpx2.create_ssl_context(verify=verify and secure)
-    try:
-        return ssl.create_default_context(cafile=verify)
-    except (OSError, ssl.SSLError) as error:
-        message = f"the file of a CA cannot be read: {error}"
-        raise InputError(Problem(path="verify_ssl", message=message)) from None
+        """Send a message and read all that comes of it; raises as ``message`` does."""
+        kind: Literal["prepared", "direct"] = "prepared" if path == "/run_sse" else "direct"
+        return await self.message(self.url + path, body, kind)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import os
-import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlunsplit
 
 import msgspec
 
 from baton.model import InputError, Problem
 from baton.providers.base import NotNegative, Positive, ProviderOptions
+from baton.providers.credentials import (
+    NO_HEADER_VALUE,
+    Credentials,
+    address,
+    is_header_name,
+    is_header_value,
+)
 
 AuthType = Literal["none", "bearer", "api_key", "basic"]
 USER = "eval_user"
 KEY_HEADER = "X-API-Key"
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"([!-~]([ -~\t]*[!-~])?)?")
 
 
 class AdkOptions(ProviderOptions, kw_only=True):
@@ -62,21 +65,6 @@ class AdkLocalOptions(AdkOptions, kw_only=True):
     streaming: bool = False
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes with every request."""
-
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-    basic: tuple[str, str] | None = None
-
-    def secrets(self) -> list[str]:
-        """Return all that a server could echo: whole headers, their last words, passwords."""
-        values = [value for value in self.headers.values() if len(value) > 3]  # 1, on, yes
-        words = [value.rpartition(" ")[2] for value in values if " " in value]
-        pair = ":".join(self.basic or ())
-        basic = [base64.b64encode(pair.encode()).decode(), self.basic[1]] if self.basic else []
-        return [*values, *words, *basic]
-
-
 def base_url(endpoint_url: str) -> str:
     """Return the server's address without credentials, ``/run`` or ``/run_sse``.
 
@@ -118,8 +106,8 @@ def credentials(
     key = options.api_key or environment.get("ADK_API_KEY")
     if not key:
         raise _problem("auth_type", f"`{kind}` needs `api_key`, or ADK_API_KEY in the environment")
-    if not _HEADER_VALUE.fullmatch(key):
-        raise _problem("api_key", "holds a line break, an outer space or a letter beyond ASCII")
+    if not is_header_value(key):
+        raise _problem("api_key", NO_HEADER_VALUE)
     header = {"Authorization": f"Bearer {key}"} if kind == "bearer" else {options.auth_header: key}
     return Credentials(headers={**options.headers, **header})
 
@@ -128,10 +116,8 @@ def _check_headers(headers: Mapping[str, str], kind: AuthType, key_header: str) 
     """Refuse headers that cannot be sent, and those that the credentials are sent in."""
     taken = {"none": "", "api_key": key_header.lower()}.get(kind, "authorization")
     for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise _problem(
-                "headers", f"`{name}` holds a line break, an outer space or a letter beyond ASCII"
-            )
+        if not is_header_name(name) or not is_header_value(value):
+            raise _problem("headers", f"`{name}` {NO_HEADER_VALUE}")
         if name.lower() == taken:
             raise _problem("headers", f"`{name}` is what `auth_type: {kind}` sends: state one")
 
@@ -141,14 +127,7 @@ def _plain(quoted: str | None) -> str | None:
 
 
 def _parts(endpoint_url: str) -> SplitResult:
-    try:
-        parts = urlsplit(endpoint_url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        shown = endpoint_url.rpartition("@")[2]
-        raise _problem("endpoint_url", f"`{shown}` is no address: write http://HOST:PORT")
+    parts = address(endpoint_url, "endpoint_url")
     if parts.query or parts.fragment:
         raise _problem("endpoint_url", "what follows `?` or `#` is not sent: leave it out")
     return parts

@@ -13,6 +13,7 @@ from baton.formats.adk_events import Event
 from baton.formats.evalset import Part, WireContent
 from baton.model import Case, ProviderError, Source, Trace, Turn
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
+from baton.providers.faults import LostBeforeAnswer
 from baton.readers import Catalog
 from baton.readers.adk.conversation import read_conversation
 from baton.readers.adk.wire import Wire
@@ -41,13 +42,6 @@ class AnswerCancelled(asyncio.CancelledError):
     def __init__(self, answer: Answer) -> None:
         super().__init__()
         self.answer = answer
-
-
-class LostBeforeAnswer(Exception):  # noqa: N818 - a signal to start over
-    """What came of a message that was sent is not known: no answer of the agents began.
-
-    Its tools may have acted, so that the message cannot be sent to the same session again.
-    """
 
 
 class AgentServer(Protocol):

@@ -10,11 +10,13 @@ from typing import Any
 from urllib.parse import quote
 
 from baton.model import Case, ProviderError, Source
+from baton.providers.faults import Refused, refusal
+from baton.providers.wire import BodyCancelled
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire
 
 from .answers import read_answer
-from .client import AdkClient, BodyCancelled, Refused, refusal
+from .client import AdkClient
 from .play import Answer, AnswerCancelled, SessionKey
 from .shared import Shared
 

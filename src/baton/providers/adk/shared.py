@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from urllib.parse import quote
 
 from baton.model import Case, ProviderError
+from baton.providers.faults import Refused, refusal
 from baton.readers import Catalog
 from baton.readers.catalog import app_info_catalog, is_app_info
 
-from .client import AdkClient, Refused, access, refusal
+from .client import AdkClient, access
 from .names import choose_app
 from .options import AdkHttpOptions
 from .told import Told

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from baton.formats.adk_events import Event
-
 _STARS = "***"
 _SHORT = 4  # letters; what is no longer stands in too many other words
 _ENDS = ("”", "…", '"', "'")  # what a shortened quotation may end with
@@ -31,14 +29,6 @@ class Blank:
                 if piece in text:
                     text = _without_cut(text, piece)
         return text
-
-    def event(self, event: Event) -> Event:
-        """Return an event with clean errors; what agents say is left as it was said."""
-        for name in ("error", "error_message", "detail"):
-            told = getattr(event, name)
-            if told is not None:
-                setattr(event, name, self(str(told)))
-        return event
 
 
 def _spellings(secret: str) -> set[str]:

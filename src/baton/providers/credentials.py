@@ -1,0 +1,70 @@
+"""What opens a server: addresses, headers, passwords."""
+
+from __future__ import annotations
+
+import base64
+import re
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from baton.model import InputError, Problem
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"([!-~]([ -~\t]*[!-~])?)?")
+NO_HEADER_VALUE = "holds a line break, an outer space or a letter beyond ASCII"
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes with every request."""
+
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    basic: tuple[str, str] | None = None
+
+    def secrets(self) -> list[str]:
+        """Return all that a server could echo: whole headers, their last words, passwords."""
+        values = [value for value in self.headers.values() if len(value) > 3]  # 1, on, yes
+        words = [value.rpartition(" ")[2] for value in values if " " in value]
+        pair = ":".join(self.basic or ())
+        basic = [base64.b64encode(pair.encode()).decode(), self.basic[1]] if self.basic else []
+        return [*values, *words, *basic]
+
+
+def is_header_name(name: str) -> bool:
+    """Tell what can be the name of a header."""
+    return _HEADER_NAME.fullmatch(name) is not None
+
+
+def is_header_value(value: str) -> bool:
+    """Tell what can be sent as the value of a header; ``NO_HEADER_VALUE`` says why not."""
+    return _HEADER_VALUE.fullmatch(value) is not None
+
+
+def address(url: str, option: str) -> SplitResult:
+    """Take the address in an ``option`` apart.
+
+    Raises:
+        InputError: it is no http address.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        shown = url.rpartition("@")[2]
+        message = f"`{shown}` is no address: write http://HOST:PORT"
+        raise InputError(Problem(path=option, message=message))
+    return parts
+
+
+def basic_of(parts: SplitResult) -> tuple[str, str] | None:
+    """Return the user and password that an address holds."""
+    if parts.username is None:
+        return None
+    return unquote(parts.username), unquote(parts.password or "")
+
+
+def query_values(parts: SplitResult) -> list[str]:
+    """Return what follows ``?``, value by value: keys of an API stand there too."""
+    return [value for _, value in parse_qsl(parts.query)]

@@ -1,0 +1,47 @@
+"""``http``: cases are played against any JSON endpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from baton.model import Case, Source, Trace
+from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.credentials import address
+
+from .checks import Request, check_options
+from .options import HttpOptions
+from .reading import Paths
+
+if TYPE_CHECKING:
+    from .shared import Shared
+
+
+class Http(ConfiguredProvider[HttpOptions]):
+    """Plays cases against an endpoint; a client opens for each session."""
+
+    options_type = HttpOptions
+
+    def __init__(self, options: HttpOptions, around: Surroundings | None = None) -> None:
+        super().__init__(options, around)
+        check_options(options)
+        self._request = Request(options)
+        self._paths = Paths(options)
+        parts = address(options.url, "url")
+        self._place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self._shared: Shared | None = None
+
+    async def __aenter__(self) -> Self:
+        from .shared import Shared
+
+        self._shared = Shared(self.options, self._place, self._request.fixed)
+        return self
+
+    async def __call__(self, case: Case) -> Trace:
+        """Play a case; raises ProviderError."""
+        from .play import Endpoint, play
+
+        if self._shared is None:
+            raise RuntimeError("enter the provider with `async with` first")
+        source = Source(format="http", location=self._place)
+        endpoint = Endpoint(self.options, self._request, self._paths, self._shared)
+        return await play(endpoint, case, self.hooks, source, self.around.agents)

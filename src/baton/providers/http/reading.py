@@ -1,0 +1,276 @@
+"""What paths find in an answer, as a turn; what no path states is unknown."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+
+from baton.model import ProviderError, ToolCall, Usage, usage_problems
+from baton.providers.stated import Stated, StatedCall, StatedTurn, turn_of
+from baton.providers.stated_dispatches import StatedDispatch
+
+from .options import Absent, DispatchPaths, HttpOptions, ToolPaths, UsagePaths
+from .paths import Path, optional, short
+
+Kind = Literal["transfer", "delegate", "sequence"]
+_KINDS = get_args(Kind)
+
+
+class Paths:
+    """All paths of a config, compiled; raises InputError for one that is none."""
+
+    def __init__(self, options: HttpOptions) -> None:
+        self.answer = optional("answer", options.answer)
+        self.structured = optional("structured", options.structured)
+        self.agents = optional("agents", options.agents)
+        self.error = optional("error", options.error)
+        self.trace_id = optional("trace_id", options.trace_id)
+        self.session = Path("session", options.session) if options.session[:1] == "$" else None
+        self.tools = _Group.of("tools", options.tools)
+        self.dispatches = _Group.of("dispatches", options.dispatches)
+        self.usage = _usage_paths(options.usage)
+        self.cached_in_input = options.usage is not None and options.usage.cached_in_input
+
+
+class _Group(NamedTuple):
+    """Where things of one kind stand, and the paths of their parts."""
+
+    path: Path
+    parts: dict[str, Path]
+    kind: str | None
+    absent: Absent
+
+    @classmethod
+    def of(cls, option: str, given: ToolPaths | DispatchPaths | None) -> _Group | None:
+        if given is None:
+            return None
+        stated = {
+            name: value
+            for name in given.__struct_fields__
+            if name not in ("path", "absent") and (value := getattr(given, name)) is not None
+        }
+        kind = stated.pop("kind") if stated.get("kind") in _KINDS else None
+        parts = {name: Path(f"{option}.{name}", text) for name, text in stated.items()}
+        return cls(Path(f"{option}.path", given.path), parts, kind, given.absent)
+
+    def matches(self, document: Any) -> list[Any] | msgspec.UnsetType:
+        """Return what there is, or ``UNSET`` where it was not told."""
+        found = self.path.all(document)
+        if found or self.absent == "none" or self.path.has_place(document):
+            return found
+        return msgspec.UNSET
+
+
+class Reading(NamedTuple):
+    """What an answer says: a turn, and what a function could not say of one."""
+
+    said: StatedTurn
+    text: str | None
+    senders_told: list[bool]
+    agents_told: bool
+
+
+def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
+    """Read an answer; one that is not ``whole`` may lack anything.
+
+    Raises:
+        ProviderError: something is not where it has to be, or is of the wrong kind.
+    """
+    error = error_in(document, paths)
+    needed = whole and error is None
+    text = _answer(document, paths.answer) if paths.answer else msgspec.UNSET
+    data = _structured(document, paths.structured)
+    missing = paths.answer or paths.structured
+    if needed and missing is not None and text is msgspec.UNSET and data is msgspec.UNSET:
+        raise missing.nothing(document)
+    agents = _agents(document, paths, needed=needed)
+    calls = _calls(document, paths.tools)
+    dispatches = _dispatches(document, paths.dispatches)
+    said = StatedTurn(
+        output=text if data is msgspec.UNSET else data,
+        agents=_owners(agents, calls),
+        tool_calls=calls,
+        dispatches=msgspec.UNSET
+        if dispatches is msgspec.UNSET
+        else [each for each, _ in dispatches],
+        usage=_usage(document, paths),
+        error=error,
+    )
+    return Reading(
+        said,
+        text if isinstance(text, str) else None,
+        [told for _, told in dispatches or ()],
+        agents is not msgspec.UNSET,
+    )
+
+
+def turn_from(reading: Reading, paths: Paths, id_: str) -> Stated:
+    """Make a turn; raises ProviderError where an answer contradicts itself."""
+    stated = turn_of(reading.said, id_)
+    turn = stated.turn
+    if turn.output is not None and turn.output.data is not None:
+        turn.output.text = reading.text
+    if not reading.agents_told and turn.runs and reading.said.agents is not msgspec.UNSET:
+        turn.unknown.append("runs")
+    if paths.tools is not None and "error" not in paths.tools.parts:
+        for run in turn.runs:
+            for step in run.steps:
+                if isinstance(step, ToolCall):
+                    step.status = "unknown"
+    for dispatch, told in zip(turn.dispatches, reading.senders_told, strict=True):
+        if not told:
+            more = ("from_agent", "from_run", "depth")
+            dispatch.unknown += [name for name in more if name not in dispatch.unknown]
+    return stated
+
+
+def _owners(
+    agents: list[str] | msgspec.UnsetType, calls: list[StatedCall] | msgspec.UnsetType
+) -> list[str] | msgspec.UnsetType:
+    """Return the agents; where only their calls are told, those that made one."""
+    if agents is msgspec.UNSET:
+        names = dict.fromkeys(call.agent for call in calls or () if call.agent is not None)
+        return list(names) or msgspec.UNSET
+    for call in calls or ():
+        if call.agent is None and len(set(agents)) > 1:
+            raise ProviderError(f"nothing says whose call `{call.name}` is: state `tools.agent`")
+    return agents
+
+
+def error_in(document: Any, paths: Paths) -> str | None:
+    """Return what an answer calls an error; nothing, false and empty text are none."""
+    found = paths.error.all(document) if paths.error else []
+    told = [value for value in found if value not in (False, "", [], {})]
+    texts = [value if isinstance(value, str) else short(value) for value in told]
+    return "; ".join(texts) or None
+
+
+def _structured(document: Any, path: Path | None) -> Any:
+    """Return JSON, also where it is written as text; null is nothing."""
+    value = path.one(document) if path else msgspec.UNSET
+    if isinstance(value, str):
+        return _decoded(value)
+    return msgspec.UNSET if value is None else value
+
+
+def _answer(document: Any, path: Path) -> Any:
+    """Return the texts of all matches in one, as a stream gives them piece by piece."""
+    found = path.all(document)
+    if len(found) == 1 or not found:
+        return found[0] if found else msgspec.UNSET
+    for value in found:
+        if not isinstance(value, str):
+            raise ProviderError(f"{path} matches several values, not all text: {short(found)}")
+    return "".join(found)
+
+
+def _agents(document: Any, paths: Paths, *, needed: bool) -> list[str] | msgspec.UnsetType:
+    if paths.agents is None:
+        return msgspec.UNSET
+    found = [name for name in paths.agents.all(document) if name != ""]
+    for name in found:
+        if not isinstance(name, str):
+            raise ProviderError(f"{paths.agents} is no name: {short(name)}")
+    if not found and needed:
+        raise paths.agents.nothing(document)
+    return [name for name, _ in groupby(found)] if found else msgspec.UNSET
+
+
+def _calls(document: Any, group: _Group | None) -> list[StatedCall] | msgspec.UnsetType:
+    matches = group.matches(document) if group else msgspec.UNSET
+    if group is None or matches is msgspec.UNSET:
+        return msgspec.UNSET
+    return [_call(each, group.parts) for each in matches]
+
+
+def _call(match: Any, parts: dict[str, Path]) -> StatedCall:
+    given = {name: parts[name].one(match) for name in ("arguments", "result") if name in parts}
+    if isinstance(given.get("arguments"), str):
+        given["arguments"] = _decoded(given["arguments"])
+    return StatedCall(
+        name=parts["name"].needed(match),
+        agent=_text(match, parts, "agent"),
+        error=_fault(match, parts),
+        **given,
+    )
+
+
+def _dispatches(
+    document: Any, group: _Group | None
+) -> list[tuple[StatedDispatch, bool]] | msgspec.UnsetType:
+    """Return hand-offs, each with whether its sender is told."""
+    matches = group.matches(document) if group else msgspec.UNSET
+    if group is None or matches is msgspec.UNSET:
+        return msgspec.UNSET
+    return [_dispatch(each, group) for each in matches]
+
+
+def _dispatch(match: Any, group: _Group) -> tuple[StatedDispatch, bool]:
+    parts = group.parts
+    kind = group.kind or parts["kind"].needed(match)
+    if kind not in _KINDS:
+        raise ProviderError(f"{parts['kind']}: “{kind}” is none of {', '.join(_KINDS)}")
+    given = {name: parts[name].one(match) for name in ("prompt", "result") if name in parts}
+    sender = parts["sender"].one(match) if "sender" in parts else msgspec.UNSET
+    stated = StatedDispatch(
+        to=parts["to"].needed(match),
+        sender=_text(match, parts, "sender"),
+        kind=kind,  # type: ignore[arg-type]
+        error=_fault(match, parts),
+        **given,
+    )
+    return stated, sender is not msgspec.UNSET
+
+
+def _text(match: Any, parts: dict[str, Path], name: str) -> str | None:
+    found = parts[name].word(match) if name in parts else None
+    return None if found is None else str(found)
+
+
+def _fault(match: Any, parts: dict[str, Path]) -> str | None:
+    if "error" not in parts:
+        return None
+    value = parts["error"].one(match)
+    if value is msgspec.UNSET or value in (None, False, "", [], {}):
+        return None
+    return value if isinstance(value, str) else short(value)
+
+
+def _decoded(text: str) -> Any:
+    """Return the object that a text holds as JSON, as some write arguments; else the text."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text
+
+
+def _usage_paths(given: UsagePaths | None) -> dict[str, Path]:
+    names = [name for name in UsagePaths.__struct_fields__ if name != "cached_in_input"]
+    return {
+        name: Path(f"usage.{name}", text)
+        for name in names
+        if given is not None and (text := getattr(given, name)) is not None
+    }
+
+
+def _usage(document: Any, paths: Paths) -> Usage | msgspec.UnsetType:
+    figures: dict[str, Any] = {}
+    for name, path in paths.usage.items():
+        found = path.all(document)
+        wanted = float | int if name == "cost_usd" else int
+        for value in found:
+            if isinstance(value, bool) or not isinstance(value, wanted):
+                raise ProviderError(f"{path} is no number: {short(value)}")
+        if found:
+            figures[name] = sum(found)
+    if not figures:
+        return msgspec.UNSET
+    if paths.cached_in_input and "input_tokens" in figures:
+        figures["input_tokens"] -= figures.get("cache_read_tokens", 0)
+    usage = Usage(**figures)
+    for problem in usage_problems(usage):
+        raise ProviderError(f"the answer tells impossible figures: {problem}")
+    return usage

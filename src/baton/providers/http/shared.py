@@ -1,0 +1,55 @@
+"""What all cases that are played against one endpoint share."""
+
+from __future__ import annotations
+
+import time
+
+from baton.model import ProviderError
+from baton.providers.credentials import Credentials, address, basic_of, query_values
+from baton.providers.faults import NotReached
+from baton.providers.wire import Access, Client, Manner, access
+
+from .options import HttpOptions
+
+REMEMBERED = 5.0  # seconds
+_ACCEPT = {
+    "none": "application/json",
+    "sse": "text/event-stream, application/json",
+    "jsonl": "application/x-ndjson, application/jsonl, application/json",
+}
+
+
+class Shared:
+    """The way in; an endpoint that cannot be reached is not tried by each case anew."""
+
+    def __init__(self, options: HttpOptions, place: str, headers: dict[str, str]) -> None:
+        """Connect to nothing yet; raises InputError for the file of a CA.
+
+        ``place`` is the address as errors tell it, ``headers`` go with every request.
+        """
+        parts = address(options.url, "url")
+        given = Credentials(headers=headers, basic=basic_of(parts))
+        keys = [value for value in query_values(parts) if "{" not in value]
+        self._access: Access = access(place, given, options.verify_ssl, keys)
+        self._manner = Manner(
+            silence=options.timeout,
+            attempts=options.retry_attempts,
+            delay=options.retry_delay,
+            success=range(200, 300),
+            accept=_ACCEPT[options.stream],
+        )
+        self._down: tuple[float, str] | None = None
+
+    def client(self) -> Client:
+        """Return a client of its own for a session: cookies of one are not for another."""
+        return Client(self._access, self._manner)
+
+    def check_up(self) -> None:
+        """Raise ProviderError when it could not be reached some seconds ago."""
+        if self._down is not None and time.monotonic() < self._down[0]:
+            raise NotReached(self._down[1])
+
+    def note_down(self, error: ProviderError) -> None:
+        """Remember for some seconds that it cannot be reached."""
+        if isinstance(error, NotReached):
+            self._down = time.monotonic() + REMEMBERED, str(error)
