@@ -1,0 +1,1 @@
+"""What Strands Agents and its evaluation SDK leave behind: sessions, reports, results."""

@@ -1,0 +1,175 @@
+"""Reports of the Strands evaluation SDK as recordings: one trace a case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.formats.prune import Stray
+from baton.formats.strands import Report, Row, Session
+from baton.model import (
+    SCHEMA_VERSION,
+    AgentCard,
+    Content,
+    Dropped,
+    InputError,
+    Problem,
+    Source,
+    Trace,
+    Turn,
+)
+from baton.readers.adk.wire import dropped_keys
+from baton.readers.catalog import Catalog
+from baton.readers.ids import Ids
+
+from .lists import list_turn
+from .session import NOT_TOLD as NOT_IN_SESSIONS
+from .session import SessionTurns
+
+_NOT_TOLD = ["state", "turn.state", "turn.started", "turn.ended", "usage"]
+_BROKE = "An error occurred: "  # how the SDK starts the reason of a task that raised
+
+
+def read_report(document: Document, source: Source, catalog: Catalog) -> Iterator[Trace]:
+    """Read a report, whose rows repeat a case for each evaluator.
+
+    Raises:
+        InputError: when all rows are read, with the faults of those that have some.
+    """
+    report = document.decode(Report, strays=[])
+    seen: Counter[tuple[bytes, str | None]] = Counter()
+    names: Counter[str] = Counter()
+    problems: list[Problem] = []
+    yielded: Counter[bytes] = Counter()
+    for number, raw in enumerate(report.cases):
+        try:
+            row, strays = _row(document, number, raw)
+        except InputError as error:
+            problems += error.problems
+            continue
+        key = _key(raw)
+        seen[key, row.evaluator] += 1
+        if seen[key, row.evaluator] <= yielded[key]:
+            continue
+        yielded[key] += 1
+        reason = report.reasons[number] if number < len(report.reasons) else None
+        case = row.name or f"case{sum(yielded.values())}"
+        names[case] += 1
+        id_ = case if names[case] == 1 else f"{case}-{names[case]}"
+        copy = msgspec.structs.replace(source)
+        yield _trace(row, strays, case, id_, reason, copy, catalog)
+    if problems:
+        raise InputError(problems)
+
+
+def read_row(document: Document, source: Source, catalog: Catalog, fallback_id: str) -> Trace:
+    """Read one case alone, as the SDK keeps what a task answered.
+
+    Raises:
+        InputError: it has faults.
+    """
+    strays: list[Stray] = []
+    row = document.decode(Row, strays=strays)
+    strays = [stray for stray in strays if len(stray.path) > 1]
+    case = row.name or fallback_id
+    return _trace(row, strays, case, case, None, source, catalog)
+
+
+def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[Stray]]:
+    """Read a row; what it expects and how it was judged is left to others."""
+    strays: list[Stray] = []
+    try:
+        return msgspec.json.decode(raw, type=Row), strays
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        path = ("cases", number)
+        try:
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(document.problem_at(path, f"cannot be read: {error}")) from None
+        row = document.convert(value, Row, path=path, strays=strays)
+        return row, [stray for stray in strays if len(stray.path) > 3]
+
+
+def _key(raw: msgspec.Raw) -> bytes:
+    """Tell rows of one case from others, whoever evaluated them."""
+    row = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    told = {k: v for k, v in row.items() if k not in ("evaluator", "evaluator_type")}
+    return sha256(msgspec.json.encode(told, order="sorted")).digest()
+
+
+def _trace(
+    row: Row,
+    strays: list[Stray],
+    case: str,
+    id_: str,
+    reason: str | None,
+    source: Source,
+    catalog: Catalog,
+) -> Trace:
+    dropped = dropped_keys(strays)
+    cards: dict[str, AgentCard] = {}
+    unknown = list(_NOT_TOLD)
+    ids = Ids()
+    if isinstance(row.actual_trajectory, Session):
+        read = SessionTurns(row.actual_trajectory)
+        turns, cards, unknown = read.turns, read.cards, list(NOT_IN_SESSIONS)
+        dropped += read.dropped()
+        if row.actual_interactions:
+            what = "an interaction beside a session"
+            dropped.append(Dropped(what=what, count=len(row.actual_interactions)))
+    else:
+        listed = list_turn(row.actual_trajectory, row.actual_interactions, ids)
+        turns, dropped = [listed.turn], [*dropped, *listed.dropped]
+    turns = turns or [Turn(id="turn1", unknown=["runs", "dispatches", "started", "ended"])]
+    _complete(turns, row, reason)
+    if row.actual_environment_state:
+        what = "environment state"
+        dropped.append(Dropped(what=what, count=len(row.actual_environment_state)))
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id=id_,
+        case=case,
+        source=source,
+        turns=turns,
+        agents={**cards, **catalog},
+        unknown=unknown,
+        dropped=dropped,
+    )
+
+
+def _complete(turns: list[Turn], row: Row, reason: str | None) -> None:
+    """Say what the case asked, where one message was sent, and what came of it last."""
+    if len(turns) == 1:
+        _set(turns[0], "input", _content(row.input))
+    last = turns[-1]
+    if row.actual_output is msgspec.UNSET:
+        last.status, last.output = "failed", None
+        told = reason.removeprefix(_BROKE) if reason and reason.startswith(_BROKE) else None
+        last.error = told or "the task broke"
+        last.unknown = [name for name in last.unknown if name not in ("output", "error")]
+    else:
+        _set(last, "output", _content(row.actual_output))
+        if last.output is not None:
+            last.status = "completed"
+
+
+def _set(turn: Turn, name: str, content: Content | None) -> None:
+    if content is None:
+        if getattr(turn, name) is None and name not in turn.unknown:
+            turn.unknown.append(name)
+        return
+    setattr(turn, name, content)
+    turn.unknown = [other for other in turn.unknown if other != name]
+
+
+def _content(value: Any) -> Content | None:
+    if value is None:
+        return None
+    if isinstance(value, str):  # a printed answer of Strands ends with a line break
+        return Content(text=value.removesuffix("\n"))
+    return Content(data=value)
