@@ -39,7 +39,8 @@ def test_every_baton_command_runs_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_every_verb_is_shown() -> None:
-    assert {command.split()[1] for command in BATON} == set(VERBS)
+    needs_a_store = {"pull"}  # tests/pull has one
+    assert {command.split()[1] for command in BATON} == set(VERBS) - needs_a_store
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:

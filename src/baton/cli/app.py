@@ -22,6 +22,7 @@ VERBS = {
     "eval": "Play a dataset against live agents and score what they did.",
     "score": "Score recorded traces, against a dataset where there is one.",
     "show": "Draw recorded traces: runs, dispatches and tools.",
+    "pull": "Fetch traces from Phoenix or Langfuse into a file.",
     "draft": "Turn a good run into a case.",
     "check": "Check datasets, configs, traces and agent definitions, and run nothing.",
     "report": "Report on a stored evaluation.",
