@@ -23,6 +23,12 @@ PROVIDERS = (
         "baton.providers.adk.local:AdkLocal",
         "agents of Google ADK, in this process",
     ),
+    Entry(
+        "claude_sdk",
+        "baton.providers.claude.provider:ClaudeSdk",
+        "agents of the Claude Agent SDK",
+    ),
+    Entry("http", "baton.providers.http.provider:Http", "any JSON endpoint"),
     Entry("python", "baton.providers.python:Python", "a function of your own"),
     Entry("replay", "baton.providers.replay:Replay", "recorded traces, by case"),
     Entry("mock", "baton.providers.mock:Mock", "canned answers, to try out a config"),

@@ -79,6 +79,9 @@ class ConfiguredProvider(ABC, Generic[Options]):
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
 
+    async def prepare(self) -> None:
+        """Get ready for a call that follows at once; the time for it is not the case's."""
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -92,6 +95,11 @@ class Hooks:
     def __init__(self, options: HookOptions | None, folder: Path) -> None:
         self._before_case = _function(options.before_case if options else None, folder)
         self._after_turn = _function(options.after_turn if options else None, folder)
+
+    @property
+    def follows_turns(self) -> bool:
+        """Whether there is one to run after each turn."""
+        return self._after_turn is not None
 
     async def state(self, case: Case) -> dict[str, Any]:
         """Run the hook before a case; return the state to start with."""

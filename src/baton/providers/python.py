@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import inspect
 import time
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
 from baton.model import (
     SCHEMA_VERSION,
     Case,
+    InputError,
+    Problem,
     ProviderError,
     Source,
     Trace,
@@ -27,9 +28,14 @@ from .base import (
     Surroundings,
     refuse_unplayable,
 )
-from .functions import call, is_async, load_function, worded
+from .functions import load_function, worded
+from .instrument.wire import Setup, Workers
 from .plain import NOT_JSON, as_json
 from .stated import Stated, stated_turn
+from .target import Target
+
+if TYPE_CHECKING:
+    from .instrument.setup import Driver
 
 
 class PythonOptions(ProviderOptions, kw_only=True):
@@ -38,35 +44,75 @@ class PythonOptions(ProviderOptions, kw_only=True):
     It gets each message (and ``session``, a dict that lasts as long as the session, and ``case``,
     where it has parameters of these names), and returns text, a dict or a trace. With ``case``
     as its first parameter it is called once a case.
+
+    With ``instrument`` it runs under OpenTelemetry, and its spans tell what its agents did: in a
+    process of its own for each case in play (``workers: process``), or in this one
+    (``inline``). ``instrumentors`` names those to switch on; ``auto`` is all that are installed.
     """
 
     type: Literal["python"]
     target: str
+    instrument: bool = False
+    workers: Workers | None = None
+    instrumentors: Literal["auto"] | list[str] | None = None
 
 
 class Python(ConfiguredProvider[PythonOptions]):
-    """Calls the function; one that is not async runs in a thread of its own."""
+    """Calls the function, here, as it is; one that is not async runs in a thread of its own.
+
+    With ``instrument`` it leaves all of this, and the hooks, to a driver.
+    """
 
     options_type = PythonOptions
 
     def __init__(self, options: PythonOptions, around: Surroundings | None = None) -> None:
-        super().__init__(options, around)
-        self._function = load_function(options.target, self.around.folder)
-        names = _parameters(self._function)
-        self._whole_case = names[:1] == ["case"]
-        self._extras = [name for name in names[1:] if name in ("case", "session")]
+        self._driver: Driver | None = None
+        if not options.instrument:
+            super().__init__(options, around)
+            _refuse_idle(options)
+            self._target = Target(load_function(options.target, self.around.folder))
+            return
+        from .instrument.setup import make_driver
+
+        # Hooks run where the program does, as they may share its modules.
+        super().__init__(msgspec.structs.replace(options, hooks=None), around)
+        self.options = options
+        setup = Setup(
+            target=options.target,
+            folder=str(self.around.folder),
+            agents=self.around.agents,
+            hooks=options.hooks,
+            instrumentors="auto" if options.instrumentors is None else options.instrumentors,
+        )
+        self._driver = make_driver(setup, options.workers or "process")
+
+    async def __aenter__(self) -> Self:
+        if self._driver is not None:
+            await self._driver.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._driver is not None:
+            await self._driver.close()
+
+    async def prepare(self) -> None:
+        """Have a process ready."""
+        if self._driver is not None:
+            await self._driver.prepare()
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; what the function raises is passed on, from a later turn with the trace."""
+        if self._driver is not None:
+            return await self._driver.play(case)
         state = await self.hooks.state(case)
-        if self._whole_case:
+        if self._target.whole_case:
             return await self._play_whole(case, state)
         refuse_unplayable(case)
         return await self._play_turns(case, state)
 
     async def _play_whole(self, case: Case, state: dict[str, Any]) -> Trace:
         sent = time.time()
-        answer = await self._call(case, case, copy.deepcopy(state))
+        answer = await self._target.call(case, case, copy.deepcopy(state))
         if isinstance(answer, Trace):
             trace = _checked(answer, case)
         elif len(case.turns) > 1:
@@ -96,7 +142,7 @@ class Python(ConfiguredProvider[PythonOptions]):
                 session = copy.deepcopy(state)
             sent = time.time()
             try:
-                answer = await self._call(expected.input.plain(), case, session)
+                answer = await self._target.call(expected.input.plain(), case, session)
                 if isinstance(answer, Trace) and len(case.turns) == 1:
                     trace = _checked(answer, case)
                     for turn in trace.turns:
@@ -110,20 +156,6 @@ class Python(ConfiguredProvider[PythonOptions]):
             self._finished(case, played)
             await self.hooks.after_turn(case, played[-1].turn)
         return self._finished(case, played)
-
-    async def _call(self, first: object, case: Case, session: dict[str, Any]) -> Any:
-        given = {"case": case, "session": session}
-        extras = {name: given[name] for name in self._extras}
-        function = self._function
-        if not extras:
-            return await call(function, first)
-        if not is_async(function):
-            return await call(lambda message: function(message, **extras), first)
-
-        async def awaited(message: object) -> Any:
-            return await function(message, **extras)
-
-        return await call(awaited, first)
 
     def _turn(self, case: Case, index: int, answer: Any, sent: float) -> Stated:
         if isinstance(answer, Trace):
@@ -176,8 +208,9 @@ def _broke(index: int, error: Exception) -> str:
     return f"turn {index + 1}: the function raised {worded(error)}"
 
 
-def _parameters(function: Any) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return []
+def _refuse_idle(options: PythonOptions) -> None:
+    """Raise InputError for options that mean something only with ``instrument``."""
+    for name in ("workers", "instrumentors"):
+        if getattr(options, name) is not None:
+            message = "holds for an instrumented program: add `instrument: true`"
+            raise InputError(Problem(path=name, message=message))

@@ -113,6 +113,7 @@ async def entered(provider: Provider) -> AsyncIterator[None]:
 
 async def _work(player: _Player, slots: Iterator[Slot], results: Results) -> None:
     for slot in slots:
+        await player.prepare()
         results.add(await player.play(slot))
 
 
@@ -132,6 +133,10 @@ class _Player:
         self._grace = grace
         self._is_async = is_async(provider)
         self._is_ours = isinstance(provider, ConfiguredProvider)
+
+    async def prepare(self) -> None:
+        if isinstance(self._provider, ConfiguredProvider):
+            await self._provider.prepare()
 
     async def play(self, slot: Slot) -> CaseResult:
         started, clock = time.time(), time.perf_counter()

@@ -1,0 +1,251 @@
+"""Recording a program's spans to a file that ``baton show`` and ``baton score`` read.
+
+    from baton.otel import record
+
+    record("runs/desk.otlp.jsonl")
+
+Needs ``pip install 'baton-evals[otel]'``. A line is OTLP as JSON, as the file exporter of an
+OpenTelemetry Collector writes it, so that other tools read it too.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+try:
+    from opentelemetry import _logs, trace
+    from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
+    from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+    from opentelemetry.sdk.trace.export import (
+        BatchSpanProcessor,
+        SpanExporter,
+        SpanExportResult,
+    )
+except ModuleNotFoundError as error:
+    message = "baton.otel needs OpenTelemetry: pip install 'baton-evals[otel]'"
+    raise ModuleNotFoundError(message, name=error.name) from error
+
+__all__ = ["FileSpanExporter", "Recording", "record"]
+
+_MANY = 100_000
+"""Attributes of a span: instrumentations write one for each part of each message."""
+_DELAY = 500
+"""Milliseconds until spans that have ended are in the file."""
+
+Json = dict[str, Any]
+
+
+class FileSpanExporter(SpanExporter):
+    """Adds a line to a file for each batch of spans; folders are made, earlier lines stay."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = _File(path)
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Write a batch, so that it is there when this returns; raises OSError."""
+        if spans:
+            groups = _grouped((span, span.resource, span.instrumentation_scope) for span in spans)
+            self._file.add({"resourceSpans": _resources(groups, "scopeSpans", "spans", _span)})
+        return SpanExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
+        """Do nothing: what was exported is written."""
+        return True
+
+
+class Recording:
+    """A recording under way; it is complete when the program ends, or a ``with`` block does."""
+
+    def __init__(self, processor: BatchSpanProcessor) -> None:
+        self._processor = processor
+
+    def flush(self) -> None:
+        """Write what has ended until now."""
+        self._processor.force_flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+
+
+def record(path: str | os.PathLike[str]) -> Recording:
+    """Write all spans and log records of this program to a file from now on.
+
+    A tracer provider that the program has set stays, and gets one more exporter; without one,
+    one is set. Instrumentation is the program's own affair, before or after.
+
+    Raises:
+        TypeError: the tracer provider that is set takes no exporters.
+    """
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider):
+        limits = SpanLimits(max_span_attributes=_MANY, max_events=_MANY, max_links=_MANY)
+        provider = TracerProvider(span_limits=limits)
+        trace.set_tracer_provider(provider)
+    if not hasattr(provider, "add_span_processor"):
+        raise TypeError(f"{type(provider).__name__} takes no exporters: it hides its spans")
+    processor = BatchSpanProcessor(FileSpanExporter(path), schedule_delay_millis=_DELAY)
+    provider.add_span_processor(processor)
+    logs = _logs.get_logger_provider()
+    if not hasattr(logs, "add_log_record_processor"):
+        logs = LoggerProvider()
+        _logs.set_logger_provider(logs)
+    logs.add_log_record_processor(_LogWriter(path))
+    return Recording(processor)
+
+
+class _LogWriter(LogRecordProcessor):
+    """Adds a line to a file for each log record."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = _File(path)
+
+    def on_emit(self, log_record: Any) -> None:
+        scope = log_record.instrumentation_scope
+        record_ = getattr(log_record, "log_record", log_record)
+        resource = getattr(log_record, "resource", None) or getattr(record_, "resource", None)
+        groups = _grouped([(record_, resource, scope)])
+        self._file.add({"resourceLogs": _resources(groups, "scopeLogs", "logRecords", _log)})
+
+    def shutdown(self) -> None:
+        """Do nothing, as all is written."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
+        return True
+
+
+class _File:
+    """Lines of one file; several may write to it, also in several processes."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._lock = threading.Lock()
+
+    def add(self, value: Json) -> None:
+        line = msgspec.json.encode(value) + b"\n"
+        with self._lock:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with open(self._path, "ab", buffering=0) as file:
+                file.write(line)
+
+
+_Groups = dict[int, tuple[Any, dict[Any, list[Any]]]]
+
+
+def _grouped(items: Iterable[tuple[Any, Any, Any]]) -> _Groups:
+    """Put items below their resource and their scope."""
+    groups: _Groups = {}
+    for item, resource, scope in items:
+        _, scopes = groups.setdefault(id(resource), (resource, {}))
+        scopes.setdefault(scope, []).append(item)
+    return groups
+
+
+def _resources(groups: _Groups, scopes_key: str, key: str, write: Any) -> list[Json]:
+    return [
+        {
+            "resource": {"attributes": _attributes(resource.attributes if resource else None)},
+            scopes_key: [
+                {"scope": _scope(scope), key: [write(item) for item in items]}
+                for scope, items in scopes.items()
+            ],
+        }
+        for resource, scopes in groups.values()
+    ]
+
+
+def _scope(scope: Any) -> Json:
+    return {} if scope is None else {"name": scope.name, "version": scope.version or ""}
+
+
+def _span(span: ReadableSpan) -> Json:
+    context, parent, status = span.get_span_context(), span.parent, span.status
+    found = {
+        **_ids(context),
+        "parentSpanId": "" if parent is None else f"{parent.span_id:016x}",
+        "name": _text(span.name),
+        "kind": span.kind.value + 1,
+        "startTimeUnixNano": str(span.start_time or 0),
+        "endTimeUnixNano": str(span.end_time or 0),
+        "attributes": _attributes(span.attributes),
+        "droppedAttributesCount": span.dropped_attributes,
+        "events": [
+            {
+                "timeUnixNano": str(event.timestamp),
+                "name": _text(event.name),
+                "attributes": _attributes(event.attributes),
+            }
+            for event in span.events
+        ],
+        "links": [
+            {**_ids(link.context), "attributes": _attributes(link.attributes)}
+            for link in span.links
+        ],
+        "status": {"code": status.status_code.value, "message": _text(status.description or "")},
+    }
+    return {key: value for key, value in found.items() if value not in ("", [], 0)}
+
+
+def _log(record_: Any) -> Json:
+    severity = getattr(record_.severity_number, "value", 0)
+    found = {
+        "traceId": f"{record_.trace_id:032x}" if record_.trace_id else "",
+        "spanId": f"{record_.span_id:016x}" if record_.span_id else "",
+        "timeUnixNano": str(record_.timestamp or 0),
+        "observedTimeUnixNano": str(record_.observed_timestamp or 0),
+        "severityNumber": severity,
+        "severityText": record_.severity_text or "",
+        "eventName": getattr(record_, "event_name", None) or "",
+        "body": None if record_.body is None else _value(record_.body),
+        "attributes": _attributes(record_.attributes),
+    }
+    return {key: value for key, value in found.items() if value not in ("", [], 0, None)}
+
+
+def _ids(context: Any) -> Json:
+    return {"traceId": f"{context.trace_id:032x}", "spanId": f"{context.span_id:016x}"}
+
+
+def _attributes(attributes: Mapping[str, Any] | None) -> list[Json]:
+    return [
+        {"key": _text(str(key)), "value": _value(value)}
+        for key, value in (attributes or {}).items()
+    ]
+
+
+def _value(value: Any) -> Json:
+    if value is None:
+        return {}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, str):
+        return {"stringValue": _text(value)}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value if math.isfinite(value) else _NOT_FINITE[str(value)]}
+    if isinstance(value, bytes | bytearray):
+        return {"bytesValue": base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {"kvlistValue": {"values": _attributes(value)}}
+    if isinstance(value, list | tuple):
+        return {"arrayValue": {"values": [_value(each) for each in value]}}
+    return {"stringValue": _text(str(value))}
+
+
+def _text(text: str) -> str:
+    """Replace lone surrogates, which no file can hold."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

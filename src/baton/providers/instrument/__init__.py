@@ -1,0 +1,1 @@
+"""Programs that are played under OpenTelemetry: their spans tell what their agents did."""

@@ -1,0 +1,215 @@
+"""Which span belongs to which case: by its trace, or by links to or from it, and never by time."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import msgspec
+from opentelemetry.context import Context
+from opentelemetry.sdk._logs import LogRecordProcessor
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace import Span as LiveSpan
+
+from baton.readers.otlp.sdk import from_sdk, log_from_sdk
+from baton.readers.otlp.span import Event, Span
+
+_REMEMBERED = 10_000
+"""Traces of cases that are over which are still known by their id."""
+
+
+class Collected(msgspec.Struct, kw_only=True):
+    """What the spans of a case are, and the log records of its traces.
+
+    ``open`` names spans that have not ended, ``strays`` spans that belong to no case and began
+    while this one was played. ``lost`` counts what else was seen, by what it is.
+    """
+
+    spans: list[Span] = msgspec.field(default_factory=list)
+    logs: list[Event] = msgspec.field(default_factory=list)
+    open: list[str] = msgspec.field(default_factory=list)
+    strays: list[str] = msgspec.field(default_factory=list)
+    lost: Counter[str] = msgspec.field(default_factory=Counter)
+
+
+class Play:
+    """A case that is being played, or what else spans may belong to."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class _Group:
+    """The spans of a trace. ``during`` are the cases in play when it began and has no owner."""
+
+    def __init__(self, during: list[Play]) -> None:
+        self.owner: Play | None = None
+        self.during = during
+        self.spans: dict[int, ReadableSpan] = {}
+        self.logs: list[Any] = []
+
+    def linked(self) -> set[int]:
+        """Return the traces that its spans name as related."""
+        return {link.context.trace_id for span in self.spans.values() for link in span.links or ()}
+
+
+class Collector(SpanProcessor):
+    """Keeps the spans of all cases in play, as they start and end, in any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._playing: list[Play] = []
+        self._groups: dict[int, _Group] = {}
+        self._over: dict[int, str] = {}
+        self._lost: Counter[str] = Counter()
+
+    def on_start(self, span: LiveSpan, parent_context: Context | None = None) -> None:  # noqa: ARG002
+        """Take in a span that starts."""
+        context = span.get_span_context()
+        with self._lock:
+            group = self._group(context.trace_id, span)
+            if group is not None:
+                group.spans[context.span_id] = span
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Take in a span as it ended."""
+        context = span.get_span_context()
+        if context is None:
+            return
+        with self._lock:
+            group = self._groups.get(context.trace_id)
+            if group is not None:
+                group.spans[context.span_id] = span
+
+    def on_log(self, data: Any) -> None:
+        """Take in a log record."""
+        record = getattr(data, "log_record", data)
+        with self._lock:
+            group = self._groups.get(record.trace_id or 0)
+            if group is not None:
+                group.logs.append(data)
+            elif self._playing:
+                self._lost["log records outside of any span"] += 1
+
+    def begin(self, name: str) -> Play:
+        """Say that a case is being played from now on."""
+        play = Play(name)
+        with self._lock:
+            self._playing.append(play)
+        return play
+
+    def own(self, trace_id: int, play: Play) -> None:
+        """Say that a trace is the case's."""
+        with self._lock:
+            self._groups.setdefault(trace_id, _Group([])).owner = play
+
+    def is_open(self, play: Play) -> bool:
+        """Tell whether a span of a case has not ended."""
+        with self._lock:
+            return any(span.end_time is None for span in self._spans_of(play))
+
+    def collect(self, play: Play) -> Collected:
+        """Return what there is of a case until now."""
+        with self._lock:
+            self._adopt(play)
+            spans = self._spans_of(play)
+            logs = [log for group in self._groups_of(play) for log in group.logs]
+            strays = [
+                _named(span)
+                for group in self._groups.values()
+                if group.owner is None and play in group.during
+                for span in group.spans.values()
+            ]
+            lost = Counter(self._lost)
+        return _collected(spans, logs, strays, lost)
+
+    def end(self, play: Play) -> None:
+        """Forget a case; what its traces still bring is counted for the next one."""
+        with self._lock:
+            if play in self._playing:
+                self._playing.remove(play)
+                self._lost.clear()
+            for trace_id, group in list(self._groups.items()):
+                if play in group.during:
+                    group.during.remove(play)
+                if group.owner is play:
+                    self._over[trace_id] = play.name
+                if group.owner is play or (group.owner is None and not group.during):
+                    del self._groups[trace_id]
+            while len(self._over) > _REMEMBERED:
+                del self._over[next(iter(self._over))]
+
+    def _group(self, trace_id: int, span: ReadableSpan) -> _Group | None:
+        """Find the group of a span that starts; ``None`` when it comes too late, or too early."""
+        group = self._groups.get(trace_id)
+        if group is not None:
+            return group
+        if trace_id in self._over:
+            over = self._over[trace_id]
+            self._lost[f"spans of `{over}` that came after its end: {_named(span)}"] += 1
+            return None
+        if not self._playing:
+            self._lost[f"spans while no case was played: {_named(span)}"] += 1
+            return None
+        return self._groups.setdefault(trace_id, _Group(list(self._playing)))
+
+    def _groups_of(self, play: Play) -> list[_Group]:
+        return [group for group in self._groups.values() if group.owner is play]
+
+    def _spans_of(self, play: Play) -> list[ReadableSpan]:
+        return [span for group in self._groups_of(play) for span in group.spans.values()]
+
+    def _adopt(self, play: Play) -> None:
+        """Find the traces that are the case's because a link leads there, or from there."""
+        free = {id_: group for id_, group in self._groups.items() if group.owner is None}
+        found = bool(free)
+        while found:
+            found = False
+            owned = {id_: group for id_, group in self._groups.items() if group.owner is play}
+            named = {id_ for group in owned.values() for id_ in group.linked()}
+            for id_, group in list(free.items()):
+                if play in group.during and (id_ in named or group.linked() & owned.keys()):
+                    group.owner = play
+                    del free[id_]
+                    found = True
+
+
+class LogCollector(LogRecordProcessor):
+    """Hands log records to the collector of spans."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    # Named otherwise in the versions of the SDK, so that it is taken as it comes.
+    def on_emit(self, log_record: Any) -> None:
+        """Take in a log record."""
+        self._collector.on_log(log_record)
+
+    def shutdown(self) -> None:
+        """Do nothing: what was collected is fetched by those who want it."""
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:  # noqa: ARG002
+        """Do nothing, as above."""
+        return True
+
+
+def _collected(
+    spans: list[ReadableSpan], logs: list[Any], strays: list[str], lost: Counter[str]
+) -> Collected:
+    found = Collected(strays=strays, lost=lost, logs=[log_from_sdk(data) for data in logs])
+    for each in spans:
+        readable = each._readable_span() if isinstance(each, LiveSpan) else each
+        found.spans.append(from_sdk(readable))
+        if readable.end_time is None:
+            found.open.append(_named(readable))
+        for kind in ("attributes", "events", "links"):
+            count = getattr(readable, f"dropped_{kind}", 0)
+            if count:
+                found.lost[f"{kind} of spans, beyond the limit of the SDK"] += count
+    return found
+
+
+def _named(span: ReadableSpan) -> str:
+    scope = span.instrumentation_scope
+    return f"`{span.name}` of scope `{scope.name if scope else ''}`"

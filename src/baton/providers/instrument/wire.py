@@ -1,0 +1,82 @@
+"""What a worker process and the process that started it say to each other."""
+
+from __future__ import annotations
+
+from typing import IO, Any, Literal
+
+import msgspec
+
+from baton.model import Case, Problem, Trace
+from baton.providers.base import HookOptions
+from baton.readers import Catalog
+
+CLEAN_UP = 2.0
+"""Seconds that a case that is broken off has to end by itself."""
+_LENGTH = 8
+
+Workers = Literal["process", "inline"]
+"""Where the program runs."""
+
+
+class Setup(msgspec.Struct, kw_only=True, tag="setup"):
+    """The program, and how it is instrumented. ``folder`` is where it is looked for.
+
+    ``agents`` are definitions that the config gives.
+    """
+
+    target: str
+    folder: str
+    agents: Catalog = msgspec.field(default_factory=dict)
+    hooks: HookOptions | None = None
+    instrumentors: Literal["auto"] | list[str] = "auto"
+
+
+class Play(msgspec.Struct, tag="play"):
+    """Play a case."""
+
+    case: Case
+
+
+class Cut(msgspec.Struct, tag="cut"):
+    """Break off the case in play, and tell what was seen of it."""
+
+
+class Ready(msgspec.Struct, tag="ready"):
+    """The program is loaded."""
+
+
+class Refused(msgspec.Struct, tag="refused"):
+    """The program cannot be loaded."""
+
+    problems: list[Problem]
+
+
+class Played(msgspec.Struct, tag="played"):
+    """What came of a case, or what there was of one that is broken off.
+
+    ``problem`` says why it is an error.
+    """
+
+    trace: Trace | None
+    problem: str | None = None
+
+
+Order = Setup | Play | Cut
+Answer = Ready | Refused | Played
+
+
+def send(pipe: IO[bytes], message: Order | Answer) -> None:
+    """Write a message; raises OSError when nobody reads any more."""
+    data = msgspec.json.encode(message)
+    pipe.write(len(data).to_bytes(_LENGTH, "big") + data)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes], kinds: Any) -> Any:
+    """Read a message of one of the kinds; ``None`` when the other side has ended."""
+    head = pipe.read(_LENGTH)
+    if len(head) < _LENGTH:
+        return None
+    length = int.from_bytes(head, "big")
+    data = pipe.read(length)
+    return None if len(data) < length else msgspec.json.decode(data, type=kinds)

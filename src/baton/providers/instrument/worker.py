@@ -1,0 +1,134 @@
+"""A process that plays cases one after the other; it ends with the one that started it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from typing import IO, TYPE_CHECKING, NoReturn
+
+from baton.model import Case, InputError, ProviderError
+from baton.providers.base import CaseCancelled
+from baton.providers.functions import named, worded
+from baton.providers.plain import NOT_JSON
+
+from .enable import set_environment
+from .wire import CLEAN_UP, Cut, Play, Played, Ready, Refused, Setup, receive, send
+
+if TYPE_CHECKING:
+    from .player import CaseInPlay, Player
+
+_LAST_WORDS = 2.0
+"""Seconds that the program has to end by itself once there is nothing more to play."""
+
+
+def main() -> None:
+    """Play what standard input asks for, until it ends."""
+    orders, answers = _own_pipes()
+    setup = receive(orders, Setup)
+    if setup is None:
+        return
+    set_environment()
+    try:
+        from .player import Player
+
+        player = Player(setup)
+    except InputError as error:
+        send(answers, Refused(list(error.problems)))
+        return
+    asyncio.run(_Worker(player, orders, answers).run())
+
+
+class _Worker:
+    def __init__(self, player: Player, orders: IO[bytes], answers: IO[bytes]) -> None:
+        self._player = player
+        self._orders = orders
+        self._answers = answers
+        self._lock = threading.Lock()
+        self._playing: CaseInPlay | None = None
+        self._task: asyncio.Task[Played] | None = None
+        self._is_cut = False
+        self._answered = threading.Event()
+        self._answered.set()
+
+    async def run(self) -> None:
+        """Play cases as they come; returns when no more can come."""
+        cases: asyncio.Queue[Case | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        listening = threading.Thread(
+            target=self._listen, args=(loop, cases), name="baton-orders", daemon=True
+        )
+        listening.start()
+        send(self._answers, Ready())
+        while (case := await cases.get()) is not None:
+            self._task = asyncio.ensure_future(self._play(case))
+            self._answer(await self._task)
+
+    async def _play(self, case: Case) -> Played:
+        try:
+            self._playing = self._player.start(case)
+            return Played(await self._playing.run())
+        except ProviderError as error:
+            return Played(error.trace, str(error))
+        except CaseCancelled as error:
+            problem = None if self._is_cut else "the program cancelled the call it was to answer"
+            return Played(error.trace, problem)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the case's error
+            return Played(None, f"the case cannot be played: {worded(error)}")
+
+    def _listen(self, loop: asyncio.AbstractEventLoop, cases: asyncio.Queue[Case | None]) -> None:
+        """Take orders, in a thread, so that a program that blocks can be broken off."""
+        while (order := receive(self._orders, Play | Cut)) is not None:
+            if isinstance(order, Play):
+                self._answered.clear()
+                loop.call_soon_threadsafe(cases.put_nowait, order.case)
+            else:
+                self._cut(loop)
+        if not self._answered.is_set():
+            _end()
+        loop.call_soon_threadsafe(cases.put_nowait, None)
+        time.sleep(_LAST_WORDS)
+        _end()
+
+    def _cut(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_cut = True
+        if self._task is not None:
+            loop.call_soon_threadsafe(self._task.cancel)
+        if not self._answered.wait(CLEAN_UP):
+            playing = self._playing
+            self._answer(Played(playing.seen() if playing is not None else None))
+
+    def _answer(self, played: Played) -> None:
+        with self._lock:
+            if self._answered.is_set():
+                return
+            self._answered.set()
+            self._playing = None
+            try:
+                send(self._answers, played)
+            except NOT_JSON as error:
+                send(self._answers, Played(None, f"the trace cannot be written: {named(error)}"))
+
+
+def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Keep the pipes to ourselves: what the program prints goes to standard error."""
+    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    if hasattr(os, "register_at_fork"):
+        # A child of the program would keep the pipe open after our own end.
+        os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a real one
+    return orders, answers
+
+
+def _end() -> NoReturn:
+    """End this process, and what the program started, wherever the program is."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)

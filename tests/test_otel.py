@@ -1,0 +1,164 @@
+"""`baton.otel`: a program's spans and log records in a file, as they were."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from baton.otel import FileSpanExporter
+from baton.readers.otlp.sdk import from_sdk, log_from_sdk
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.wire.read import read_conversations
+
+PROGRAMS = Path(__file__).parent / "data" / "programs"
+RUN = """
+import sys
+sys.path.insert(0, {folder!r})
+import desk
+{setup}
+desk.reply("a refund for A-1")
+desk.whispers("hush")
+"""
+
+
+def run(setup: str) -> str:
+    code = RUN.format(folder=str(PROGRAMS), setup=setup)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert not done.stderr
+    return done.stdout
+
+
+def lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_recording_is_complete_when_the_program_ends(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "run.jsonl"
+    run(f"from baton.otel import record; record({str(file)!r})")
+    found = [conversation.spans for conversation in read_conversations(file)]
+    names = sorted(span.name for spans in found for span in spans)
+    assert names == [
+        "execute_tool refund", "execute_tool transfer_to_billing", "invoke_agent billing",
+        "invoke_agent front", "invoke_agent front",
+    ]  # fmt: skip
+    events = [event for spans in found for span in spans for event in span.events]
+    assert [event.name for event in events] == ["gen_ai.choice"]
+    assert events[0].body["message"]["content"] == "said hush"
+
+
+def test_the_providers_of_the_program_stay(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    out = run(
+        "import own_provider\n"
+        "from baton.otel import record\n"
+        f"with record({str(file)!r}): desk.reply('hi')\n"
+        f"print(len(open({str(file)!r}).readlines()))\n"
+        "import atexit; atexit.register(lambda: print(len(own_provider.exporter"
+        ".get_finished_spans())))"
+    )
+    assert out.split() == ["1", "6"]
+
+
+def test_each_batch_is_a_line_that_is_there_when_it_is_exported(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(FileSpanExporter(file)))
+    tracer = provider.get_tracer("tests")
+    for number in range(3):
+        tracer.start_span(f"n{number}").end()
+        assert len(lines(file)) == number + 1
+    FileSpanExporter(file).export([])
+    assert len(lines(file)) == 3
+
+
+def spans_of_all_kinds() -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(resource=Resource({"service.name": "desk"}), shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("tests", "1.2")
+    plain: dict[str, Any] = {
+        "text": "zürich", "yes": True, "whole": 2**40, "part": 0.5, "list": ["a", "b"],
+        "numbers": (1, 2), "empty": [], "blank": "",
+    }  # fmt: skip
+    with tracer.start_as_current_span("outer", attributes=plain) as outer:
+        outer.add_event("gen_ai.choice", {"index": 0})
+        link = trace.Link(outer.get_span_context())
+        with tracer.start_as_current_span("inner", kind=trace.SpanKind.CLIENT, links=[link]):
+            pass
+    with pytest.raises(ValueError), tracer.start_as_current_span("broken"):  # noqa: PT011
+        raise ValueError("no")
+    return exporter
+
+
+def by_id(spans: list[Span]) -> dict[str, Span]:
+    return {span.span_id: span for span in spans}
+
+
+def test_spans_in_memory_read_as_they_do_from_a_file(tmp_path: Path) -> None:
+    spans = spans_of_all_kinds().get_finished_spans()
+    FileSpanExporter(tmp_path / "run.jsonl").export(spans)
+    found = [span for each in read_conversations(tmp_path / "run.jsonl") for span in each.spans]
+    assert by_id(found) == by_id([from_sdk(span) for span in spans])
+    assert len(found) == 3
+
+
+def test_an_open_span_has_no_end() -> None:
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("tests")
+    span = from_sdk(tracer.start_span("open"))
+    assert span.ended is None
+    assert abs((span.started or 0) - time.time()) < 60
+
+
+def test_a_log_record_has_the_ids_of_its_span_and_its_body() -> None:
+    found = []
+
+    class Keep(LogRecordProcessor):
+        def on_emit(self, log_record: Any) -> None:
+            found.append(log_from_sdk(log_record))
+
+        def shutdown(self) -> None: ...
+
+        def force_flush(self, timeout_millis: int = 0) -> bool:
+            return True
+
+    provider = LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(Keep())
+    logger = provider.get_logger("tests")
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("tests")
+    with tracer.start_as_current_span("outer") as span:
+        body: Any = {"parts": [{"text": "hi"}], "raw": b"xy"}
+        logger.emit(event_name="gen_ai.choice", body=body, timestamp=1_500_000_000)
+    logger.emit(body="alone", attributes={"event.name": "named"})
+    inside, alone = found
+    assert (inside.name, inside.at) == ("gen_ai.choice", 1.5)
+    assert inside.span_id == from_sdk(span).span_id
+    assert inside.trace_id == from_sdk(span).trace_id
+    assert inside.body["parts"] == [{"text": "hi"}]
+    assert inside.body["raw"]["bytes"] == 2
+    assert (alone.name, alone.trace_id, alone.span_id, alone.body) == ("named", None, None, "alone")
+
+
+def test_numbers_and_texts_that_json_does_not_have_are_written_all_the_same(tmp_path: Path) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    values: dict[str, Any] = {"nan": float("nan"), "inf": float("inf"), "half": "\ud800"}
+    provider.get_tracer("tests").start_span("odd", attributes=values).end()
+    FileSpanExporter(tmp_path / "run.jsonl").export(exporter.get_finished_spans())
+    ((span,),) = [each.spans for each in read_conversations(tmp_path / "run.jsonl")]
+    assert (str(span.attributes["nan"]), span.attributes["inf"]) == ("nan", float("inf"))
+    assert span.attributes["half"] == "?"
