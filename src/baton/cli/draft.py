@@ -20,7 +20,7 @@ def draft_command(*traces: Path, agents: Path | None = None) -> int:
     traces
         Files and folders with recorded traces; each trace becomes a case.
     agents
-        Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     """
     if not traces:
         raise InputError("name the traces to draft cases from")

@@ -78,7 +78,7 @@ def eval_command(
     config_file_path
         Criteria of ADK (a test_config.json of any name).
     agents
-        Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     app
         The app of the server to talk to, where it has several.
     filters

@@ -49,7 +49,7 @@ def score_command(
     config
         A config with evaluators, options and a dataset; what is given here goes before it.
     agents
-        Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     json
         Print the whole report as JSON.
     show

@@ -38,7 +38,7 @@ def show_command(
     dispatch
         Show this dispatch only, with what came before and after it.
     agents
-        Agent definitions: an app-info answer of ADK, or YAML with `agents:`.
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     json
         Print the record as JSON, one line for each trace; Baton reads that again.
     """

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.claude_agents import agent_file, agents_folder, is_sdk_agents, sdk_agents
 from baton.formats.document import Document, read_bytes
 from baton.model import AgentCard, InputError
 
@@ -63,16 +64,26 @@ def app_info_catalog(value: dict[str, Any]) -> Catalog:
 
 
 def load_catalog(path: str | os.PathLike[str]) -> Catalog:
-    """Load agent definitions: an app-info answer of ADK, or YAML or JSON with ``agents:``.
+    """Load agent definitions.
+
+    An app-info answer of ADK; YAML or JSON with ``agents:``; what the Claude Agent SDK takes as
+    ``agents``; a definition of a Claude sub-agent (``.md``), or a folder of these.
 
     Raises:
-        InputError: the file is neither, or has faults.
+        InputError: it is none of these, or has faults.
     """
+    if Path(path).is_dir():
+        return agents_folder(Path(path))
+    if Path(path).suffix == ".md":
+        return dict([agent_file(Path(path))])
     data = read_bytes(path)
     document = Document(os.fspath(path), data, "json" if data.lstrip()[:1] == b"{" else "yaml")
     value = document.value()
     if is_app_info(value):
         return _app_info(document, value)
+    inner = value.get("agents", value) if isinstance(value, dict) else value
+    if is_sdk_agents(inner):
+        return sdk_agents(inner)
     if not isinstance(value, dict) or "agents" not in value:
         raise InputError(document.problem("no agent definitions: needs `agents:` by name"))
     return document.convert(value, CatalogFile).agents

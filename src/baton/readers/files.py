@@ -19,8 +19,11 @@ from .adk.wire import looks_like_sse, read_events, read_sse
 from .catalog import Catalog
 from .evaluation import Bodies
 from .judge_llm import read_provider_result, read_report
+from .otlp.wire.sniff import is_otlp
 from .own import read_record
 from .sniff import FRAMEWORKS, Kind, kind_of
+
+_CLAUDE: tuple[Kind, ...] = ("claude-stream", "claude-session", "claude-hooks")
 
 
 class FileReader:
@@ -42,6 +45,11 @@ class FileReader:
         Raises:
             InputError: the file cannot be read, is broken, or has faults.
         """
+        if is_otlp(self._path):
+            from .otlp.traces import read_files
+
+            yield from read_files([self._path], self._catalog)
+            return
         first = self._json_lines()
         if first is not None:
             yield from self._read_lines(first)
@@ -78,7 +86,22 @@ class FileReader:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
+    def _claude(self, kind: Kind) -> Iterator[Trace]:
+        """Read a session of Claude with the files around it, or the messages of a stream.
+
+        What hooks were told holds nothing that these do not hold.
+        """
+        from .claude.folder import read_session_file, read_stream_file
+
+        if kind == "claude-session":
+            yield read_session_file(self._path, self._catalog)
+        elif kind == "claude-stream":
+            yield from read_stream_file(self._path, read_bytes(self._path), self._catalog)
+
     def _read_lines(self, kind: Kind) -> Iterator[Trace]:
+        if kind in _CLAUDE:
+            yield from self._claude(kind)
+            return
         if kind == "adk-event":
             lines = [line for line in read_bytes(self._path).splitlines() if line.strip()]
             document = Document(self._file, b"[" + b",\n".join(lines) + b"]", "json")
@@ -109,6 +132,8 @@ class FileReader:
             if kind == "evalset":
                 key = next(key for key in top if key in ("eval_cases", "evalCases"))
                 yield from self._read_each(document, top[key], "eval-case")
+            elif kind in _CLAUDE:
+                yield from self._claude(kind)
             elif kind is not None:
                 yield from self._read(document, kind)
             return
@@ -116,6 +141,8 @@ class FileReader:
         kind = kind_of(first) if first is not None else None
         if kind == "adk-event":
             yield self._events(document)
+        elif kind in _CLAUDE:
+            yield from self._claude(kind)
         elif kind is not None:
             yield from self._read_each(document, msgspec.Raw(document.data), kind)
 
@@ -169,6 +196,10 @@ class FileReader:
                 yield from read_report(document, source, self._catalog)
             case "judge-llm-result":
                 yield read_provider_result(document, source, self._catalog, self._stem)
+            case "strands-session" | "strands-report" | "strands-case" | "strands-result":
+                from .strands.read import read_strands
+
+                yield from read_strands(document, source, self._catalog, self._stem)
             case _:
                 yield self._events(document)
 

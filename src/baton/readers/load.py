@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.model import AgentCard, InputError, Problem, Trace
 
 from .catalog import Catalog, is_catalog_file, load_catalog
+from .claude.layout import Folder, sort_files
 from .files import FileReader
+from .otlp.wire.sniff import is_otlp
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Agents = Mapping[str, AgentCard] | str | os.PathLike[str]
-_SUFFIXES = {".json", ".jsonl", ".ndjson", ".sse", ".txt", ".yaml", ".yml", ".log"}
+_SUFFIXES = {
+    ".json", ".jsonl", ".ndjson", ".sse", ".txt", ".yaml", ".yml", ".log",
+    ".pb", ".binpb", ".otlp", ".gz", ".zst",
+}  # fmt: skip
 NOT_A_TRACE = (
     "holds no trace: Baton reads answers of /run_sse and /run, sessions, eval sets and result "
-    "files of ADK, judge-llm's results, and its own records"
+    "files of ADK, OpenTelemetry traces (OTLP, Jaeger, Tempo), sessions and streams of Claude, "
+    "sessions, reports and results of Strands, judge-llm's results, and its own records"
 )
 
 
@@ -41,16 +49,17 @@ def iter_traces(
     problems: list[Problem] = []
     catalog = _given(agents)
     for item in [path] if isinstance(path, str | os.PathLike) else path:
-        for file, known in _files(Path(item), catalog, exclude, problems):
+        for unit in _units(Path(item), catalog, exclude, problems):
             found = 0
             try:
-                for trace in FileReader(file, known).traces():
+                for trace in unit.traces():
                     found += 1
-                    yield trace
-                if not found and file == Path(item):
-                    raise InputError(Problem(file=str(file), message=NOT_A_TRACE))
+                    if trace is not None:
+                        yield trace
+                if not found and unit.file == Path(item):
+                    raise InputError(Problem(file=str(unit.file), message=NOT_A_TRACE))
                 if not found and on_note is not None:
-                    on_note(f"{file}: holds no trace")
+                    on_note(f"{unit.file}: holds no trace")
             except InputError as error:
                 if on_problem is None:
                     problems += error.problems
@@ -77,24 +86,78 @@ def _given(agents: Agents | None) -> Catalog:
     return dict(agents) if isinstance(agents, Mapping) else load_catalog(agents)
 
 
-def _files(
+class _Unit(NamedTuple):
+    """What is read at once; a trace of it that waits for another unit is given as ``None``."""
+
+    file: Path
+    traces: Callable[[], Iterable[Trace | None]]
+
+
+def _units(
     target: Path, catalog: Catalog, exclude: Collection[Path], problems: list[Problem]
-) -> Iterator[tuple[Path, Catalog]]:
-    """List the files of a target, each with the definitions that hold for it."""
+) -> Iterator[_Unit]:
+    """List what a target holds, each with the definitions that hold for it."""
     if not target.exists():
         problems.append(Problem(file=str(target), message="no such file or folder"))
     elif target.is_file():
-        yield target, catalog
+        yield _Unit(target, FileReader(target, catalog).traces)
     else:
         left_out = {path.resolve() for path in exclude}
         files = files_below(target)
         definitions = [file for file in files if is_catalog_file(file)]
         known = dict(catalog)
-        for file in definitions:
+        for file in [*definitions, *_claude_agents(target)]:
             known = {**load_catalog(file), **known}
-        for file in files:
-            if file not in definitions and file.resolve() not in left_out:
-                yield file, known
+        taken = {*definitions}
+        rest = [file for file in files if file not in taken and file.resolve() not in left_out]
+        yield from _folder_units(rest, known)
+
+
+def _folder_units(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
+    """List the files of a folder; those of one session of Claude are read as one, at the end."""
+    folder = sort_files(files)
+    held: dict[str, list[Trace]] = {id_: [] for id_ in folder.ids()}
+    spans = [file for file in folder.rest if is_otlp(file)]
+    if spans:
+        yield _Unit(spans[0], partial(_hold_back, partial(_read_spans, spans, catalog), held))
+    for file in [*folder.rest, *folder.orphans]:
+        if file not in spans:
+            yield _Unit(file, partial(_hold_back, FileReader(file, catalog).traces, held))
+    for id_ in list(held):
+        file = folder.sessions.get(id_) or folder.streams[id_][0]
+        yield _Unit(file, partial(_read_session, folder, id_, catalog, held))
+
+
+def _read_spans(files: list[Path], catalog: Catalog) -> Iterator[Trace]:
+    from .otlp.traces import read_files
+
+    return read_files(files, catalog)
+
+
+def _read_session(
+    folder: Folder, id_: str, catalog: Catalog, held: dict[str, list[Trace]]
+) -> Iterable[Trace]:
+    from .claude.folder import read_one
+
+    return read_one(folder, id_, catalog, held)
+
+
+def _hold_back(
+    traces: Callable[[], Iterable[Trace]], held: dict[str, list[Trace]]
+) -> Iterator[Trace | None]:
+    """Yield the traces of files; spans of a session that is read later wait for it."""
+    for trace in traces():
+        if trace.source.format == "otlp" and trace.id in held:
+            held[trace.id].append(trace)
+            yield None
+        else:
+            yield trace
+
+
+def _claude_agents(folder: Path) -> list[Path]:
+    """Return the folder of Claude's agents in a project, if it has definitions."""
+    agents = folder / ".claude" / "agents"
+    return [agents] if any(agents.glob("**/*.md")) else []
 
 
 def files_below(folder: Path) -> list[Path]:

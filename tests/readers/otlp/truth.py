@@ -72,9 +72,7 @@ def _edge(dispatch: Dispatch) -> tuple[str | None, str, str]:
     return dispatch.from_agent, dispatch.to_agent, dispatch.kind
 
 
-def _dispatch(
-    wanted: dict[str, Any], dispatch: Dispatch, turn: Turn
-) -> Iterator[tuple[str, str]]:
+def _dispatch(wanted: dict[str, Any], dispatch: Dispatch, turn: Turn) -> Iterator[tuple[str, str]]:
     facts = ("prompt", "result") if dispatch.kind == "delegate" else ("prompt",)
     for fact in facts:
         said = _plain(getattr(dispatch, fact))

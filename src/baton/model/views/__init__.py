@@ -2,6 +2,7 @@
 
 from .broken import broken
 from .chain import agent_chain, run_names
+from .dispatch_usage import DispatchUsage, dispatch_usage
 from .dispatch_view import DispatchView, dispatch_view
 from .round_trip import RoundTrip, round_trip
 from .tool_calls import PlacedCall, placed_calls, tool_calls
@@ -9,12 +10,14 @@ from .tree import TreeNode, turn_tree
 from .usage import sum_usage
 
 __all__ = [
+    "DispatchUsage",
     "DispatchView",
     "PlacedCall",
     "RoundTrip",
     "TreeNode",
     "agent_chain",
     "broken",
+    "dispatch_usage",
     "dispatch_view",
     "placed_calls",
     "round_trip",

@@ -9,6 +9,7 @@ from baton.model import AgentRun, Content, Dispatch
 from .book import Book, not_before
 from .dialects.handover import prompt_of
 from .evidence import same_text
+from .names import same_name
 from .runs import Work
 from .steps import Act
 
@@ -38,7 +39,8 @@ def delegate(book: Book, work: Work, act: Act, child: Work | None) -> Dispatch:
 def delegate_without_call(book: Book, owner: Work, work: Work) -> None:
     """Note that a run called another one of which no tool call tells."""
     dispatch = book.dispatch("delegate", owner, work.agent, work.run.started, Act())
-    dispatch.basis = "structure"
+    named = same_name(work.first.called_by, owner.agent)
+    dispatch.basis = "stated" if named else "structure"
     dispatch.prompt, dispatch.result = work.run.input, work.run.output
     if dispatch.prompt is None:
         dispatch.unknown.append("prompt")

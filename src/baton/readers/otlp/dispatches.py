@@ -76,7 +76,7 @@ class _Linker:
         """Make the dispatches that a run's acts make."""
         for act in self._acts[id(work)]:
             children = self._below.get(id(act.node), []) if act.node is not None else []
-            if children and act.mode != "transfer":
+            if children and (act.mode != "transfer" or _waits(work, act)):
                 self._delegate(work, act, children[0])
             elif act.mode == "transfer":
                 self._transfer(work, act, act.target)
@@ -106,6 +106,8 @@ class _Linker:
     def _transfer(self, work: Work, act: Act, target: str | None) -> _Transfer:
         dispatch = self._book.dispatch("transfer", work, target or "unknown", act.started, act)
         dispatch.basis = "stated" if target is not None else "structure"
+        if act.node is not None and act.node.target_kind is not None:
+            dispatch.to_kind = act.node.target_kind
         tell(dispatch, act)
         transfer = _Transfer(dispatch, work, act, target is not None)
         if act.failed:
@@ -155,7 +157,7 @@ class _Linker:
                 return False
             self._book.start(dispatch, work)
             return True
-        owner = self._owners.get(id(work.outer))
+        owner = self._owners.get(id(work.outer)) or self._caller(work)
         if owner is None:
             return False
         act = next((act for act in self._acts[id(owner)] if _only_written(act, work)), None)
@@ -164,6 +166,23 @@ class _Linker:
         else:
             self._book.start(delegate(self._book, owner, act, work), work)
         return True
+
+    def _caller(self, work: Work) -> Work | None:
+        """Find the run of the agent that a run says it was called by: the last that began."""
+        runs = self._named(work.first.called_by, work)
+        return max(runs, key=lambda run: run.started, default=None)
+
+    def _stated(self, work: Work) -> Work | None:
+        """Find the run of the agent that a run says went before: the last that ended."""
+        ended = [o for o in self._named(work.first.after, work) if o.ended <= work.started]
+        beside = [other for other in ended if other.place is work.place]
+        return max(beside, key=lambda run: run.ended, default=None)
+
+    def _named(self, name: str | None, work: Work) -> list[Work]:
+        if name is None:
+            return []
+        runs = (run for run in self._owners.values() if same_name(run.agent, name))
+        return [run for run in runs if run is not work and run.started <= work.started]
 
     def _followed(self, place: _Place, work: Work, before: list[Work]) -> None:
         """Tell why a run follows others: handed over, come back, or next in the program."""
@@ -175,10 +194,15 @@ class _Linker:
             for other in before:
                 self._come_back(open_, other, work)
             return
+        stated = self._stated(work)
+        if stated is not None and stated not in before:
+            before = [stated]
         told = [other for other in before if passed_on(other, work)]
         for other in told or before:
             dispatch = self._book.follow("sequence", other, work)
             dispatch.basis = "structure" if told else "order"
+            if other is stated:
+                dispatch.basis = "stated"
 
     def _handed_over_unnamed(self, place: _Place, before: Work, work: Work) -> bool:
         """Take the last call of a run for a hand-over: nothing ran it, or it names the next one."""
@@ -202,7 +226,8 @@ class _Linker:
     def _lost(self, transfer: _Transfer) -> None:
         """Settle a transfer that did not arrive."""
         dispatch, act = transfer.dispatch, transfer.act
-        if plain_name(dispatch.to_agent) in _PEOPLE and transfer.stated:
+        person = plain_name(dispatch.to_agent) in _PEOPLE and transfer.stated
+        if person or dispatch.to_kind == "human":
             dispatch.to_kind, dispatch.status = "human", "completed"
             return
         answer = act.result.plain() if act.result is not None else None
@@ -295,6 +320,14 @@ def _reached(place: _Place, transfer: _Transfer) -> set[str]:
         if later.dispatch.from_run in reached:
             reached.update(later.dispatch.runs)
     return reached
+
+
+def _waits(work: Work, act: Act) -> bool:
+    """Tell whether a run goes on after a call by which it seems to give control away."""
+    node = act.node
+    if node is None or node.sure:
+        return False
+    return any(other is not node and other.started >= node.ended for other in work.owned)
 
 
 def _only_written(act: Act, work: Work) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .node import Node
 
 _FOREIGN = ("gen_ai.", "llm.", "ai.", "agent.", "openinference.", "traceloop.entity.", "langsmith.")
+_LABELS = frozenset({"gen_ai.conversation.id"})
 
 
 def unread(node: Node) -> str | None:
@@ -12,6 +13,7 @@ def unread(node: Node) -> str | None:
     if node.lost is not None or node.kind != "none":
         return node.lost
     if node.framework is None and node.name is None and node.card is None:
-        if any(key.startswith(_FOREIGN) for key in node.span.attributes):
+        keys = node.span.attributes.keys() - _LABELS
+        if any(key.startswith(_FOREIGN) for key in keys):
             return f"spans of `{node.span.scope or node.span.name}` that follow no known convention"
     return None

@@ -32,7 +32,9 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
       its own, and what it was told of its calls.
     - ``name``: the agent's, tool's or workflow's. ``agent``: the agent that a model or tool span
       says it belongs to. ``run``: what tells its run from others.
-    - ``mode`` and ``target``: that a tool or hand-off span passes work on, and to whom.
+    - ``mode`` and ``target``: that a tool or hand-off span passes work on, and to whom; ``sure``
+      when an attribute says the mode. ``target_kind``: what the target is.
+    - ``after``: the agent that went before. ``called_by``: the agent that asked for it.
     - ``heard`` and ``spoken``: raw until they are asked for, what a model was given and answered.
     - ``calls``: the model stopped to have a tool called. ``answers_by``: tools whose call is the
       answer. ``told``: answers that reach an agent with its span.
@@ -48,6 +50,7 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
     run: str | None = None
     node: str | None = None
     after: str | None = None
+    called_by: str | None = None
     input: Content | None = None
     output: Content | None = None
     heard: Any = None
@@ -71,6 +74,8 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
     told: list[Answer] = msgspec.field(default_factory=list)
     mode: Mode | None = None
     target: str | None = None
+    sure: bool = False
+    target_kind: Literal["human", "workflow"] | None = None
     prompt: Content | None = None
     framework: str | None = None
     graph: GraphPlace | None = None

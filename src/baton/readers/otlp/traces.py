@@ -11,7 +11,8 @@ from baton.readers.catalog import Catalog
 
 from .assemble import read_conversation
 from .span import Event, Span
-from .wire import group, read_conversations
+from .wire.group import group
+from .wire.read import read_conversations
 
 _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.readers.otlp.wire import is_otlp, read_conversations
+from baton.readers.otlp.wire.read import read_conversations
+from baton.readers.otlp.wire.sniff import is_otlp
 
 CAPTURES = Path(__file__).parents[3] / "data" / "otel"
 FILES = sorted(file for file in CAPTURES.rglob("*.json") if file.name != "truth.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.readers.otlp.wire import group
+from baton.readers.otlp.wire.group import group
 
 SESSION, CONVERSATION = "session.id", "gen_ai.conversation.id"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from baton.readers.otlp.span import Event, Link, Span
-from baton.readers.otlp.wire import is_otlp
+from baton.readers.otlp.wire.sniff import is_otlp
 
 ATTRIBUTES = {"text": "h\u00e9llo", "number": 2**62, "share": 0.25, "yes": True, "no": False}
 
@@ -136,7 +136,7 @@ def test_a_pipe_is_read(wire: Any, spans: list[Span], tmp_path: Path) -> None:
         os.mkfifo(pipe)
         writer = threading.Thread(target=pipe.write_bytes, args=(data,))
         writer.start()
-        from baton.readers.otlp.wire import read_conversations
+        from baton.readers.otlp.wire.read import read_conversations
 
         assert list(read_conversations(pipe)) == wire.read(wire.line(*spans))
         writer.join()

@@ -14,7 +14,8 @@ import sys
 for name in ("google.protobuf", "opentelemetry.proto", "zstandard", "compression"):
     sys.modules[name] = None
 from baton.model import InputError
-from baton.readers.otlp.wire import is_otlp, read_conversations
+from baton.readers.otlp.wire.read import read_conversations
+from baton.readers.otlp.wire.sniff import is_otlp
 try:
     print(is_otlp(sys.argv[1]), len(list(read_conversations(sys.argv[1]))))
 except InputError as error:

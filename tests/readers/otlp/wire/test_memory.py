@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from baton.readers.otlp.wire import read_conversations
+from baton.readers.otlp.wire.read import read_conversations
 
 PEAK = """
 import resource, sys
-from baton.readers.otlp.wire import read_conversations
+from baton.readers.otlp.wire.read import read_conversations
 count = sum(len(conversation.spans) for conversation in read_conversations(sys.argv[1]))
 print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -92,6 +92,8 @@ def read_agent(span: Span) -> Node:
     node = Node(span=span, kind="agent")
     node.name = text(first(attributes, "gen_ai.agent.name", "agent_name"))
     node.run = text(attributes.get("gen_ai.agent.call.id"))
+    if attributes.get("gen_ai.caller.type", "agent") == "agent":
+        node.called_by = text(attributes.get("gen_ai.caller.name"))
     node.model = _model(span)
     node.totals = usage_of(attributes, "gen_ai.usage.") or usage_of(
         attributes, "gen_ai.aggregated_usage."

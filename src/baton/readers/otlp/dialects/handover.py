@@ -42,6 +42,10 @@ def hand_over(node: Node, type_: str | None, attributes: Mapping[str, Any]) -> N
     else:
         node.mode = "delegate" if mode == "return_to_caller" else "transfer"
         node.target = target or _argument(node.arguments)
+        node.sure = mode is not None
+    told = attributes.get("gen_ai.transfer.target.type")
+    if told in ("human", "workflow"):
+        node.target_kind = told
 
 
 def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode | None, str | None]:

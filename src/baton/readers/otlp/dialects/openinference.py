@@ -100,7 +100,7 @@ def _tool(span: Span) -> Node:
 def _messages(attributes: Mapping[str, Any], side: str) -> Any:
     """Return the messages of one side: flattened attributes, else the raw value."""
     prefix = f"llm.{side}_messages."
-    if any(key.startswith(prefix) for key in attributes):
+    if f"{prefix}0.message.role" in attributes or f"{prefix}0.message.content" in attributes:
         return lambda: _unflattened(attributes, prefix)
     value = attributes.get(f"{side}.value")
     role = "user" if side == "input" else "assistant"

@@ -1,0 +1,77 @@
+"""An AutoGen swarm of two agents, traced by AutoGen itself; the models are scripted, no key needed.
+
+pip install "autogen-agentchat>=0.7.5,<0.8" "autogen-ext>=0.7.5,<0.8" \
+    "opentelemetry-sdk>=1.40,<2" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
+python examples/frameworks/autogen_agents.py run.otlp
+baton show run.otlp
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import TextMentionTermination
+from autogen_agentchat.teams import Swarm
+from autogen_core import FunctionCall
+from autogen_core.models import CreateResult, RequestUsage
+from autogen_ext.models.replay import ReplayChatCompletionClient
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+ABLE = {"function_calling": True, "vision": False, "json_output": False, "structured_output": False}
+
+
+def scripted(*lines: Any) -> ReplayChatCompletionClient:
+    """Return a model that says its lines in order: a text, or a (tool, arguments) pair."""
+    said = []
+    for line in lines:
+        content, reason = line, "stop"
+        if isinstance(line, tuple):
+            name, arguments = line[0], json.dumps(line[1])
+            content = [FunctionCall(id=f"call-{id(line)}", name=name, arguments=arguments)]
+            reason = "function_calls"
+        usage = RequestUsage(prompt_tokens=50, completion_tokens=10)
+        said.append(CreateResult(finish_reason=reason, content=content, usage=usage, cached=False))
+    return ReplayChatCompletionClient(said, model_info={**ABLE, "family": "unknown"})
+
+
+async def refund(order: str) -> str:
+    """Pay an order back."""
+    return f"refund R-1 for order {order}"
+
+
+def desk() -> Swarm:
+    """Build a front desk that hands refunds to a cashier."""
+    hand_over = scripted(("transfer_to_cashier", {}))
+    pay_back = scripted(("refund", {"order": "A-100"}), "Your refund is on its way. TERMINATE")
+    front = AssistantAgent("front_desk", hand_over, handoffs=["cashier"])
+    cashier = AssistantAgent("cashier", pay_back, tools=[refund])
+    return Swarm([front, cashier], termination_condition=TextMentionTermination("TERMINATE"))
+
+
+async def answer(prompt: str) -> str:
+    """Run the swarm on a prompt; a span of our own keeps what belongs together in one trace."""
+    with trace.get_tracer("refund desk").start_as_current_span("serve request"):
+        result = await desk().run(task=prompt)
+    return str(result.messages[-1].content)
+
+
+class ToFile(SpanExporter):
+    """Appends OTLP protobuf messages to a file, as a collector could."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        with open(sys.argv[1], "ab") as file:
+            file.write(encode_spans(spans).SerializeToString())
+        return SpanExportResult.SUCCESS
+
+
+if __name__ == "__main__":
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
+    trace.set_tracer_provider(provider)
+    print(asyncio.run(answer("I want my money back for order A-100")))

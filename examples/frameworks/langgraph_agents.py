@@ -1,0 +1,80 @@
+"""A LangGraph supervisor and an expert that reports back to it; the models are scripted.
+
+pip install "langchain>=1.2,<2" "langgraph-supervisor>=0.0.31,<0.1"
+pip install "openinference-instrumentation-langchain>=0.1.70,<0.2"
+pip install "opentelemetry-sdk>=1.40,<2" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
+python examples/frameworks/langgraph_agents.py run.otlp
+baton show run.otlp
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph_supervisor import create_supervisor
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+
+class Scripted(BaseChatModel):
+    """Says its lines in order: a text, or a (tool, arguments) pair."""
+
+    lines: list[Any]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **more: Any) -> Any:
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
+
+    def _generate(self, messages: Any, *args: Any, **more: Any) -> ChatResult:
+        line, calls = self.lines.pop(0), []
+        if isinstance(line, tuple):
+            calls = [{"name": line[0], "args": line[1], "id": f"call-{id(line)}"}]
+        usage = {"input_tokens": 50, "output_tokens": 10, "total_tokens": 60}
+        said = AIMessage("" if calls else line, tool_calls=calls, usage_metadata=usage)
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+def forecast(city: str) -> str:
+    """Weather of tomorrow."""
+    return f"{city}: rain, 9 degrees"
+
+
+def team() -> Any:
+    """Build a supervisor that hands questions on the weather to an expert."""
+    look_up = ("forecast", {"city": "Bergen"})
+    expert = Scripted(lines=[look_up, "Rain in Bergen, 9 degrees."])
+    weather = create_agent(expert, [forecast], name="weather_expert")
+    boss = Scripted(lines=[("transfer_to_weather_expert", {}), "Take an umbrella to Bergen."])
+    return create_supervisor([weather], model=boss).compile()
+
+
+def answer(prompt: str) -> str:
+    """Run the team on a prompt."""
+    result = team().invoke({"messages": [{"role": "user", "content": prompt}]})
+    return str(result["messages"][-1].content)
+
+
+class ToFile(SpanExporter):
+    """Appends OTLP protobuf messages to a file, as a collector could."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        with open(sys.argv[1], "ab") as file:
+            file.write(encode_spans(spans).SerializeToString())
+        return SpanExportResult.SUCCESS
+
+
+if __name__ == "__main__":
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+    print(answer("What do I pack for Bergen?"))

@@ -1,0 +1,105 @@
+"""Definitions of Claude's sub-agents: ``.claude/agents/*.md``, and the SDK's ``agents``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from baton.model import AgentCard, InputError, Problem
+
+from .document import read_bytes
+from .yaml import load_yaml
+
+_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
+_LINE = re.compile(r"([A-Za-z][A-Za-z-]*):[ \t]*(.*)")
+_SDK_KEYS = {"prompt", "disallowedTools", "disallowed_tools"}
+
+
+def agents_folder(folder: Path) -> dict[str, AgentCard]:
+    """Read the agents below a folder, be it ``.claude/agents`` or the one that holds it.
+
+    Raises:
+        InputError: a file has no name in its front matter, or there is no agent.
+    """
+    inner = folder / ".claude" / "agents"
+    root = inner if inner.is_dir() else folder / "agents" if folder.name == ".claude" else folder
+    cards = dict(agent_file(path) for path in sorted(root.rglob("*.md")) if is_agent_file(path))
+    if not cards:
+        message = "no agent definitions: needs .md files with `name:` between lines of `---`"
+        raise InputError(Problem(file=str(folder), message=message))
+    return cards
+
+
+def is_agent_file(path: Path) -> bool:
+    """Tell a definition by its front matter, which names the agent."""
+    found = _FRONT.match(read_bytes(path).decode("utf-8", "replace"))
+    return found is not None and re.search(r"^name:", found[1], re.MULTILINE) is not None
+
+
+def agent_file(path: Path) -> tuple[str, AgentCard]:
+    """Read one definition: front matter, and the instructions below it.
+
+    Raises:
+        InputError: it has no front matter with a name.
+    """
+    text = read_bytes(path).decode("utf-8", "replace")
+    found = _FRONT.match(text)
+    fields = _fields(found[1], str(path)) if found else {}
+    name = fields.get("name")
+    if found is None or not isinstance(name, str) or not name:
+        message = "no agent definition: needs `name:` between lines of `---` at the top"
+        raise InputError(Problem(file=str(path), line=1, message=message))
+    return name, _card(fields, text[found.end() :].strip() or None)
+
+
+def is_sdk_agents(value: Any) -> bool:
+    """Tell the SDK's ``agents``: definitions by name, each with ``prompt`` and ``description``."""
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(isinstance(item, dict) for item in value.values())
+        and any(_SDK_KEYS & set(item) for item in value.values())
+    )
+
+
+def sdk_agents(value: dict[str, dict[str, Any]]) -> dict[str, AgentCard]:
+    """Read the SDK's ``agents``, or what the command line takes as ``--agents``."""
+    return {name: _card(fields, _text(fields.get("prompt"))) for name, fields in value.items()}
+
+
+def _card(fields: dict[str, Any], instructions: str | None) -> AgentCard:
+    """Make a card; an agent without ``tools`` has all there are."""
+    tools = _names(fields.get("tools"))
+    denied = _names(fields.get("disallowedTools", fields.get("disallowed_tools")))
+    return AgentCard(
+        description=_text(fields.get("description")),
+        tools="all" if tools is None or "*" in tools else tools,
+        denied_tools=denied,
+        instructions=instructions,
+        model=_text(fields.get("model")),
+    )
+
+
+def _fields(text: str, file: str) -> dict[str, Any]:
+    """Read front matter; where it is no YAML, line by line, as Claude Code does."""
+    try:
+        value = load_yaml(text, file)
+    except InputError:
+        value = None
+    if isinstance(value, dict):
+        return {str(key): item for key, item in value.items()}
+    lines = (_LINE.match(line) for line in text.splitlines())
+    return {line[1]: line[2].strip().strip("\"'") for line in lines if line}
+
+
+def _names(value: Any) -> list[str] | None:
+    if isinstance(value, str):
+        value = re.split(r",(?![^()]*\))", value)
+    if not isinstance(value, list):
+        return None
+    return [str(item).strip() for item in value if str(item).strip()]
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,1 @@
+"""Runs of Claude Code and the Claude Agent SDK."""

@@ -1,0 +1,195 @@
+"""Tool calls and their answers, dispatches and notifications among them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from baton.model import AgentRun, Content, Dispatch, ToolCall
+
+from .draft import MAIN, Draft, Lane, OpenCall, not_before, seen
+from .links import DISPATCH_TOOLS, SEND_TOOL, result_record
+from .refusals import Trouble, trouble, unstarted
+from .texts import Notice, answer_content, tool_content
+from .wire import Entry, dict_at, text_at
+
+DEFAULT_AGENT = "general-purpose"
+STOPPED = "the agent was stopped"
+TERMINAL = frozenset({"completed", "failed", "killed", "stopped"})
+_FAILED = re.compile(r'\AAgent "[^"\n]{0,200}" failed: ')
+_RESULT = "--- RESULT ---\n"
+_BESIDE = ("model", "effort", "isolation", "name", "team_name")
+
+
+class Calls:
+    """Reads calls and answers into a draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._early: dict[str, tuple[Notice, float | None]] = {}
+        self.unplaced: list[str] = []
+        self.last_usage: dict[str, dict[str, Any]] = {}
+        self.unspent: set[str] = set()
+
+    def call(self, lane: Lane, run: AgentRun, block: dict[str, Any], entry: Entry) -> None:
+        """Take a call; one that hands work to an agent makes a dispatch."""
+        wire_id, name = text_at(block, "id"), text_at(block, "name")
+        if wire_id in self._draft.calls:
+            return
+        call = ToolCall(
+            id=self._draft.new_id("call", wire_id or None),
+            name=name,
+            arguments=block.get("input"),
+            status="unanswered",
+            at=entry.at,
+        )
+        run.steps.append(call)
+        opened = OpenCall(wire_id or call.id, call, run, lane)
+        self._draft.calls[opened.id] = opened
+        if name in DISPATCH_TOOLS:
+            self._delegate(opened, dict_at(block, "input"), entry)
+        elif name == SEND_TOOL and wire_id in self._draft.links.agents:
+            self._send(opened, dict_at(block, "input"), entry)
+
+    def answer(self, block: dict[str, Any], entry: Entry) -> None:
+        """Take the answer to a call."""
+        opened = self._draft.calls.get(text_at(block, "tool_use_id"))
+        if opened is None:
+            content = tool_content(block.get("content"))
+            self.unplaced.append(content.plain() if content else "")
+            return
+        if opened.answered:
+            return
+        opened.answered = True
+        call = opened.call
+        call.ended = not_before(call.at, entry.at)
+        seen(opened.run, entry.at)
+        wrong = trouble(entry, block)
+        if opened.dispatch is not None:
+            self._dispatch_answered(opened, opened.dispatch, block, entry, wrong)
+        elif wrong is not None:
+            call.status, call.refused_by = "refused" if wrong.by else "failed", wrong.by
+            call.error = wrong.text
+        else:
+            call.status, call.result = "ok", tool_content(block.get("content"))
+            self._fetched(dict_at(result_record(entry), "task"), entry.at)
+
+    def notice(self, notice: Notice, at: float | None) -> None:
+        """Take word that an agent ended; only of one in the background is it an answer."""
+        opened = self._draft.calls.get(notice.call)
+        if opened is None or opened.dispatch is None:
+            return
+        if opened.dispatch.mode == "background":
+            self._settle(opened, opened.dispatch, notice, at)
+        else:
+            self._early[notice.call] = notice, at
+
+    def sent_by_main(self, call: str) -> bool:
+        """Tell whether the main thread made a call."""
+        opened = self._draft.calls.get(call)
+        return opened is not None and opened.lane is self._draft.main
+
+    def backgrounded(self, call: str) -> None:
+        """Note that the agent of a call works in the background."""
+        opened = self._draft.calls.get(call)
+        if opened is not None and opened.dispatch is not None:
+            opened.dispatch.mode = "background"
+
+    def _fetched(self, task: dict[str, Any], at: float | None) -> None:
+        """Take the answer of a background agent that its caller asked for, as older versions do."""
+        status = text_at(task, "status")
+        if status not in TERMINAL or text_at(task, "task_type") != "local_agent":
+            return
+        lane = self._draft.lane_of(text_at(task, "task_id"), None)
+        call = next((d.call for d in lane.dispatches if d.status == "unanswered"), None)
+        if call is not None:
+            answer = text_at(task, "result").rpartition(_RESULT)[2].strip("\n")
+            self.notice(Notice(lane.agent or "", call, status, answer, answer), at)
+
+    def _delegate(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
+        links = self._draft.links
+        agent = links.agents.get(opened.id) or text_at(given, "resume") or None
+        lane = self._draft.lane_of(agent, opened.id)
+        kind = text_at(given, "subagent_type") or links.kinds.get(agent or "", DEFAULT_AGENT)
+        dispatch = self._draft.dispatch(lane, opened, kind, entry.at)
+        prompt = given.get("prompt")
+        dispatch.prompt = Content(text=prompt) if isinstance(prompt, str) else None
+        dispatch.description = text_at(given, "description") or None
+        dispatch.context = {key: given[key] for key in _BESIDE if given.get(key) is not None}
+        if opened.id in links.launched or given.get("run_in_background") is True:
+            dispatch.mode = "background"
+        self._issued(opened, dispatch, entry)
+
+    def _send(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
+        """Take a message that wakes an agent which had ended."""
+        agent = self._draft.links.agents[opened.id]
+        lane = self._draft.lane_of(agent, None)
+        kind = self._draft.links.kinds.get(agent) or next(
+            (d.to_agent for d in lane.dispatches), DEFAULT_AGENT
+        )
+        dispatch = self._draft.dispatch(lane, opened, kind, entry.at)
+        message = given.get("message", given.get("content"))
+        dispatch.prompt = Content(text=message) if isinstance(message, str) else None
+        dispatch.description = text_at(given, "summary") or None
+        dispatch.mode = "background"
+        self._issued(opened, dispatch, entry)
+
+    def _issued(self, opened: OpenCall, dispatch: Dispatch, entry: Entry) -> None:
+        self._draft.group(opened.lane, text_at(entry.message, "id") or opened.call.id, dispatch)
+
+    def _dispatch_answered(
+        self,
+        opened: OpenCall,
+        dispatch: Dispatch,
+        block: dict[str, Any],
+        entry: Entry,
+        wrong: Trouble | None,
+    ) -> None:
+        record = result_record(entry)
+        lane = self._draft.lane_of(self._draft.links.agents.get(opened.id), opened.id)
+        if dispatch in lane.due and text_at(record, "prompt"):
+            lane.prompt = text_at(record, "prompt")
+        if wrong is not None:
+            self._failed(opened, dispatch, wrong, entry.at)
+        elif opened.id in self._draft.links.launched or opened.call.name == SEND_TOOL:
+            opened.call.status, dispatch.mode = "ok", "background"
+            opened.call.result = tool_content(block.get("content"))
+            if opened.id in self._early:
+                self._settle(opened, dispatch, *self._early.pop(opened.id))
+        else:
+            opened.call.status, dispatch.mode = "ok", "foreground"
+            dispatch.result = answer_content(block.get("content"), record)
+            dispatch.status = "completed"
+            self.last_usage[dispatch.id] = dict_at(record, "usage")
+            if record.get("totalTokens") == 0:
+                self.unspent.add(dispatch.id)
+            self._draft.got_back(opened.lane, dispatch, entry.at)
+
+    def _failed(
+        self, opened: OpenCall, dispatch: Dispatch, wrong: Trouble, at: float | None
+    ) -> None:
+        started = bool(dispatch.runs)
+        refused = not started and (wrong.by is not None or unstarted(wrong.text))
+        dispatch.status = "refused" if refused else "failed"
+        dispatch.error = wrong.text
+        opened.call.status = "refused" if refused else "failed"
+        opened.call.refused_by = (wrong.by or "runtime") if refused else None
+        self._draft.got_back(opened.lane, dispatch, at)
+
+    def _settle(
+        self, opened: OpenCall, dispatch: Dispatch, notice: Notice, at: float | None
+    ) -> None:
+        if dispatch.status != "unanswered":
+            return
+        if notice.status == "completed":
+            dispatch.status = "completed"
+            dispatch.result = Content(text=notice.result) if notice.result is not None else None
+        else:
+            dispatch.status = "failed"
+            stopped = notice.status in ("stopped", "killed")
+            told = notice.result or _FAILED.sub("", notice.summary)
+            dispatch.error = STOPPED if stopped else told or None
+        self._draft.got_back(self._receiver(opened), dispatch, at)
+
+    def _receiver(self, opened: OpenCall) -> Lane:
+        return self._draft.main if opened.run.agent == MAIN else opened.lane

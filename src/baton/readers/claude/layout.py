@@ -1,0 +1,145 @@
+"""Where the files of a session lie: three layouts of the folder that Claude Code keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.formats.document import read_bytes
+from baton.model import InputError, Problem
+
+_HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
+AGENT_FILES = "agent-*.jsonl"
+_SUFFIXES = frozenset({".jsonl", ".ndjson", ".log", ".txt"})
+_STREAMED = frozenset({"system", "assistant", "user", "result", "stream_event", "rate_limit_event"})
+
+
+class Head(NamedTuple):
+    """What the first lines of a file tell: whose session it is, and whether of a sub-agent."""
+
+    session: str
+    side: bool
+    stream: bool
+    hooks: bool = False
+
+
+class AgentFile(NamedTuple):
+    """The file of one sub-agent, and what the file beside it tells of it."""
+
+    path: Path
+    agent: str
+    meta: dict[str, Any]
+
+
+class _Line(msgspec.Struct):
+    type: str = ""
+    sessionId: str | None = None  # noqa: N815 - as it is spelt there
+    session_id: str | None = None
+    isSidechain: bool | None = None  # noqa: N815
+    hook_event_name: str | None = None
+
+
+def head(path: Path) -> Head | None:
+    """Look at the first lines of a file; ``None`` for one of another kind, or unreadable."""
+    try:
+        with path.open("rb") as stream:
+            for _ in range(_HEAD_LINES):
+                line = msgspec.json.decode(stream.readline(_HEAD_BYTES), type=_Line)
+                if line.hook_event_name and line.session_id:
+                    return Head(line.session_id, False, False, hooks=True)
+                if not line.type:
+                    return None
+                if line.sessionId:
+                    return Head(line.sessionId, line.isSidechain is True, False)
+                if line.session_id and line.type in _STREAMED:
+                    return Head(line.session_id, False, True)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None
+
+
+def session_file(agent_file: Path) -> Path | None:
+    """Return the file of the session that a sub-agent's file belongs to, if it is there."""
+    found = head(agent_file)
+    places = [agent_file.parent / f"{found.session}.jsonl"] if found else []
+    for folder in agent_file.parents:
+        if folder.name == "subagents":
+            places.append(folder.parent.with_suffix(".jsonl"))
+    return next((place for place in places if place.is_file()), None)
+
+
+def agent_files(main: Path, session: str) -> list[AgentFile]:
+    """Return the files of a session's sub-agents, wherever its version put them.
+
+    ``SESSION/subagents/**/agent-ID.jsonl`` with a ``.meta.json`` beside each; before that,
+    ``agent-ID.jsonl`` beside the session's own file.
+    """
+    below = main.with_suffix("") / "subagents"
+    paths = sorted(below.rglob(AGENT_FILES)) if below.is_dir() else []
+    for path in sorted(main.parent.glob(AGENT_FILES)):
+        found = head(path)
+        if path != main and found is not None and found.side and found.session == session:
+            paths.append(path)
+    return [
+        AgentFile(path, path.stem.removeprefix("agent-"), _meta(path.with_suffix(".meta.json")))
+        for path in paths
+    ]
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        value = msgspec.json.decode(read_bytes(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(Problem(file=str(path), message=f"not JSON: {error}")) from None
+    return value if isinstance(value, dict) else {}
+
+
+class Folder(NamedTuple):
+    """The files of a folder: sessions and streams of Claude by session id, and all others.
+
+    ``orphans`` are files of sub-agents whose session is not there.
+    """
+
+    sessions: dict[str, Path]
+    streams: dict[str, list[Path]]
+    orphans: list[Path]
+    rest: list[Path]
+
+    def ids(self) -> list[str]:
+        """Return the sessions there are, each once."""
+        return list(dict.fromkeys([*self.sessions, *self.streams]))
+
+
+def sort_files(files: Iterable[Path]) -> Folder:
+    """Tell the files of Claude's sessions among the files of a folder."""
+    folder = Folder({}, {}, [], [])
+    sides: list[Path] = []
+    hooks: list[tuple[str, Path]] = []
+    for path in files:
+        found = head(path) if path.suffix in _SUFFIXES else None
+        if found is None:
+            folder.rest.append(path)
+        elif found.hooks:
+            hooks.append((found.session, path))
+        elif found.stream:
+            folder.streams.setdefault(found.session, []).append(path)
+        elif found.side and path.match(AGENT_FILES):
+            sides.append(path)
+        else:
+            folder.sessions[path.stem if path.stem not in folder.sessions else str(path)] = path
+    for path in sides:
+        main = session_file(path)
+        if main is None:
+            folder.orphans.append(path)
+        else:
+            folder.sessions.setdefault(main.stem, main)
+    known = folder.ids()
+    folder.rest.extend(path for session, path in hooks if session not in known)
+    companions = {main.with_suffix("") for main in folder.sessions.values()}
+    folder.rest[:] = [path for path in folder.rest if companions.isdisjoint(path.parents)]
+    return folder

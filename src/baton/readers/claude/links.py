@@ -1,0 +1,107 @@
+"""Which agent a tool call set to work, as far as a recording tells: read before all else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from .texts import message_text, notices
+from .wire import Entry, dict_at, is_list, text_at
+
+DISPATCH_TOOLS = frozenset({"Agent", "Task"})
+"""Tools that start a sub-agent; ``TaskCreate`` and its like keep to-do lists."""
+SEND_TOOL = "SendMessage"
+_AGENT_ID = re.compile(r"agentId: ([0-9A-Za-z_-]+)")
+
+
+class Links(msgspec.Struct):
+    """``agents``: the id of the agent by tool call; ``kinds``: its type by agent id."""
+
+    agents: dict[str, str] = msgspec.field(default_factory=dict)
+    kinds: dict[str, str] = msgspec.field(default_factory=dict)
+    launched: set[str] = msgspec.field(default_factory=set)
+
+    def add(self, call: str, agent: str, kind: str = "") -> None:
+        """Note that a call set an agent to work; what was noted first stays."""
+        if call and agent:
+            self.agents.setdefault(call, agent)
+        if agent and kind:
+            self.kinds.setdefault(agent, kind)
+
+
+def find_links(entries: Iterable[Entry], links: Links) -> Links:
+    """Add what the entries tell: starts of tasks, results of calls, notifications."""
+    calls: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        if entry.type == "assistant":
+            for block in entry.blocks:
+                if block.get("type") == "tool_use" and text_at(block, "id"):
+                    calls[text_at(block, "id")] = block
+            links.add(entry.parent or "", entry.agent or "", _kind(entry.data))
+        elif entry.type == "user":
+            _from_user(entry, calls, links)
+        elif entry.subtype == "task_started" and _is_agent(entry.data):
+            call, agent = text_at(entry.data, "tool_use_id"), text_at(entry.data, "task_id")
+            links.add(call, agent, text_at(entry.data, "subagent_type"))
+            if entry.data.get("is_backgrounded") is True:
+                links.launched.add(call)
+    return links
+
+
+def _from_user(entry: Entry, calls: dict[str, dict[str, Any]], links: Links) -> None:
+    links.add(entry.parent or "", entry.agent or "", _kind(entry.data))
+    result = result_record(entry)
+    for block in entry.blocks:
+        call = calls.get(text_at(block, "tool_use_id"))
+        if call is None or block.get("type") != "tool_result":
+            continue
+        if call.get("name") in DISPATCH_TOOLS:
+            _from_dispatch(call, block, result, links)
+        elif call.get("name") == SEND_TOOL:
+            agent = _resumed(call, block, result, links)
+            links.add(text_at(call, "id"), agent)
+    for notice in notices(message_text(entry.blocks).text or ""):
+        if calls.get(notice.call, {}).get("name") in DISPATCH_TOOLS | {SEND_TOOL}:
+            links.add(notice.call, notice.agent)
+
+
+def _from_dispatch(
+    call: dict[str, Any], block: dict[str, Any], result: dict[str, Any], links: Links
+) -> None:
+    id_ = text_at(call, "id")
+    told = text_at(result, "agentId")
+    if not told and not block.get("is_error"):
+        content = block.get("content")
+        texts = [text_at(b, "text") for b in content] if is_list(content) else [str(content)]
+        told = next((m[1] for text in reversed(texts) if (m := _AGENT_ID.search(text))), "")
+    links.add(id_, told, text_at(result, "agentType"))
+    if result.get("isAsync") is True or text_at(result, "status").endswith("_launched"):
+        links.launched.add(id_)
+
+
+def _resumed(
+    call: dict[str, Any], block: dict[str, Any], result: dict[str, Any], links: Links
+) -> str:
+    """Return the agent that a message woke; one that was at work already only got a message."""
+    agent = text_at(result, "resumedAgentId") or text_at(result, "revivedAgentId")
+    target = text_at(dict_at(call, "input"), "to")
+    if agent or block.get("is_error") or target not in links.agents.values():
+        return agent
+    told = str(block.get("content"))
+    return target if re.search(r"\bresum(?:ed|ing)\b", told) and "queued" not in told else ""
+
+
+def result_record(entry: Entry) -> dict[str, Any]:
+    """Return what the harness recorded of a tool's result, beside its text."""
+    return dict_at(entry.data, "tool_use_result") or dict_at(entry.data, "toolUseResult")
+
+
+def _kind(data: dict[str, Any]) -> str:
+    return text_at(data, "subagent_type") or text_at(data, "attributionAgent")
+
+
+def _is_agent(data: dict[str, Any]) -> bool:
+    return text_at(data, "task_type") in ("", "local_agent") or bool(text_at(data, "subagent_type"))

@@ -1,0 +1,113 @@
+"""Definitions of Claude's sub-agents as a catalogue."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from baton.model import AgentCard, InputError
+from baton.readers import load_catalog
+from baton.readers.claude.cards import listed_agent
+
+HELPER = """---
+name: helper
+description: "Helps: with anything"
+tools: Read, Grep, Bash(git log:*, git diff:*)
+disallowedTools: [Write]
+model: haiku
+---
+
+Help as you can.
+"""
+
+
+def test_a_folder_of_definitions_is_a_catalogue(tmp_path: Path) -> None:
+    agents = tmp_path / ".claude" / "agents" / "team"
+    agents.mkdir(parents=True)
+    (agents / "helper.md").write_text(HELPER)
+    (agents / "free.md").write_text("---\nname: free\ndescription: d\n---\nDo all.\n")
+    (agents / "README.md").write_text("# Notes\n")
+    helper = AgentCard(
+        description="Helps: with anything",
+        tools=["Read", "Grep", "Bash(git log:*, git diff:*)"],
+        denied_tools=["Write"],
+        instructions="Help as you can.",
+        model="haiku",
+    )
+    free = AgentCard(description="d", tools="all", instructions="Do all.")
+    for path in (tmp_path, tmp_path / ".claude", tmp_path / ".claude" / "agents", agents):
+        assert load_catalog(path) == {"helper": helper, "free": free}
+    assert load_catalog(agents / "helper.md") == {"helper": helper}
+
+
+def test_front_matter_that_is_no_yaml_is_read_line_by_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text("---\r\nname: a\r\ndescription: Use it when: always. <x>: y\r\n---\r\nHi.\r\n")
+    assert load_catalog(file) == {
+        "a": AgentCard(description="Use it when: always. <x>: y", tools="all", instructions="Hi.")
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["no front matter", "---\ndescription: d\n---\nx", "---\nname: a\n"]
+)
+def test_a_file_that_names_no_agent_is_an_error(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "a.md"
+    file.write_text(text)
+    with pytest.raises(InputError, match="no agent definition"):
+        load_catalog(file)
+    with pytest.raises(InputError, match="no agent definitions"):
+        load_catalog(tmp_path)
+
+
+AGENTS = {
+    "one": {"description": "d", "prompt": "p", "tools": ["Read"], "model": "opus"},
+    "two": {"description": "e", "prompt": "q", "disallowedTools": ["Bash"]},
+}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("suffix", [".json", ".yaml"])
+def test_the_agents_of_the_sdk_are_a_catalogue(tmp_path: Path, wrapped: bool, suffix: str) -> None:
+    file = tmp_path / f"agents{suffix}"
+    file.write_text(json.dumps({"agents": AGENTS} if wrapped else AGENTS))
+    assert load_catalog(file) == {
+        "one": AgentCard(description="d", instructions="p", tools=["Read"], model="opus"),
+        "two": AgentCard(description="e", instructions="q", tools="all", denied_tools=["Bash"]),
+    }
+
+
+def test_batons_own_catalogue_reads_as_before(tmp_path: Path) -> None:
+    file = tmp_path / "agents.yaml"
+    file.write_text("agents:\n  one:\n    tools: [Read]\n    instructions: p\n")
+    assert load_catalog(file) == {"one": AgentCard(tools=["Read"], instructions="p")}
+
+
+@pytest.mark.parametrize(
+    ("line", "tools", "denied"),
+    [
+        ("- a: Does x. (Tools: Read, Grep)", ["Read", "Grep"], None),
+        ("- a: Does x. (Tools: *)", "all", None),
+        ("- a: Does x. (Tools: All tools)", "all", None),
+        ("- a: Does x. (Tools: All tools except Edit, Write)", "all", ["Edit", "Write"]),
+        ("- a: Does x. (Tools: None)", [], None),
+        (
+            "- a: Does x. (Tools: Bash(git:*), mcp__desk__ask)",
+            ["Bash(git:*)", "mcp__desk__ask"],
+            None,
+        ),
+        ("- a: Does x. (see b)", None, None),
+    ],
+)
+def test_a_line_of_a_listing_tells_the_tools(line: str, tools: object, denied: object) -> None:
+    found = listed_agent(line)
+    assert found is not None
+    name, card = found
+    assert (name, card.tools, card.denied_tools) == ("a", tools, denied)
+    assert (card.description or "").startswith("Does x.")
+
+
+def test_a_line_that_is_no_entry_is_none() -> None:
+    assert listed_agent("[redacted 746 chars]") is None

@@ -1,0 +1,167 @@
+"""What was asked, answered, offered and called; and what was not recorded is unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.model import GotBack, HandedOff, Said, ToolCall, known
+
+from .spans import (
+    agent,
+    call,
+    model,
+    only,
+    read,
+    read_trace,
+    spans,
+    tool,
+    tools,
+    using,
+    workflow,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "prompt", "context"),
+    [
+        ({"input": "Find X."}, "Find X.", {}),
+        ({"request": "Find X."}, "Find X.", {}),
+        ({"task": "Find X.", "budget": 3}, "Find X.", {"budget": 3}),
+        ({"message": "Find X.", "context": {"id": 7}}, "Find X.", {"id": 7}),
+        ({"q": "Find X."}, "Find X.", {}),
+        ({"joke": "Find X.", "count": 2}, "Find X.", {"count": 2}),
+        ({"description": "Find X."}, "Find X.", {}),
+        ({"agent_name": "b", "message": "Find X."}, "Find X.", {}),
+        ("Find X.", "Find X.", {}),
+    ],
+)
+def test_the_prompt_is_what_the_call_gives_the_agent(
+    arguments: Any, prompt: str, context: dict[str, Any]
+) -> None:
+    turn = read(agent("a", model(), tool("ask", agent("b", model("ok")), args=arguments)))
+    dispatch = only(turn)
+    assert dispatch.prompt is not None
+    assert dispatch.prompt.text == prompt
+    assert dispatch.context == context
+
+
+def test_a_prompt_that_no_argument_tells_is_what_the_agent_was_first_told() -> None:
+    inner = agent("b", model("ok", hears="Find X."))
+    turn = read(agent("a", model(), tool("ask", inner, args={})))
+    dispatch = only(turn)
+    assert dispatch.prompt is not None
+    assert dispatch.prompt.text == "Find X."
+
+
+def test_what_the_agent_received_stands_beside_what_was_said_to_it() -> None:
+    inner = agent("b", model("ok", hears="You are b. Find X."))
+    turn = read(agent("a", model(), tool("ask", inner, args={"input": "Find X."})))
+    received = turn.runs[1].input
+    assert received is not None
+    assert received.text == "You are b. Find X."
+
+
+def test_arguments_that_only_the_model_wrote_are_the_prompt() -> None:
+    asked = model(calls=[call("ask", "1", input="Find X.")])
+    dispatch = only(read(agent("a", asked, tool("ask", agent("b", model("ok")), id_="1"))))
+    assert dispatch.prompt is not None
+    assert dispatch.prompt.text == "Find X."
+
+
+def test_the_result_is_what_the_tool_gave_back_else_the_last_words_of_the_agent() -> None:
+    said = only(read(agent("a", model(), tool("ask", agent("b", model("42")), result="It: 42"))))
+    heard = only(read(agent("a", model(), tool("ask", agent("b", model("42"))))))
+    assert said.result is not None
+    assert heard.result is not None
+    assert (said.result.text, heard.result.text) == ("It: 42", "42")
+
+
+def test_the_answer_is_taken_up_before_the_next_words_of_the_caller() -> None:
+    inner = tool("ask", agent("b", model("42")), id_="1", result="42")
+    turn = read(agent("a", model(calls=[call("ask", "1", q="?")]), inner, model("It is 42.")))
+    steps = turn.runs[0].steps
+    assert [type(step) for step in steps] == [ToolCall, HandedOff, GotBack, Said]
+
+
+def test_tools_have_the_agent_that_called_them_as_owner() -> None:
+    inner = agent("b", model("42"), tool("look_up", result="42"))
+    turn = read(agent("a", tool("ask", inner), tool("write")))
+    assert [[step.name for step in tools(run)] for run in turn.runs] == [
+        ["ask", "write"],
+        ["look_up"],
+    ]
+
+
+def test_the_tools_on_offer_are_those_of_every_request_of_the_agent() -> None:
+    offers = '[{"type": "function", "name": "look_up"}, {"type": "function", "name": "write"}]'
+    turn = read(agent("a", model("ok", **{"gen_ai.tool.definitions": offers})))
+    assert turn.runs[0].tools_offered == ["look_up", "write"]
+    assert known(read_trace(spans(agent("a", model("ok")))), turn.runs[0], "tools_offered")
+
+
+def test_an_agent_that_was_offered_no_tool_differs_from_one_of_which_it_is_not_told() -> None:
+    none = read(agent("a", model("ok", **{"gen_ai.tool.definitions": "[]"}))).runs[0]
+    untold = read(agent("a", model("ok"))).runs[0]
+    assert (none.tools_offered, "tools_offered" in none.unknown) == ([], False)
+    assert (untold.tools_offered, "tools_offered" in untold.unknown) == (None, True)
+
+
+def test_with_content_switched_off_agents_and_calls_are_there_and_texts_unknown() -> None:
+    trace = read_trace(spans(agent("a", model(), tool("ask", agent("b", model())), model())))
+    [turn] = trace.turns
+    assert [run.agent for run in turn.runs] == ["a", "b"]
+    dispatch = only(turn)
+    assert not known(trace, dispatch, "prompt")
+    assert not known(trace, dispatch, "result")
+    assert not known(trace, turn, "input")
+    assert not known(trace, turn, "output")
+    for run in turn.runs:
+        assert not known(trace, run, "input")
+        assert not known(trace, run, "output")
+        assert not known(trace, run, "steps.said")
+
+
+def test_arguments_and_result_of_a_tool_that_are_not_recorded_are_unknown() -> None:
+    trace = read_trace(spans(agent("a", model(), tool("look_up"))))
+    [step] = tools(trace.turns[0].runs[0])
+    assert (step.status, step.arguments, step.result) == ("ok", None, None)
+    assert not known(trace, step, "arguments")
+    assert not known(trace, step, "result")
+
+
+def test_a_tool_whose_content_is_recorded_and_that_gave_nothing_back_gave_nothing() -> None:
+    trace = read_trace(spans(agent("a", model(), tool("look_up", args={"q": 1}))))
+    [step] = tools(trace.turns[0].runs[0])
+    assert known(trace, step, "result")
+
+
+def test_masked_content_is_unknown_and_not_a_text() -> None:
+    hidden = model("[REDACTED]", hears="[REDACTED]")
+    trace = read_trace(spans(agent("a", hidden)))
+    [turn] = trace.turns
+    assert turn.output is None
+    assert not known(trace, turn, "output")
+    assert turn.runs[0].input is None
+
+
+def test_a_bare_transfer_was_given_no_prompt_where_arguments_are_recorded() -> None:
+    move = tool("transfer_to_b", args={}, result="ok")
+    trace = read_trace(spans(workflow("w", agent("a", model(), move), agent("b", model()))))
+    dispatch = only(trace.turns[0])
+    assert dispatch.prompt is None
+    assert known(trace, dispatch, "prompt")
+
+
+def test_what_follows_no_known_convention_is_counted_and_not_forgotten() -> None:
+    odd = using(agent("a", model("ok")), scope="")
+    strange = using(
+        spans_piece := tool("x"),
+        **{"gen_ai.operation.name": "search_memory", "gen_ai.tool.name": "x"},
+    )
+    assert spans_piece is strange
+    trace = read_trace(spans(odd, strange))
+    assert [(lost.what, lost.count) for lost in trace.dropped] == [
+        ("spans of operation `search_memory`", 1)
+    ]

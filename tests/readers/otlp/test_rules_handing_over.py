@@ -1,0 +1,251 @@
+"""What tells that work passes on, strongest first, and the four kinds told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from .spans import (
+    Piece,
+    agent,
+    call,
+    chain,
+    edges,
+    model,
+    only,
+    piece,
+    read,
+    tool,
+    tools,
+    using,
+    workflow,
+)  # fmt: skip
+
+
+def test_a_transfer_in_the_words_of_the_proposal_names_its_target_by_attribute() -> None:
+    move = tool("escalate", **{
+        "gen_ai.transfer.mode": "pass_control", "gen_ai.transfer.target.name": "refunds",
+    })  # fmt: skip
+    turn = read(workflow("w", agent("front", model(), move), agent("refunds", model("Done."))))
+    assert edges(turn) == [("front", "refunds", "transfer")]
+    assert only(turn).basis == "stated"
+    assert only(turn).runs == [turn.runs[1].id]
+
+
+def test_a_call_that_returns_to_its_caller_is_a_delegate_by_the_proposal() -> None:
+    move = tool("research", result="42", args={"q": "six times seven"}, **{
+        "gen_ai.transfer.mode": "return_to_caller", "gen_ai.transfer.target.name": "expert",
+    })  # fmt: skip
+    turn = read(agent("front", model(), move, model("It is 42.")))
+    dispatch = only(turn)
+    assert (dispatch.to_agent, dispatch.kind, dispatch.basis) == ("expert", "delegate", "stated")
+    assert dispatch.prompt is not None
+    assert dispatch.prompt.text == "six times seven"
+    assert dispatch.result is not None
+    assert dispatch.result.text == "42"
+    assert chain(turn) == ["front", "expert"]
+
+
+def test_a_transfer_to_a_person_ends_with_the_person() -> None:
+    move = tool("escalate", **{
+        "gen_ai.transfer.mode": "pass_control",
+        "gen_ai.transfer.target.name": "support desk",
+        "gen_ai.transfer.target.type": "human",
+    })  # fmt: skip
+    dispatch = only(read(agent("front", model(), move)))
+    assert (dispatch.to_agent, dispatch.to_kind) == ("support desk", "human")
+    assert dispatch.status == "completed"
+
+
+def test_a_transfer_to_a_workflow_says_so() -> None:
+    move = tool("escalate", **{
+        "gen_ai.transfer.mode": "pass_control",
+        "gen_ai.transfer.target.name": "billing",
+        "gen_ai.transfer.target.type": "workflow",
+    })  # fmt: skip
+    dispatch = only(read(agent("front", model(), move)))
+    assert (dispatch.to_kind, dispatch.status) == ("workflow", "unanswered")
+
+
+@pytest.mark.parametrize("key", ["gen_ai.agent.handoff.target.name", "gen_ai.handoff.to_agent"])
+def test_the_older_proposals_name_the_target_on_the_tool(key: str) -> None:
+    turn = read(
+        workflow("w", agent("a", model(), tool("escalate", **{key: "b"})), agent("b", model()))
+    )
+    assert edges(turn) == [("a", "b", "transfer")]
+    assert only(turn).basis == "stated"
+
+
+def test_a_named_target_below_the_tool_that_answers_it_is_a_delegate() -> None:
+    inner = agent("expert", model("42"))
+    asked = tool("ask", inner, result="42", **{"gen_ai.agent.handoff.target.name": "expert"})
+    turn = read(agent("front", model(), asked, model("It is 42.")))
+    assert edges(turn) == [("front", "expert", "delegate")]
+    assert chain(turn) == ["front", "expert"]
+
+
+def test_the_caller_that_a_remote_agent_names_is_who_called_it() -> None:
+    remote = agent("far", model("ok"), **{
+        "gen_ai.caller.type": "agent", "gen_ai.caller.name": "near",
+    })  # fmt: skip
+    turn = read(workflow("w", agent("near", model("I ask.")), agent("other", model()), remote))
+    assert ("near", "far", "delegate") in edges(turn)
+    [dispatch] = [d for d in turn.dispatches if d.to_agent == "far"]
+    assert dispatch.basis == "stated"
+
+
+def _openai_handoff(source: str, target: str) -> Piece:
+    told = {"input.value": source, "output.value": target, "openinference.span.kind": "TOOL"}
+    return using(piece(f"handoff to {target}"), **told)
+
+
+def _inference(kind: str, name: str, *inside: Piece, **more: str) -> Piece:
+    return using(piece(name, *inside), **{"openinference.span.kind": kind, **more})
+
+
+def test_a_span_called_handoff_is_a_transfer_from_and_to_whom_it_says() -> None:
+    turn = read(
+        _inference(
+            "AGENT",
+            "flow",
+            _inference(
+                "AGENT",
+                "a",
+                _inference("LLM", "m"),
+                _openai_handoff("a", "b"),
+                **{"agent.name": "a"},
+            ),
+            _inference("AGENT", "b", _inference("LLM", "m"), **{"agent.name": "b"}),
+        )
+    )
+    assert chain(turn) == ["a", "b"]
+    assert edges(turn) == [("a", "b", "transfer")]
+    assert only(turn).basis == "stated"
+
+
+def test_the_parent_in_a_graph_is_the_agent_that_went_before() -> None:
+    """The two before it ended at one time: only the attribute tells who went on."""
+    named = {"graph.node.parent_id": "a"}
+    turn = read(
+        _inference(
+            "CHAIN",
+            "crew",
+            _inference("AGENT", "a", _inference("LLM", "m"), **{"graph.node.id": "a"}),
+            _inference("AGENT", "x", _inference("LLM", "m"), **{"graph.node.id": "x"}),
+            _inference("AGENT", "b", _inference("LLM", "m"), **{"graph.node.id": "b", **named}),
+        )
+    )
+    [dispatch] = [d for d in turn.dispatches if d.to_agent == "b"]
+    assert (dispatch.from_agent, dispatch.kind, dispatch.basis) == ("a", "sequence", "stated")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("transfer_to_agent", {"agent_name": "refund_agent"}),
+        ("transfer_to_refund_agent", {}),
+        ("handoff_to_agent", {"agent_name": "refund_agent", "message": "Go on."}),
+        ("handoff_to_refund_agent", {}),
+        ("handoff-to-refund-agent", {}),
+        ("transfer_to_Refund_Agent", None),
+    ],
+)
+def test_a_tool_named_as_frameworks_name_their_hand_offs_is_a_transfer(
+    name: str, arguments: dict[str, str] | None
+) -> None:
+    turn = read(
+        workflow(
+            "w",
+            agent("front", model(), tool(name, args=arguments)),
+            agent("Refund Agent", model("Done.")),
+        )
+    )
+    assert edges(turn) == [("front", "Refund Agent", "transfer")]
+    assert only(turn).basis == "stated"
+    assert only(turn).call == tools(turn.runs[0])[0].id
+
+
+def test_the_type_of_a_tool_tells_a_transfer_whatever_its_name() -> None:
+    move = tool("escalate", args={"agent_name": "b"}, **{"gen_ai.tool.type": "TransferToAgentTool"})
+    turn = read(workflow("w", agent("a", model(), move), agent("b", model("Done."))))
+    assert edges(turn) == [("a", "b", "transfer")]
+
+
+def test_a_transfer_without_arguments_reaches_the_sibling_that_starts_next() -> None:
+    move = tool("transfer_to_agent", **{"gen_ai.tool.type": "TransferToAgentTool"})
+    turn = read(workflow("w", agent("a", model(), move), agent("b", model())))
+    assert edges(turn) == [("a", "b", "transfer")]
+    assert only(turn).basis == "structure"
+
+
+@pytest.mark.parametrize("name", ["Task", "Agent"])
+def test_a_task_for_a_named_type_of_sub_agent_is_a_delegate(name: str) -> None:
+    asked = {"subagent_type": "expert", "description": "Add", "prompt": "Add 1 and 2."}
+    turn = read(agent("main", model(), tool(name, args=asked, result="3"), model("3")))
+    dispatch = only(turn)
+    assert (dispatch.to_agent, dispatch.kind) == ("expert", "delegate")
+    assert dispatch.description == "Add"
+    assert dispatch.prompt is not None
+    assert dispatch.prompt.text == "Add 1 and 2."
+
+
+def test_a_tool_called_task_that_names_no_agent_is_a_tool() -> None:
+    turn = read(agent("main", model(), tool("task", args={"title": "Buy milk"}, result="ok")))
+    assert turn.dispatches == []
+    assert [step.name for step in tools(turn.runs[0])] == ["task"]
+
+
+def test_an_agent_below_a_tool_is_a_delegate_whatever_the_tool_is_called() -> None:
+    turn = read(agent("a", model(), tool("xyzzy", agent("b", model("42")), result="42")))
+    assert edges(turn) == [("a", "b", "delegate")]
+    assert only(turn).basis == "structure"
+
+
+def test_siblings_below_a_workflow_follow_each_other_by_the_program() -> None:
+    turn = read(workflow("w", agent("a", model("one")), agent("b", model("two"))))
+    assert edges(turn) == [("a", "b", "sequence")]
+    assert only(turn).basis == "order"
+
+
+def test_what_the_next_sibling_is_given_of_the_one_before_tells_the_sequence() -> None:
+    turn = read(
+        workflow("w", agent("a", model("The draft.")), agent("b", model(hears="Edit: The draft.")))
+    )
+    assert only(turn).basis == "structure"
+
+
+def test_a_renamed_transfer_is_told_by_the_agent_that_starts_when_it_was_called() -> None:
+    asked = model(calls=[call("escalate_to_manager", "1")])
+    turn = read(workflow("w", agent("a", asked), agent("manager", model("Done."))))
+    assert edges(turn) == [("a", "manager", "transfer")]
+    assert only(turn).basis == "structure"
+
+
+def test_the_agent_that_gets_control_again_after_its_transfer_got_it_back() -> None:
+    move = tool("transfer_to_b")
+    turn = read(
+        workflow("w", agent("a", model(), move), agent("b", model("ok")), agent("a", model("So.")))
+    )
+    assert edges(turn) == [("a", "b", "transfer"), ("b", "a", "return")]
+    sent, back = turn.dispatches
+    assert back.answers == sent.id
+    assert back.result is not None
+    assert back.result.text == "ok"
+
+
+def test_a_transfer_to_an_agent_that_never_starts_is_unanswered() -> None:
+    turn = read(agent("a", model(), tool("transfer_to_nobody")))
+    assert only(turn).status == "unanswered"
+    assert only(turn).runs == []
+
+
+def test_delegates_nest_as_deep_as_their_spans_do() -> None:
+    deep = tool("ask_c", agent("c", model("42")), result="42")
+    turn = read(agent("a", model(), tool("ask_b", agent("b", model(), deep), result="42")))
+    assert edges(turn) == [("a", "b", "delegate"), ("b", "c", "delegate")]
+    assert [dispatch.depth for dispatch in turn.dispatches] == [1, 2]
+
+
+def test_an_agent_called_without_a_tool_is_a_delegate_of_the_one_around() -> None:
+    turn = read(agent("a", model(), agent("b", model("42")), model("42")))
+    assert edges(turn) == [("a", "b", "delegate")]
+    assert only(turn).basis == "structure"

@@ -1,0 +1,215 @@
+"""Which runs there were: known by span and never by name, one each however many tell of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from baton.readers.otlp.traces import read_spans
+
+from .spans import (
+    agent,
+    call,
+    chain,
+    edges,
+    model,
+    only,
+    piece,
+    read,
+    read_trace,
+    spans,
+    together,
+    tool,
+    tools,
+    using,
+    workflow,
+)  # fmt: skip
+
+
+def test_one_agent_at_work_twice_has_two_runs() -> None:
+    turn = read(
+        workflow(
+            "w",
+            agent("a", model(), tool("transfer_to_b")),
+            agent("b", model(), tool("transfer_to_a")),
+            agent("a", model(), tool("transfer_to_b")),
+            agent("b", model("Done.")),
+        )
+    )
+    assert chain(turn) == ["a", "b", "a", "b"]
+    assert edges(turn) == [("a", "b", "transfer"), ("b", "a", "transfer"), ("a", "b", "transfer")]
+    assert len({run.id for run in turn.runs}) == 4
+
+
+def test_each_transfer_of_a_ping_pong_starts_the_run_that_comes_next() -> None:
+    turn = read(
+        workflow(
+            "w",
+            agent("a", model(), tool("transfer_to_b")),
+            agent("b", model(), tool("transfer_to_a")),
+            agent("a", model("Done.")),
+        )
+    )
+    assert [d.runs for d in turn.dispatches] == [[turn.runs[1].id], [turn.runs[2].id]]
+    assert [d.from_run for d in turn.dispatches] == [turn.runs[0].id, turn.runs[1].id]
+
+
+def test_one_agent_asked_twice_at_once_has_two_runs_and_two_answers() -> None:
+    both = model(calls=[call("ask", "1", q="one"), call("ask", "2", q="two")])
+    turn = read(
+        agent(
+            "a",
+            both,
+            together(
+                tool("ask", agent("b", model("uno")), id_="1", args={"q": "one"}, result="uno"),
+                tool("ask", agent("b", model("dos")), id_="2", args={"q": "two"}, result="dos"),
+            ),
+            model("uno, dos"),
+        )
+    )
+    assert chain(turn) == ["a", "b", "b"]
+    told = [(d.prompt.text, d.result.text) for d in turn.dispatches if d.prompt and d.result]
+    assert told == [("one", "uno"), ("two", "dos")]
+    assert [d.group for d in turn.dispatches] == [1, 1]
+
+
+def test_calls_of_one_message_are_one_group_also_when_they_ran_one_by_one() -> None:
+    both = model(calls=[call("ask_b", "1"), call("ask_c", "2")])
+    turn = read(
+        agent(
+            "a",
+            both,
+            tool("ask_b", agent("b", model("uno")), id_="1"),
+            tool("ask_c", agent("c", model("dos")), id_="2"),
+            model(calls=[call("ask_b", "3")]),
+            tool("ask_b", agent("b", model("tres")), id_="3"),
+        )
+    )
+    assert [d.group for d in turn.dispatches] == [1, 1, None]
+
+
+def test_siblings_that_ran_side_by_side_follow_the_one_before_and_not_each_other() -> None:
+    turn = read(
+        workflow(
+            "w",
+            agent("a", model("go")),
+            together(agent("b", model("uno")), agent("c", model("dos"))),
+            agent("d", model("both")),
+        )
+    )
+    assert sorted(edges(turn)) == [
+        ("a", "b", "sequence"),
+        ("a", "c", "sequence"),
+        ("b", "d", "sequence"),
+        ("c", "d", "sequence"),
+    ]
+    groups = {(d.from_agent, d.to_agent): d.group for d in turn.dispatches}
+    assert groups["a", "b"] == groups["a", "c"] is not None
+
+
+def test_containers_of_workflows_and_steps_are_not_runs() -> None:
+    inner = piece("step", workflow("inner", agent("a", model("ok"))))
+    turn = read(piece("POST /chat", workflow("outer", inner)))
+    assert chain(turn) == ["a"]
+    assert turn.runs[0].inside == ["outer", "inner"]
+
+
+def test_an_agent_span_that_only_wraps_agents_is_a_workflow() -> None:
+    turn = read(agent("team", agent("a", model("one")), agent("b", model("two"))))
+    assert chain(turn) == ["a", "b"]
+    assert edges(turn) == [("a", "b", "sequence")]
+
+
+def test_two_spans_of_one_run_are_one() -> None:
+    turn = read(agent("a", agent("a", model("ok"), tool("look_up"))))
+    assert chain(turn) == ["a"]
+    assert [step.name for step in tools(turn.runs[0])] == ["look_up"]
+
+
+def test_two_instrumentations_of_a_request_count_once_and_complete_each_other() -> None:
+    outer = using(model("Hello.", tokens=(10, 2)), scope="sdk")
+    client = using(model(hears="Hi.", tokens=(10, 2)), scope="client")
+    outer.inside = (client,)
+    trace = read_trace(spans(agent("a", outer)))
+    [run] = trace.turns[0].runs
+    assert run.usage is not None
+    assert (run.usage.input_tokens, run.usage.output_tokens, run.usage.requests) == (10, 2, 1)
+    assert run.input is not None
+    assert run.output is not None
+    assert (run.input.text, run.output.text) == ("Hi.", "Hello.")
+
+
+def test_two_instrumentations_side_by_side_count_a_tool_once() -> None:
+    turn = read(
+        agent(
+            "a",
+            together(
+                using(tool("look_up", args={"q": 1}), scope="one"),
+                using(tool("look_up", result="42"), scope="two"),
+            ),
+        )
+    )
+    [step] = tools(turn.runs[0])
+    assert step.arguments == {"q": 1}
+    assert step.result is not None
+    assert step.result.plain() == "42"
+
+
+def test_two_calls_of_one_tool_at_once_are_two() -> None:
+    turn = read(
+        agent("a", together(tool("look_up", args={"q": 1}), tool("look_up", args={"q": 2})))
+    )
+    assert [step.arguments for step in tools(turn.runs[0])] == [{"q": 1}, {"q": 2}]
+
+
+def test_two_instrumentations_of_two_calls_at_once_are_two_calls() -> None:
+    made = [
+        using(tool("look_up", id_=id_, args={"q": id_}), scope=scope)
+        for scope in ("one", "two")
+        for id_ in ("x", "y")
+    ]
+    turn = read(agent("a", together(*made)))
+    assert sorted(step.arguments["q"] for step in tools(turn.runs[0])) == ["x", "y"]
+
+
+def test_the_runs_of_a_trace_without_its_root_are_still_told() -> None:
+    made = spans(
+        workflow("w", agent("a", model(), tool("transfer_to_b")), agent("b", model("Done.")))
+    )
+    [turn] = read_trace(made[1:]).turns
+    assert chain(turn) == ["a", "b"]
+    assert edges(turn) == [("a", "b", "transfer")]
+
+
+def test_one_conversation_of_many_traces_keeps_the_outermost_id() -> None:
+    inner = agent("b", model("ok"), **{"gen_ai.conversation.id": "inner"})
+    first = agent("a", model(), tool("ask", inner), **{"gen_ai.conversation.id": "c1"})
+    second = agent("a", model("Again."), **{"gen_ai.conversation.id": "c1"})
+    made = [*spans(first), *spans(second, trace="cd" * 16, at=2000.0)]
+    [trace] = read_spans(made, [])
+    assert trace.id == "c1"
+    assert [chain(turn) for turn in trace.turns] == [["a", "b"], ["a"]]
+
+
+def test_linked_traces_are_one_turn() -> None:
+    from baton.readers.otlp.span import Link
+
+    first = spans(agent("a", model("one")))
+    second = spans(agent("b", model("two")), trace="cd" * 16, at=2000.0)
+    root = first[0]
+    second[0] = msgspec.structs.replace(
+        second[0], links=[Link(trace_id=root.trace_id, span_id=root.span_id)]
+    )
+    [turn] = read_trace([*first, *second]).turns
+    assert edges(turn) == [("a", "b", "sequence")]
+
+
+def test_names_that_differ_in_case_and_separators_are_one_agent() -> None:
+    turn = read(
+        workflow(
+            "w",
+            agent("Triage", model(), tool("transfer_to_escalation_agent")),
+            agent("Escalation Agent", model("Done.")),
+        )
+    )
+    assert only(turn).to_agent == "Escalation Agent"
+    assert only(turn).runs == [turn.runs[1].id]
