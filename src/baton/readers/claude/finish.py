@@ -143,8 +143,10 @@ def _fail_call(draft: Draft, dispatch: Dispatch) -> None:
 def _settle_turn(talk: Talk, turn: Turn, *, torn: bool) -> None:
     main = turn.runs[0]
     error = talk.failed.get(main.id)
+    open_end = turn is talk.draft.turns[-1] and not talk.ended_turn
     for run in turn.runs:
-        stated = talk.stated.get(run.id) if run.id not in talk.unstated else None
+        whole = run.id not in talk.unstated and not open_end
+        stated = talk.stated.get(run.id) if whole else None
         run.usage = talk.draft.spent.of_run(run, stated)
         if run.usage is not None and run.id in talk.partial:
             run.usage.complete = False

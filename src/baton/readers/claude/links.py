@@ -43,7 +43,7 @@ def find_links(entries: Iterable[Entry], links: Links) -> Links:
             links.add(entry.parent or "", entry.agent or "", _kind(entry.data))
         elif entry.type == "user":
             _from_user(entry, calls, links)
-        elif entry.subtype == "task_started" and _is_agent(entry.data):
+        elif entry.subtype == "task_started" and is_agent_task(entry.data):
             call, agent = text_at(entry.data, "tool_use_id"), text_at(entry.data, "task_id")
             links.add(call, agent, text_at(entry.data, "subagent_type"))
             if entry.data.get("is_backgrounded") is True:
@@ -103,5 +103,6 @@ def _kind(data: dict[str, Any]) -> str:
     return text_at(data, "subagent_type") or text_at(data, "attributionAgent")
 
 
-def _is_agent(data: dict[str, Any]) -> bool:
+def is_agent_task(data: Any) -> bool:
+    """Tell a task that is an agent at work; commands in the background are tasks as well."""
     return text_at(data, "task_type") in ("", "local_agent") or bool(text_at(data, "subagent_type"))

@@ -11,11 +11,15 @@ FOLDED = frozenset({
     "system", "stream_event", "rate_limit_event", "conversation_reset", "queue-operation",
     "last-prompt", "tools-used", "api-request", "api-request-blob", "summary", "atis-latch",
     "file-history-snapshot", "progress", "control_request", "control_response", "keep_alive",
-    "control_cancel_request", "tool_progress", "auth_status", "tool_use_summary",
-    "prompt_suggestion", "permission-mode", "mode", "agent-name", "agent-color", "custom-title",
-    "ai-title", "tag", "pr-link", "worktree-state", "bridge-session", "session-title",
-    "env_manager_log", "streamlined_text", "streamlined_tool_use_summary", "mcp-needs-auth",
+    "control_cancel_request", "tool_progress", "auth_status", "permission-mode", "mode",
+    "agent-name", "agent-color", "custom-title", "ai-title", "tag", "pr-link", "worktree-state",
 })  # fmt: skip
+"""Kinds of messages that keep books, or that repeat what stands elsewhere."""
+GIVEN = frozenset({
+    "file", "directory", "image", "pdf_reference", "compact_file_reference", "mcp_resource",
+    "selected_lines_in_ide",
+})  # fmt: skip
+"""Kinds of attachments by which a user gives a model more than words."""
 _COMMAND_OUTPUT = ("<local-command-", "<bash-stdout>", "<bash-stderr>")
 NO_ANSWER = ("(no content)", "No response requested.")
 NOT_A_USER = frozenset({
@@ -55,4 +59,5 @@ def text_of(data: dict[str, Any]) -> str:
             text = block_content(inner).plain()
             if text:
                 return text
-    return ""
+    words = (item for item in data.values() if isinstance(item, str) and " " in item.strip())
+    return next(words, "")

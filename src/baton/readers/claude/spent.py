@@ -80,8 +80,9 @@ class Spent:
         usage.failed_requests = failed or None
         return usage
 
-    def take_total(self, models: dict[str, Any], cost: float | None) -> None:
-        """Take the totals of the session so far: the last ones hold."""
+    def take_total(self, data: dict[str, Any]) -> None:
+        """Take the totals of the session so far from a result or cost line: the last ones hold."""
+        models, cost = dict_at(data, "modelUsage"), _cost(data)
         stated = [_usage(counts, 2) for counts in models.values() if isinstance(counts, dict)]
         if not stated and cost is None:
             return
@@ -112,8 +113,7 @@ def other_usage(messages: dict[str, dict[str, Any]]) -> Usage:
     return usage
 
 
-def total_cost(data: dict[str, Any]) -> float | None:
-    """Return what a session cost so far, as a result or cost line tells it."""
+def _cost(data: dict[str, Any]) -> float | None:
     cost = amount_at(data, "total_cost_usd")
     return cost if cost is not None else amount_at(data, "totalCostUSD")
 

@@ -10,7 +10,7 @@ from .calls import TERMINAL, Calls
 from .delivery import Delivery
 from .draft import Draft, Lane, seen
 from .links import Links
-from .plumbing import FOLDED, NO_ANSWER, NOT_A_USER, failure, is_plumbing, text_of
+from .plumbing import FOLDED, GIVEN, NO_ANSWER, NOT_A_USER, failure, is_plumbing, text_of
 from .texts import (
     INTERRUPTED,
     Notice,
@@ -70,9 +70,8 @@ class Talk:
 
     def dropped(self) -> list[Dropped]:
         """Count what could not be placed."""
-        if self.calls.unplaced:
-            self._drop("results of calls that are not in the recording", self.calls.unplaced[0])
-            self._dropped["results of calls that are not in the recording"] = self.calls.unplaced
+        for text in self.calls.unplaced:
+            self._drop("results of calls that are not in the recording", text)
         return [
             Dropped(what=what, count=len(examples), example=examples[0][:80] or None)
             for what, examples in self._dropped.items()
@@ -89,10 +88,7 @@ class Talk:
             case "attachment":
                 self._attachment(entry)
             case "cost-state":
-                cost = entry.data.get("totalCostUSD")
-                self.draft.spent.take_total(
-                    dict_at(entry.data, "modelUsage"), cost if isinstance(cost, float) else None
-                )
+                self.draft.spent.take_total(entry.data)
             case "api-request-shape":
                 self._shape(entry)
             case kind if kind not in FOLDED:
@@ -321,10 +317,7 @@ class Talk:
         run = self.draft.main_run(entry.at)
         turn = self.draft.turns[-1]
         self.ended_turn = True
-        cost = data.get("total_cost_usd")
-        self.draft.spent.take_total(
-            dict_at(data, "modelUsage"), cost if isinstance(cost, int | float) else None
-        )
+        self.draft.spent.take_total(data)
         usage = dict_at(data, "usage")
         if count_at(usage, "output_tokens") is not None:
             self.stated.setdefault(run.id, []).append(usage)
@@ -348,9 +341,12 @@ class Talk:
     def _attachment(self, entry: Entry) -> None:
         """Take what was queued while an agent worked: notifications, and messages to it."""
         attachment = dict_at(entry.data, "attachment")
-        if attachment.get("type") == "deferred_tools_delta":
+        kind = text_at(attachment, "type")
+        if kind == "deferred_tools_delta":
             self._offer(entry, attachment.get("addedNames"))
-        if attachment.get("type") != "queued_command":
+        elif kind in GIVEN:
+            self._drop(f"attachments of type `{kind}`", text_at(attachment, "filename") or kind)
+        if kind != "queued_command":
             return
         heard = block_content(attachment.get("prompt"))
         lane = self.draft.lane(entry)
@@ -378,4 +374,6 @@ class Talk:
         self.offered[agent] = list(dict.fromkeys([*self.offered.get(agent, []), *told]))
 
     def _drop(self, what: str, example: str) -> None:
-        self._dropped.setdefault(what, []).append(example)
+        """Count what holds content and has no place; what says nothing is no loss."""
+        if example:
+            self._dropped.setdefault(what, []).append(example)

@@ -23,6 +23,7 @@ from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
+from .allowed import allow_tools
 from .dialects import goes_on
 from .dialects.genai import error_text
 from .dispatches import link
@@ -34,6 +35,10 @@ from .span import ERROR, Conversation, Event, Span
 from .steps import Act, write_steps
 from .tree import build_tree
 from .twins import without_twins
+from .values import text
+
+_CASE = "baton.case"
+"""The attribute by which a program says which case it plays."""
 
 
 def read_conversation(conversation: Conversation, source: Source, catalog: Catalog) -> Trace:
@@ -45,6 +50,7 @@ def read_conversation(conversation: Conversation, source: Source, catalog: Catal
     return Trace(
         schema_version=SCHEMA_VERSION,
         id=conversation.id,
+        case=reader.case,
         source=source,
         turns=played,
         agents={**reader.cards, **catalog},
@@ -68,6 +74,7 @@ def _whole(turns: list[list[Span]]) -> list[list[Span]]:
 class _Reader:
     def __init__(self, catalog: Catalog) -> None:
         self.cards: dict[str, AgentCard] = {}
+        self.case: str | None = None
         self.dropped: Counter[str] = Counter()
         self._catalog = catalog
         self._ids = Ids()
@@ -96,6 +103,7 @@ class _Reader:
             _describe(work, opens=work is works[0])
             turn.runs.append(work.run)
         link(turn, works, acts, self._ids, self._catalog)
+        allow_tools(turn, self.cards)
         turn.runs.sort(key=lambda run: run.started or 0.0)
         _finish(turn, nodes, works)
         return turn
@@ -105,6 +113,7 @@ class _Reader:
             self._frameworks[node.framework] += 1
         if node.card is not None and node.name is not None:
             self._card(node.name, node.card, node)
+        self.case = self.case or text(node.span.attributes.get(_CASE))
         lost = unread(node)
         if lost is not None:
             self.dropped[lost] += 1

@@ -26,7 +26,7 @@ def delegate(book: Book, work: Work, act: Act, child: Work | None) -> Dispatch:
         dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
     elif child is not None and not child.named:
         dispatch.unknown.append("to_agent")
-    _answer(dispatch, act, child.run if child is not None else None)
+    _answer(dispatch, act, child)
     tell(dispatch, act)
     _complete_prompt(dispatch, child)
     if child is None and dispatch.status != "refused":
@@ -79,10 +79,11 @@ def _complete_prompt(dispatch: Dispatch, child: Work | None) -> None:
         dispatch.prompt, dispatch.context = Content(data=dispatch.context), {}
 
 
-def _answer(dispatch: Dispatch, act: Act, own: AgentRun | None) -> None:
+def _answer(dispatch: Dispatch, act: Act, child: Work | None) -> None:
     """Settle what came of a delegate; a tool may make a text of its agent's failure."""
-    if _in_background(dispatch, act, own):
+    if _in_background(dispatch, act, child):
         return
+    own = child.run if child is not None else None
     ended = own.ended if own is not None and act.node is None else act.ended
     dispatch.ended = not_before(dispatch.started, ended)
     if act.failed:
@@ -99,10 +100,10 @@ def _answer(dispatch: Dispatch, act: Act, own: AgentRun | None) -> None:
             dispatch.unknown.append("result")
 
 
-def _in_background(dispatch: Dispatch, act: Act, own: AgentRun | None) -> bool:
+def _in_background(dispatch: Dispatch, act: Act, child: Work | None) -> bool:
     """Settle a delegate whose call only launched it: the answer came later, or is not told."""
     late, launched = act.late, act.node is not None and act.node.launched
-    if late is None and not launched and not _outlived(act, own):
+    if late is None and not launched and not _outlived(act, child):
         return False
     dispatch.mode, dispatch.status = "background", "unknown"
     if late is None:
@@ -115,11 +116,12 @@ def _in_background(dispatch: Dispatch, act: Act, own: AgentRun | None) -> bool:
     return True
 
 
-def _outlived(act: Act, own: AgentRun | None) -> bool:
-    """Tell whether an agent was at work after its call had been answered."""
-    if own is None or own.ended is None or act.node is None or act.ended is None:
+def _outlived(act: Act, child: Work | None) -> bool:
+    """Tell whether an agent did something after its call had been answered."""
+    if child is None or act.node is None or act.ended is None:
         return False
-    return own.ended > act.ended + _TICK
+    done = (node.span.ended for node in child.owned if node.span.ended is not None)
+    return max(done, default=act.ended) > act.ended + _TICK
 
 
 def _unseen_run(book: Book, dispatch: Dispatch) -> None:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from baton.model import Content, Part
 
-from .values import HIDDEN, attachment, block_text, content, first, parsed, shown, text
+from .blocks import (
+    Answer,
+    Call,
+    calls,
+    calls_and_answers,
+    is_answer,
+    is_block,
+    is_call,
+    is_thought,
+    repr_call,
+    thought_of,
+)
+from .values import HIDDEN, attachment, block_kind, block_text, content, first, parsed, text
+
+__all__ = ["Answer", "Call", "Message", "read_message", "read_messages"]
 
 _ROLES = {
     "human": "user",
@@ -20,37 +33,9 @@ _ROLES = {
     "function": "tool",
     "developer": "system",
 }
-_REPR = re.compile(r"\b(name|call_id|arguments)='([^']*)'")
-_THOUGHTS = ("reasoning", "thinking", "reasoning_content")
-_CALLS = ("tool_call", "tool_use", "function_call", "server_tool_call", "toolUse", "functionCall")
-_ANSWERS = (
-    "tool_call_response",
-    "tool_result",
-    "function_call_output",
-    "function_response",
-    "server_tool_call_response",
-    "toolResult",
-    "functionResponse",
-    "tool_response",
-)
-
-
-class Call(msgspec.Struct, kw_only=True):
-    """A tool call as a model wrote it."""
-
-    id: str | None = None
-    name: str
-    arguments: Any = None
-
-
-class Answer(msgspec.Struct, kw_only=True):
-    """The answer to a tool call, as a model was given it; ``at`` when it came after the call."""
-
-    id: str | None = None
-    name: str | None = None
-    result: Content | None = None
-    failed: bool = False
-    at: float | None = None
+_SAYS = frozenset({"user", "assistant", "system", "tool", *_ROLES})
+_BODIES = ("parts", "content", "contents", "blocks")
+_WRAPPED = ("kwargs", "data", "message")
 
 
 class Message(msgspec.Struct, kw_only=True):
@@ -71,38 +56,66 @@ class Message(msgspec.Struct, kw_only=True):
 def read_messages(value: Any, role: str = "user") -> list[Message]:
     """Read a list of messages, or one; a bare text is a message of ``role``."""
     value = parsed(value)
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        value = value["messages"]
+    if isinstance(value, Mapping) and "role" not in value:
+        value, role = _unwrapped(value, role)
     if isinstance(value, str):
         message = read_message(value, role)
         return [] if message is None else [message]
     items = value if isinstance(value, list) else [value]
     if items and isinstance(items[0], list):
-        items = items[0]
-    if items and all(_is_block(item) for item in items):
+        items = _pairs(items) or items[0]
+    if items and all(is_block(item) for item in items):
         return [_message(role, None, items)]
     return [message for item in items if (message := read_message(item, role)) is not None]
+
+
+def _unwrapped(value: Mapping[str, Any], role: str) -> tuple[Any, str]:
+    """Take the messages out of a request, a response or the state of a graph."""
+    if isinstance(value.get("messages"), list):
+        return value["messages"], role
+    for key in ("choices", "candidates", "generations"):
+        if isinstance(value.get(key), list):
+            options = value[key]
+            while options and isinstance(options[0], list):
+                options = options[0]
+            option = options[0] if options else None
+            inner = option if isinstance(option, Mapping) else {}
+            return first(inner, "message", "content", "delta", "text"), "assistant"
+    output = value.get("output")
+    if isinstance(output, list) and value.get("object") == "response":
+        return output, "assistant"
+    if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping):
+        return output["message"], "assistant"
+    return value, role
+
+
+def _pairs(items: list[Any]) -> list[Any] | None:
+    """Read messages that are pairs of a role and a text; ``None`` for what is none."""
+    pairs = [item for item in items if isinstance(item, list) and len(item) == 2]
+    if len(pairs) < len(items) or not all(isinstance(pair[0], str) for pair in pairs):
+        return None
+    if any(pair[0].lower() not in _SAYS for pair in pairs):
+        return None
+    return [{"role": role, "content": said} for role, said in pairs]
 
 
 def read_message(value: Any, role: str = "user") -> Message | None:
     """Read one message of any shape; ``None`` for what is none."""
     if isinstance(value, str):
         return _message(role, None, value) if value else None
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         return None
-    inner = first(value, "kwargs", "data", "message")
-    if isinstance(inner, dict) and ("content" in inner or "role" in inner):
-        value = {"type": value.get("type"), **inner}
+    inner = first(value, *_WRAPPED)
+    if isinstance(inner, Mapping) and ("content" in inner or "role" in inner):
+        value = {"type": _class(value), **inner}
     kind = text(value.get("type"))
-    if kind in _CALLS or kind in _ANSWERS or kind == "reasoning":
-        return _message("assistant" if kind not in _ANSWERS else "tool", None, [value])
+    if "role" not in value and (is_call(kind) or is_answer(kind) or is_thought(value, kind)):
+        return _message("tool" if is_answer(kind) else "assistant", None, [value])
     said = text(value.get("role")) or kind or role
     said = _ROLES.get(said.lower(), said.lower())
-    body = first(value, "parts", "content", "contents")
-    message = _message(said, text(value.get("name")), parsed(body))
-    for call in parsed(value.get("tool_calls")) or ():
-        if isinstance(call, dict):
-            message.calls += _calls(call)
+    body = parsed(first(value, *_BODIES))
+    message = _message(said, text(value.get("name")), body)
+    _beside(value, message)
     if said == "tool" and not message.answers:
         message.answers.append(
             Answer(
@@ -113,21 +126,33 @@ def read_message(value: Any, role: str = "user") -> Message | None:
             )
         )
         message.content = None
+    if body is None and "role" not in value and kind is None and not message.calls:
+        message.content = content(value)
     return message
 
 
-def _is_block(value: Any) -> bool:
-    """Tell a part of a message from a message."""
-    if not isinstance(value, dict) or "role" in value:
-        return False
-    kind = value.get("type")
-    return (
-        block_text(value) is not None
-        or kind in _CALLS
-        or kind in _ANSWERS
-        or (kind is None and any(key in value for key in (*_CALLS, *_ANSWERS)))
-        or (kind in (None, "function") and isinstance(value.get("function"), dict))
-    )
+def _class(value: Mapping[str, Any]) -> str | None:
+    """Return the type of a serialised message: its own, or that of its class."""
+    kind, path = text(value.get("type")), value.get("id")
+    if kind == "constructor" and isinstance(path, list) and path:
+        return str(path[-1]).lower().removesuffix("chunk").removesuffix("message")
+    return kind
+
+
+def _beside(value: Mapping[str, Any], message: Message) -> None:
+    """Take what stands beside the text of a message: calls, reasoning, a refusal."""
+    more = value.get("additional_kwargs")
+    for told in (value, more if isinstance(more, Mapping) else {}):
+        if not message.calls:
+            for call in parsed(told.get("tool_calls")) or ():
+                if isinstance(call, Mapping):
+                    message.calls += calls(call)
+        if not message.calls and isinstance(told.get("function_call"), Mapping):
+            message.calls += calls(told["function_call"])
+    if message.thought is None:
+        message.thought = text(value.get("reasoning_content"))
+    if message.content is None and text(value.get("refusal")):
+        message.content = Content(text=value["refusal"])
 
 
 def _message(role: str, name: str | None, body: Any) -> Message:
@@ -143,11 +168,11 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     for block in body:
         if isinstance(block, str):
             texts.append(block)
-        elif not isinstance(block, dict):
+        elif not isinstance(block, Mapping):
             data.append(block)
         elif _take(block, message, thoughts):
             continue
-        elif (call := _repr_call(block_text(block))) is not None:
+        elif (call := repr_call(block_text(block))) is not None:
             message.calls.append(call)
         elif (said := block_text(block)) is not None:
             texts.append("" if said in HIDDEN else said)
@@ -170,58 +195,15 @@ def _message(role: str, name: str | None, body: Any) -> Message:
 
 def _take(block: Mapping[str, Any], message: Message, thoughts: list[str]) -> bool:
     """Take a call, an answer or a thought out of the blocks of a message."""
-    kind = block.get("type")
-    if kind in _THOUGHTS or "reasoningContent" in block or block.get("thought") is True:
-        thought = first(block, "content", "text", "thinking", "reasoning", "summary")
-        if isinstance(thought, list):
-            thought = "\n".join(block_text(t) or "" for t in thought if isinstance(t, dict))
-        if text(thought):
-            thoughts.append(str(thought))
+    kind = block_kind(block)
+    if is_thought(block, kind):
+        thought = thought_of(block)
+        thoughts += [thought] if thought and thought not in HIDDEN else []
         return True
-    if kind in (None, "function") and isinstance(block.get("function"), dict):
-        message.calls += _calls(block)
-        return True
-    for key in _CALLS:
-        if kind == key or (kind is None and isinstance(block.get(key), dict)):
-            message.calls += _calls(block if kind == key else block[key])
-            return True
-    for key in _ANSWERS:
-        if kind == key or (kind is None and isinstance(block.get(key), dict)):
-            message.answers.append(_answer(block if kind == key else block[key]))
-            return True
-    return False
-
-
-def _repr_call(said: str | None) -> Call | None:
-    """Read a call of the OpenAI SDK that an instrumentation wrote down as Python prints it."""
-    if said is None or not said.startswith("ResponseFunctionToolCall("):
-        return None
-    told = dict(_REPR.findall(said))
-    if "name" not in told:
-        return None
-    return Call(id=told.get("call_id"), name=told["name"], arguments=shown(told.get("arguments")))
-
-
-def _calls(call: Mapping[str, Any]) -> Iterator[Call]:
-    function = first(call, "function", "tool_call")
-    inner = function if isinstance(function, dict) else call
-    if isinstance(inner.get("function"), dict):
-        inner = inner["function"]
-    name = text(inner.get("name"))
-    if name is not None:
-        arguments = first(inner, "arguments", "args", "input", "parameters")
-        yield Call(
-            id=text(first(call, "id", "call_id", "tool_call_id", "toolUseId", "tool_use_id")),
-            name=name,
-            arguments=shown(arguments),
-        )
-
-
-def _answer(answer: Mapping[str, Any]) -> Answer:
-    result = first(answer, "response", "result", "content", "output")
-    return Answer(
-        id=text(first(answer, "id", "tool_call_id", "call_id", "tool_use_id", "toolUseId")),
-        name=text(answer.get("name")),
-        result=content(result),
-        failed=answer.get("is_error") is True or answer.get("status") == "error",
-    )
+    found = calls_and_answers(block, kind)
+    for one in found or ():
+        if isinstance(one, Call):
+            message.calls.append(one)
+        else:
+            message.answers.append(one)
+    return found is not None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from baton.model import Dropped, InputError, Problem, Source, Trace
+from baton.model.redact import redact_trace
 from baton.readers.catalog import Catalog
 
 from .assemble import read_conversation
@@ -14,6 +15,7 @@ from .span import Event, Span
 from .wire.group import group
 from .wire.read import read_conversations
 
+_MASKED = ("claude-code", "claude-agent-sdk")
 _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
 
 
@@ -31,7 +33,7 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
     conversations = spans = 0
     for conversation in read_conversations(files, on_lost=lost.append):
         source = Source(format="otlp", location=place)
-        trace = read_conversation(conversation, source, catalog)
+        trace = _without_secrets(read_conversation(conversation, source, catalog))
         spans += len(conversation.spans)
         if trace.turns:
             conversations += 1
@@ -39,7 +41,13 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
             lost.clear()
             yield trace
     if spans and not conversations:
-        raise InputError(Problem(file=str(files[0]), message=_NO_AGENT))
+        also = "".join(f"; {item.what}: {item.count}" for item in lost)
+        raise InputError(Problem(file=str(files[0]), message=_NO_AGENT + also))
+
+
+def _without_secrets(trace: Trace) -> Trace:
+    """Mask secrets where transcripts of the same sessions have them masked."""
+    return redact_trace(trace) if trace.source.framework in _MASKED else trace
 
 
 def read_spans(spans: list[Span], logs: list[Event], catalog: Catalog | None = None) -> list[Trace]:

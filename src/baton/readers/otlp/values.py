@@ -13,8 +13,10 @@ _DECODE = msgspec.json.Decoder().decode
 HIDDEN = frozenset({"[REDACTED]", "__REDACTED__", "<elided>", "<redacted>", "[redacted]"})
 """What instrumentations write in place of content that is not to be recorded."""
 _ATTACHMENTS = frozenset(
-    {"blob", "file", "uri", "image", "image_url", "input_image", "audio", "document", "video"}
-)
+    {"blob", "file", "uri", "image", "image_url", "input_image", "input_file", "audio",
+     "input_audio", "document", "video", "inline_data", "inlineData", "file_data", "fileData"}
+)  # fmt: skip
+_TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "refusal"})
 
 
 def parsed(value: Any) -> Any:
@@ -105,12 +107,18 @@ def shown(value: Any) -> Any:
     return None if isinstance(value, str) and (not value or value in HIDDEN) else value
 
 
+def block_kind(block: Mapping[str, Any]) -> str | None:
+    """Return the type of a block, spelt with underscores."""
+    kind = block.get("type", block.get("block_type"))
+    return kind.replace("-", "_") if isinstance(kind, str) else None
+
+
 def block_text(block: Mapping[str, Any]) -> str | None:
     """Return the text of a block that is nothing but text."""
-    kind = block.get("type")
-    if kind in ("text", "input_text", "output_text") or (kind is None and "text" in block):
-        said = block.get("text", block.get("content"))
-        if isinstance(said, dict):
+    kind = block_kind(block)
+    if kind in _TEXTS or (kind is None and "text" in block):
+        said = first(block, "text", "content", "refusal")
+        if isinstance(said, Mapping):
             said = said.get("value")
         return said if isinstance(said, str) and (kind is not None or len(block) <= 2) else None
     return None
@@ -118,14 +126,16 @@ def block_text(block: Mapping[str, Any]) -> str | None:
 
 def attachment(block: Mapping[str, Any]) -> Part | None:
     """Return a block that is an attachment, without its bytes."""
-    kind = block.get("type")
+    kind = block_kind(block)
     if kind is None:
         kind = next((key for key in block if key in _ATTACHMENTS), None)
     if kind not in _ATTACHMENTS:
         return None
-    uri = first(block, "uri", "url", "file_id", "image_url")
+    inner = first(block, kind, "source")
+    told = {**block, **inner} if isinstance(inner, Mapping) else block
+    uri = first(told, "uri", "url", "file_uri", "fileUri", "file_id", "image_url")
     return Part(
-        type=str(kind),
-        mime=text(first(block, "mime_type", "media_type", "modality")),
+        type=kind,
+        mime=text(first(told, "mime_type", "mimeType", "media_type", "modality")),
         uri=uri if isinstance(uri, str) and not uri.startswith("data:") else None,
     )
