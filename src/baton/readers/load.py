@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -101,6 +103,8 @@ def _units(
         problems.append(Problem(file=str(target), message="no such file or folder"))
     elif target.is_file():
         yield _Unit(target, FileReader(target, catalog).traces)
+    elif not target.is_dir():
+        yield _Unit(target, partial(_read_stream, target, catalog))
     else:
         left_out = {path.resolve() for path in exclude}
         files = files_below(target)
@@ -126,6 +130,17 @@ def _folder_units(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
     for id_ in list(held):
         file = folder.sessions.get(id_) or folder.streams[id_][0]
         yield _Unit(file, partial(_read_session, folder, id_, catalog, held))
+
+
+def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
+    """Read what comes through a pipe, once it is all there."""
+    with tempfile.NamedTemporaryFile(prefix="baton-", suffix=pipe.suffix) as copy:
+        with pipe.open("rb") as stream:
+            shutil.copyfileobj(stream, copy)
+        copy.flush()
+        for trace in FileReader(Path(copy.name), catalog).traces():
+            trace.source.location = str(pipe)
+            yield trace
 
 
 def _read_spans(files: list[Path], catalog: Catalog) -> Iterator[Trace]:

@@ -41,9 +41,11 @@ _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
 
 
-def read_conversation(conversation: Conversation, source: Source, catalog: Catalog) -> Trace:
-    """Read the spans of one conversation."""
-    reader = _Reader(catalog)
+def read_conversation(
+    conversation: Conversation, source: Source, catalog: Catalog, *, torn: bool = False
+) -> Trace:
+    """Read the spans of one conversation; ``torn`` when some of the recording was lost."""
+    reader = _Reader(catalog, torn)
     turns = [reader.turn(spans, conversation.logs) for spans in _whole(conversation.turns)]
     played = [turn for turn in turns if turn is not None]
     source.framework = reader.framework()
@@ -72,7 +74,8 @@ def _whole(turns: list[list[Span]]) -> list[list[Span]]:
 
 
 class _Reader:
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, torn: bool) -> None:
+        self._torn = torn
         self.cards: dict[str, AgentCard] = {}
         self.case: str | None = None
         self.dropped: Counter[str] = Counter()
@@ -105,7 +108,7 @@ class _Reader:
         link(turn, works, acts, self._ids, self._catalog)
         allow_tools(turn, self.cards)
         turn.runs.sort(key=lambda run: run.started or 0.0)
-        _finish(turn, nodes, works)
+        _finish(turn, nodes, works, self._torn)
         return turn
 
     def _note(self, node: Node) -> None:
@@ -244,12 +247,29 @@ def _name_unknown(run: AgentRun, models: list[Node], work: Work) -> None:
             run.unknown.append("output")
 
 
+def _lost_parents(nodes: list[Node], torn: bool) -> int:
+    """Count the spans that others name as their parent and that are not in the recording.
+
+    An agent's parent may be another program's, and where no agent has a span, that of a model
+    request may be a web server's; where agents have spans, one is missing.
+    """
+    agents = any(node.kind == "agent" for node in nodes)
+    doing = ("model", "tool", "handoff") if agents else ()
+    return len(
+        {
+            node.span.parent_id
+            for node in nodes
+            if node.parent is None and node.span.parent_id and (torn or node.kind in doing)
+        }
+    )
+
+
 def _silent(node: Node) -> bool:
     """Tell a request of which is not recorded what was answered."""
     return node.spoken is None or any(message.hidden for message in node.spoken_messages())
 
 
-def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
+def _finish(turn: Turn, nodes: list[Node], works: list[Work], torn: bool) -> None:
     """Fill in what a turn is besides its runs."""
     top = [work for work in works if work.place is None] or works
     roots = [node for node in nodes if node.in_agent is None and node.in_tool is None]
@@ -274,6 +294,9 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work]) -> None:
     elif last.run.ended is None:
         turn.status = "incomplete"
         turn.error = f"the recording ends before `{last.run.agent}` has ended"
+    elif lost := _lost_parents(nodes, torn):
+        turn.status = "incomplete"
+        turn.error = f"spans are missing: {lost} of the spans around those recorded"
     for dispatch in turn.dispatches:
         sender = next((run for run in turn.runs if run.id == dispatch.from_run), None)
         error = sender.error if sender is not None and sender.status == "failed" else turn.error

@@ -82,14 +82,14 @@ def is_thought(block: Mapping[str, Any], kind: str | None) -> bool:
     return kind in _THOUGHTS or "reasoningContent" in block or block.get("thought") is True
 
 
-def thought_of(value: Any) -> str:
-    """Return the text of a block of reasoning, however deep it lies in it."""
-    if isinstance(value, str):
-        return value
+def thought_of(value: Any, levels: int = 6) -> str:
+    """Return the text of a block of reasoning, which may lie some levels deep in it."""
+    if isinstance(value, str) or not levels:
+        return value if isinstance(value, str) else ""
     if isinstance(value, Mapping):
-        return thought_of(first(value, *_THOUGHT, "reasoningContent"))
+        return thought_of(first(value, *_THOUGHT, "reasoningContent"), levels - 1)
     if isinstance(value, list):
-        return "\n".join(filter(None, map(thought_of, value)))
+        return "\n".join(filter(None, (thought_of(one, levels - 1) for one in value)))
     return ""
 
 

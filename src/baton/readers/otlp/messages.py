@@ -126,7 +126,7 @@ def read_message(value: Any, role: str = "user") -> Message | None:
             )
         )
         message.content = None
-    if body is None and "role" not in value and kind is None and not message.calls:
+    if value and body is None and "role" not in value and kind is None and not message.calls:
         message.content = content(value)
     return message
 

@@ -76,10 +76,13 @@ def usage(
     """
     cached = (read or 0) + (write or 0)
     spent = (input or 0) + (output or 0)
-    if input is not None and cached and input >= cached and total != spent + cached:
-        input -= cached
-    if output is not None and thinking and total == spent + thinking + 0 and output < thinking:
-        output += thinking
+    thought = thinking or 0
+    if input is not None and cached and input >= cached:
+        beside = total in (spent + cached, spent + cached + thought) and total != spent + thought
+        input -= 0 if beside else cached
+    if output is not None and thought:
+        told = total in (spent + thought, spent + cached + thought)
+        output += thought if told or (total is None and output < thought) else 0
     figure = amount(cost)
     return Usage(
         input_tokens=input,

@@ -31,16 +31,20 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
     lost: list[Dropped] = []
     place = str(files[0]) if len(files) == 1 else os.path.commonpath([f.parent for f in files])
     conversations = spans = 0
+    torn = False
     for conversation in read_conversations(files, on_lost=lost.append):
+        torn = torn or bool(lost)
         source = Source(format="otlp", location=place)
-        trace = _without_secrets(read_conversation(conversation, source, catalog))
+        trace = _without_secrets(read_conversation(conversation, source, catalog, torn=torn))
         spans += len(conversation.spans)
         if trace.turns:
             conversations += 1
             trace.dropped += lost
             lost.clear()
             yield trace
-    if spans and not conversations:
+    if not spans:
+        raise InputError(Problem(file=str(files[0]), message="holds no spans"))
+    if not conversations:
         also = "".join(f"; {item.what}: {item.count}" for item in lost)
         raise InputError(Problem(file=str(files[0]), message=_NO_AGENT + also))
 
