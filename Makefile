@@ -25,6 +25,10 @@ $(VENV)/.adk: $(VENV)/.dev
 	$(PIP) --editable '.[dev,adk]'
 	@touch $@
 
+$(VENV)/.heavy: $(VENV)/.adk
+	$(PIP) --editable '.[dev,adk,claude]'
+	@touch $@
+
 demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run went wrong.
 	$(BIN)/baton show $(DESK)/wrong_specialist.session.json
 	@echo
@@ -39,7 +43,7 @@ demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate 
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(BIN)/pytest -n 2 -q -m 'not heavy'
 
-test-heavy: $(VENV)/.adk ## Run the tests that need a real server of Google ADK.
+test-heavy: $(VENV)/.heavy ## Run the tests that need a real ADK server or Claude SDK, or much time.
 	$(BIN)/pytest -q -m heavy
 
 check: $(VENV)/.dev ## Lint, type-check, and hold the imports to the house.

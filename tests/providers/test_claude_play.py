@@ -146,6 +146,18 @@ def test_a_turn_ends_when_nothing_follows_an_agents_end() -> None:
     assert trace.turns[0].dispatches[0].status == "completed"
 
 
+def test_a_command_left_in_the_background_keeps_no_turn_open() -> None:
+    task = {"task_id": "b1", "task_type": "local_bash"}
+    script: list[Message | Exception | float] = [
+        {"type": "system", "subtype": "task_started", "is_backgrounded": True, **task},
+        {"type": "system", "subtype": "background_tasks_changed", "tasks": [task]},
+        _says("The server runs."),
+        _result("The server runs."),
+    ]
+    trace = asyncio.run(Desk(lambda _: script).play("start it", timeout=1))
+    assert trace.turns[0].status == "completed"
+
+
 def test_a_host_that_is_told_of_idleness_waits_for_it() -> None:
     state = {"type": "system", "subtype": "session_state_changed"}
     script = [{**state, "state": "running"}, *_launch(), 0.05, *_again("Found.")]

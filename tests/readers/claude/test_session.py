@@ -224,6 +224,15 @@ def test_a_message_that_waited_while_the_model_worked_belongs_to_the_turn(
     assert turn.input.text == "Go.\nAnd quickly."
 
 
+def test_what_a_user_attached_is_counted(project: Project, say: Any) -> None:
+    file = {"type": "file", "filename": "notes.txt", "content": {"type": "text", "file": {}}}
+    lines = [say.hears("Read it."), {"type": "attachment", "attachment": file}, say.says("ok")]
+    (trace,) = load_traces(project({MAIN: lines}) / MAIN)
+    assert [(d.what, d.example) for d in trace.dropped] == [
+        ("attachments of type `file`", "notes.txt")
+    ]
+
+
 def test_agents_of_the_project_are_definitions(project: Project, say: Any) -> None:
     root = project(
         {

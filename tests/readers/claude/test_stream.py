@@ -128,6 +128,23 @@ def test_figures_without_a_stop_reason_are_a_lower_bound(read: Read, say: Any) -
     assert not usage.complete
 
 
+def test_what_a_result_told_is_not_all_when_the_turn_went_on(read: Read, say: Any) -> None:
+    trace = read(
+        say.hears("Go."), say.says("a", usage={"input_tokens": 5, "output_tokens": 1}),
+        say.result(usage={"input_tokens": 5, "output_tokens": 9}),
+        say.says("b", id="m2", usage={"input_tokens": 6, "output_tokens": 1}),
+    )  # fmt: skip
+    usage = trace.turns[0].runs[0].usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.complete) == (11, False)
+
+
+@pytest.mark.parametrize("cost", [-1, float("inf"), "much", True, None])
+def test_a_cost_that_is_none_is_left_out(read: Read, say: Any, cost: object) -> None:
+    trace = read(say.says("a"), say.result(total_cost_usd=cost))
+    assert trace.usage is None or trace.usage.cost_usd is None
+
+
 def test_names_of_tools_are_matched_whole(read: Read, say: Any) -> None:
     trace = read(
         say.calls("TaskCreate", "t1", prompt="x"), say.calls("mcp__desk__Agent", "t2"),
@@ -142,6 +159,7 @@ def test_names_of_tools_are_matched_whole(read: Read, say: Any) -> None:
 def test_what_a_stream_holds_and_no_rule_reads_is_counted(read: Read, say: Any) -> None:
     trace = read(
         {"type": "oracle", "text": "hear me"}, {"type": "oracle", "text": "and me"},
+        {"type": "clock", "tick": 1},
         {"type": "system", "subtype": "of_tomorrow", "x": 1}, {"type": "stream_event", "event": {}},
         say._assistant([{"type": "hologram", "text": "look"}], "m1", None),
         say.answers("gone", "who asked?"), say.result(),

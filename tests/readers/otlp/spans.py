@@ -81,13 +81,13 @@ def model(
     """A request to a model; what it says and calls stands in the newest form."""
     parts: list[dict[str, Any]] = [{"type": "text", "content": says}] if says else []
     parts += [{"type": "tool_call", **call} for call in calls or ()]
-    spoken = msgspec.json.encode([{"role": "assistant", "parts": parts}]).decode()
+    spoken = _json([{"role": "assistant", "parts": parts}])
     heard = [{"role": "user", "content": hears}] if isinstance(hears, str) else hears
     told = {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": "m",
         "gen_ai.output.messages": spoken if parts else None,
-        "gen_ai.input.messages": None if heard is None else msgspec.json.encode(heard).decode(),
+        "gen_ai.input.messages": None if heard is None else _json(heard),
         "gen_ai.usage.input_tokens": tokens[0] if tokens else None,
         "gen_ai.usage.output_tokens": tokens[1] if tokens else None,
     } | more
@@ -113,10 +113,16 @@ def tool(
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
         "gen_ai.tool.call.id": id_,
-        "gen_ai.tool.call.arguments": None if args is None else msgspec.json.encode(args).decode(),
+        "gen_ai.tool.call.arguments": args
+        if args is None or isinstance(args, str)
+        else _json(args),
         "gen_ai.tool.call.result": result,
     } | more
     return using(piece(f"execute_tool {name}", *inside, error=error), **_known(told))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _known(told: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from baton.readers.otlp.span import Link
 from baton.readers.otlp.traces import read_spans
 
 from .spans import (
@@ -191,8 +192,6 @@ def test_one_conversation_of_many_traces_keeps_the_outermost_id() -> None:
 
 
 def test_linked_traces_are_one_turn() -> None:
-    from baton.readers.otlp.span import Link
-
     first = spans(agent("a", model("one")))
     second = spans(agent("b", model("two")), trace="cd" * 16, at=2000.0)
     root = first[0]

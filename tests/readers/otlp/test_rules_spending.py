@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from baton.readers.otlp.span import Event
 
 from .spans import (
@@ -20,7 +22,7 @@ from .spans import (
     workflow,
 )  # fmt: skip
 
-_SUMS = {"gen_ai.usage.input_tokens": 30, "gen_ai.usage.output_tokens": 6}
+_SUMS: dict[str, Any] = {"gen_ai.usage.input_tokens": 30, "gen_ai.usage.output_tokens": 6}
 
 
 def test_what_an_agent_sums_up_is_not_counted_again() -> None:
@@ -48,7 +50,7 @@ def test_a_request_within_a_request_is_the_same_one() -> None:
 
 
 def test_each_agent_spends_its_own_tokens() -> None:
-    inner = agent("b", model("ok", tokens=(5, 1)), **{"gen_ai.usage.input_tokens": 5})
+    inner = agent("b", model("ok", tokens=(5, 1)), **_SUMS)
     turn = read(agent("a", model(tokens=(10, 2)), tool("ask", inner), **_SUMS))
     spent = {run.agent: run.usage.input_tokens for run in turn.runs if run.usage}
     assert spent == {"a": 10, "b": 5}
@@ -124,9 +126,8 @@ def test_a_transfer_that_arrived_is_completed_though_its_span_is_an_error() -> N
     )
     turn = read(workflow("w", agent("a", both, move), agent("b", model("Done."))))
     assert chain(turn) == ["a", "b"]
-    assert [(d.to_agent, d.status) for d in turn.dispatches] == [
-        ("b", "completed"), ("c", "refused"),
-    ]  # fmt: skip
+    status = {dispatch.to_agent: dispatch.status for dispatch in turn.dispatches}
+    assert status == {"b": "completed", "c": "refused"}
 
 
 def test_a_run_that_never_ended_leaves_its_turn_incomplete() -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from baton.readers.claude.calls import TERMINAL
+from baton.readers.claude.links import is_agent_task
 from baton.readers.claude.wire import dict_at, is_list, text_at
 
 
 class Waiting:
     """Watches one turn.
 
-    A turn has ended with a result, once no agent works in the background. An agent that ended
-    there may begin another round, whose result names it; or the model heard of it on the way,
-    which nothing tells. Some hosts are told when the session is idle, which settles it.
+    A turn has ended with a result, once no agent works in the background; a command that runs
+    there may run for ever. What ended there may begin another round, whose result names it; or
+    the model heard of it on the way, which nothing tells. Some hosts are told when the session
+    is idle, which settles it.
     """
 
     def __init__(self) -> None:
@@ -52,12 +54,14 @@ class Waiting:
         if subtype == "session_state_changed":
             self._tells, self._idle = True, text_at(message, "state") == "idle"
         elif subtype == "background_tasks_changed":
-            tasks = message.get("tasks")
-            self._tasks = {text_at(one, "task_id") for one in tasks} if is_list(tasks) else set()
-            self._background |= self._tasks
+            told = message.get("tasks")
+            tasks = told if is_list(told) else []
+            self._tasks = {text_at(one, "task_id") for one in tasks if is_agent_task(one)}
+            self._background.update(text_at(one, "task_id") for one in tasks)
         elif subtype == "task_started" and message.get("is_backgrounded") is True:
-            self._tasks.add(task)
             self._background.add(task)
+            if is_agent_task(message):
+                self._tasks.add(task)
         elif subtype == "task_notification" or (
             subtype == "task_updated" and text_at(dict_at(message, "patch"), "status") in TERMINAL
         ):

@@ -353,15 +353,20 @@ class Talk:
         if told := notices(heard.text or ""):
             for notice in told:
                 self._notice(notice, entry.at)
-        elif lane is not self.draft.main and lane.run is not None:
-            self._told(lane, heard, entry)
-        elif lane is self.draft.main and heard and text_at(attachment, "commandMode") == "prompt":
-            turn, run = self.draft.turn_of(self.draft.main_run(entry.at).id), self.draft.main_run()
-            texts = [turn.input.text if turn.input else None, heard.text]
-            turn.input = Content(text="\n".join(text for text in texts if text))
-            run.input = turn.input
-            for known in (turn, run):
-                known.unknown = [name for name in known.unknown if name != "input"]
+        elif lane is not self.draft.main:
+            if lane.run is not None:
+                self._told(lane, heard, entry)
+        elif heard and text_at(attachment, "commandMode") in ("prompt", ""):
+            self._joined(heard, entry.at)
+
+    def _joined(self, heard: Content, at: float | None) -> None:
+        """Take what a user said while the model worked: it belongs to the same turn."""
+        run = self.draft.main_run(at)
+        turn = self.draft.turn_of(run.id)
+        texts = [turn.input.text if turn.input else None, heard.text]
+        turn.input = run.input = Content(text="\n".join(text for text in texts if text))
+        for known in (turn, run):
+            known.unknown = [name for name in known.unknown if name != "input"]
 
     def _shape(self, entry: Entry) -> None:
         tools = dict_at(entry.data, "shape").get("tools")

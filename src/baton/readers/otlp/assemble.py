@@ -255,13 +255,15 @@ def _lost_parents(nodes: list[Node], torn: bool) -> int:
     """
     agents = any(node.kind == "agent" for node in nodes)
     doing = ("model", "tool", "handoff") if agents else ()
-    return len(
-        {
-            node.span.parent_id
-            for node in nodes
-            if node.parent is None and node.span.parent_id and (torn or node.kind in doing)
-        }
-    )
+    loose = [node for node in nodes if node.kind in doing and node.in_agent is None]
+    tops = {id(top): top for top in map(_top, nodes if torn else loose)}
+    return len({top.span.parent_id for top in tops.values() if top.span.parent_id})
+
+
+def _top(node: Node) -> Node:
+    while node.parent is not None:
+        node = node.parent
+    return node
 
 
 def _silent(node: Node) -> bool:
