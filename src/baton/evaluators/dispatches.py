@@ -1,0 +1,95 @@
+"""What evaluators of single dispatches have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.model import Case, Dispatch, EvalContext, Evidence, Score, Trace, Turn, Unit
+from baton.model.views import broken
+
+from .base import OptionedEvaluator
+
+Options = TypeVar("Options", bound="DispatchOptions")
+
+
+class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of all dispatch evaluators.
+
+    ``order``: judge also dispatches that are only known from the order of runs. ``agents``:
+    judge only dispatches to these.
+    """
+
+    order: bool = False
+    agents: list[str] | None = None
+
+
+class DispatchEvaluator(OptionedEvaluator[Options]):
+    """Gives one score for each dispatch that it is about."""
+
+    unit: ClassVar[Unit] = "dispatch"
+
+    def evaluate(
+        self,
+        trace: Trace,
+        case: Case | None,  # noqa: ARG002 - what a case expects is not asked here
+        context: EvalContext,
+    ) -> list[Score]:
+        """Judge every dispatch but returns; one ``skipped`` score where there is none.
+
+        A dispatch of a turn that broke is judged as far as it came.
+        """
+        scores = [
+            self._score(dispatch, self.answer(trace, turn, dispatch, context))
+            for turn, dispatch in self._judged(trace)
+        ]
+        if scores:
+            return scores
+        trouble = next((b for turn in trace.turns if (b := broken(turn)) is not None), None)
+        if trouble is not None:
+            return [self.unscored("error", f"no hand-off: a turn {trouble}")]
+        return [self.unscored("skipped", "no hand-off to judge")]
+
+    def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
+        """Answer this evaluator's question about one dispatch."""
+        raise NotImplementedError
+
+    def _judged(self, trace: Trace) -> Iterator[tuple[Turn, Dispatch]]:
+        for turn in trace.turns:
+            for dispatch in turn.dispatches:
+                wanted = self.options.agents is None or dispatch.to_agent in self.options.agents
+                sure = self.options.order or dispatch.basis != "order"
+                if dispatch.kind != "return" and wanted and sure:
+                    yield turn, dispatch
+
+    def _score(self, dispatch: Dispatch, answer: Answer) -> Score:
+        if isinstance(answer, Untold):
+            score = self.unscored("skipped", answer.says)
+        elif isinstance(answer, Clear):
+            score = self.scored(answer.share, answer.says, {**_about(dispatch), **answer.details})
+        else:
+            score = self._found(dispatch, answer)
+        score.subject = [dispatch.id]
+        return score
+
+    def _found(self, dispatch: Dispatch, findings: list[Finding]) -> Score:
+        faults = [finding for finding in findings if not finding.warning]
+        worst = min(faults or findings, key=lambda finding: finding.share)
+        more = f"; {len(findings) - 1} more" if len(findings) > 1 else ""
+        details: dict[str, Any] = {
+            **_about(dispatch),
+            "findings": [
+                {"kind": f.kind, "says": f.says, "warning": f.warning, **f.details}
+                for f in findings
+            ],
+        }
+        evidence: list[Evidence] = [e for finding in findings for e in finding.evidence]
+        value = worst.share if faults else 1.0
+        return self.scored(value, f"{worst.says}{more}", details, evidence)
+
+
+def _about(dispatch: Dispatch) -> dict[str, Any]:
+    return {"from": dispatch.from_agent, "to": dispatch.to_agent, "kind": dispatch.kind}
