@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DESK := examples/adk/recordings/support_desk
 
-.PHONY: help demo demo-adk test test-heavy check format bench schemas clean
+.PHONY: help demo demo-adk test test-heavy check format bench schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ bench: $(VENV)/.core ## Measure start-up, speed and memory against the aims.
 
 schemas: $(VENV)/.core ## Write the JSON Schemas that editors check datasets and configs with.
 	$(BIN)/python -m baton.schemas docs/schemas
+
+frameworks: $(VENV)/.core ## Write the table of docs/frameworks.md from the recorded runs.
+	$(BIN)/python -m tests.docs.table --write
 
 clean: ## Remove the environment and all caches.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .baton

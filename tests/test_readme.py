@@ -38,6 +38,13 @@ def test_every_baton_command_runs_one_after_the_other(tmp_path: Path) -> None:
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 
+def test_the_drawing_of_a_run_is_what_is_printed() -> None:
+    drawn = re.search(r"^\$ (baton show .+otlp\.jsonl)\n((?:.+\n)+?)```$", README, re.MULTILINE)
+    assert drawn is not None
+    done = run(f"COLUMNS=200 {drawn[1]}", ROOT)
+    assert [line.rstrip() for line in done.stdout.splitlines()] == drawn[2].splitlines()
+
+
 def test_every_verb_is_shown() -> None:
     needs_a_store = {"pull"}  # tests/pull has one
     assert {command.split()[1] for command in BATON} == set(VERBS) - needs_a_store

@@ -105,7 +105,7 @@ def _tools_allowed(seen: Seen) -> bool | None:
     return _all(
         found is not None and _allowed(*found) == sorted(hand_off.tools)
         for hand_off, found in seen.pairs
-        if hand_off.tools is not None
+        if hand_off.tools
     )
 
 
@@ -164,6 +164,17 @@ FACTS: dict[str, Callable[[Seen], bool | None]] = {
     "tokens": _tokens,
     "cost": _cost,
 }
+
+
+def held(traces: Sequence[Trace]) -> set[str]:
+    """Name those facts that every run has, told by its truth or not, and that a trace holds."""
+    dispatches = [(t, d) for t in traces for turn in t.turns for d in turn.dispatches]
+    found = {"tools allowed": any(_allowed(*each) is not None for each in dispatches)}
+    found["cost"] = any(trace.usage and trace.usage.cost_usd is not None for trace in traces)
+    return {name for name, holds in found.items() if holds}
+
+
+ALWAYS_THERE = ("tools allowed", "cost")
 
 
 def _all(each: Iterator[bool]) -> bool | None:

@@ -25,7 +25,7 @@ class HandOff(NamedTuple):
 class Happened(NamedTuple):
     """A run; what its truth does not tell is ``None``. ``tokens`` are input and output."""
 
-    words: list[str]
+    inputs: list[str]
     chain: list[str] | None
     parallel: bool
     hand_offs: list[HandOff] | None
@@ -41,23 +41,49 @@ class Recording(NamedTuple):
     source: str
     path: Path
     run: Happened
+    agents: Path | None = None
+
+    def has_content(self) -> bool:
+        """Tell whether the recording holds anything that was said."""
+        if "nocontent" in self.path.name:
+            return False
+        files = [self.path] if self.path.is_file() else self.path.rglob("*.jsonl")
+        raw = b"".join(file.read_bytes() for file in files)
+        said = [*self.run.inputs, *self.run.answers]
+        said += [text for h in self.run.hand_offs or () for text in (h.prompt, h.result)]
+        texts = [text[:25] for text in said if isinstance(text, str) and text]
+        return any(_written(text, raw) for text in texts)
 
 
 def recordings() -> Iterator[Recording]:
     """Yield every recording whose truth is known."""
-    for folder, name in (("otel", "*"), ("adk", "")):
-        for truth in sorted((DATA / folder).glob(f"{name}/truth.json" if name else "truth.json")):
-            for scenario in json.loads(truth.read_text())["scenarios"].values():
-                root = truth.parent if folder == "otel" else EXAMPLES / "adk" / "recordings"
-                source = truth.parent.name
-                for file in scenario["files"]:
-                    yield Recording(source + _form(source, file), root / file, _played(scenario))
+    for truth in sorted((DATA / "otel").glob("*/truth.json")):
+        for scenario in json.loads(truth.read_text())["scenarios"].values():
+            for name in scenario["files"]:
+                alone = scenario.get("untold", {}).get(name) == ["agents"]
+                source = truth.parent.name + "-alone" * alone
+                yield Recording(source, truth.parent / name, _played(scenario))
+    yield from _adk()
     yield from _claude()
     yield from _strands()
 
 
-def _form(source: str, file: str) -> str:
-    return "" if source != "adk" else f"-{file.split('.', 1)[1]}"
+def _adk() -> Iterator[Recording]:
+    truth = json.loads((DATA / "adk" / "truth.json").read_text())
+    for scenario in truth["scenarios"].values():
+        for name in scenario["files"]:
+            form = "adk-session" if name.endswith(".session.json") else "adk-stream"
+            path = EXAMPLES / "adk" / "recordings" / name
+            yield Recording(form, path, _played(scenario), _definitions(path))
+
+
+def _definitions(path: Path) -> Path | None:
+    file = path.parent.parent / f"app_info.{path.parent.name}.json"
+    return file if file.exists() else None
+
+
+def _written(text: str, raw: bytes) -> bool:
+    return text.encode() in raw or json.dumps(text)[1:-1].encode() in raw
 
 
 def _played(scenario: dict[str, Any]) -> Happened:
@@ -76,7 +102,7 @@ def _played(scenario: dict[str, Any]) -> Happened:
         for h in told
     ]
     return Happened(
-        words=[turn["input"] for turn in turns if turn.get("input")],
+        inputs=[turn["input"] for turn in turns if turn.get("input")],
         chain=[name for turn in turns for name in turn["agent_run_chain"]],
         parallel=any(t.get("parallel_runs") for t in turns) or any(h.get("parallel") for h in told),
         hand_offs=hand_offs,
@@ -112,16 +138,15 @@ def _claude() -> Iterator[Recording]:
 def _asked(truth: dict[str, Any]) -> Happened:
     told = truth["dispatches"]
     agents = {d["tool_use_id"]: d["subagent_type"] for d in told}
-    callers = {
-        call["tool_use_id"]: d["subagent_type"] for d in told for call in d["tools_used"]
-    } | {d["tool_use_id"]: agents.get(d.get("parent_tool_use_id")) for d in told[:0]}
+    callers = {call["tool_use_id"]: d["subagent_type"] for d in told for call in d["tools_used"]}
     main = truth.get("main") or truth["supervisor"]
     owned = [("main", main.get("tools_used", []))]
     owned += [(d["subagent_type"], d["tools_used"]) for d in told]
     spent = [main["tokens"], *(d["tokens"] for d in told)]
     total = truth.get("tokens_total")
+    unnamed = truth.get("cost_not_in_supervisor_or_dispatches_usd")
     return Happened(
-        words=truth.get("prompts") or [truth["user_prompt"]],
+        inputs=truth.get("prompts") or [truth["user_prompt"]],
         chain=truth.get("chain") or ["main", *agents.values()],
         parallel=False,
         hand_offs=[
@@ -142,12 +167,13 @@ def _asked(truth: dict[str, Any]) -> Happened:
             if call["tool_use_id"] not in agents
         ],
         answers=truth.get("final_texts") or [truth["final_text"]],
-        tokens=(
-            total["input_tokens"] if total else sum(t["input_tokens"] for t in spent),
-            total["output_tokens"] if total else sum(t["output_tokens"] for t in spent),
-        ),
+        tokens=None if unnamed else _spent([total] if total else spent),
         cost=truth["total_cost_usd"],
     )
+
+
+def _spent(requests: list[dict[str, int]]) -> tuple[int, int]:
+    return sum(r["input_tokens"] for r in requests), sum(r["output_tokens"] for r in requests)
 
 
 def _strands() -> Iterator[Recording]:
@@ -155,12 +181,15 @@ def _strands() -> Iterator[Recording]:
     for name, told in truth.items():
         if "agent_run_chain" not in told or "rows" in told or told.get("spans") == {}:
             continue
-        form = name.removesuffix(".json").rsplit("_", 1)[-1]
-        source = "session" if name.startswith("session") else form
-        complete = {"handoffs": [], "domain_tools_called": [], **told}
-        run = _played(complete)
-        if "handoffs" not in told and "edges" not in told:
+        forms = {"session": name.startswith("session"), "state": name.endswith("_state.json")}
+        form = next((form for form, holds in forms.items() if holds), "result")
+        edges = [
+            {"from": a, "to": b, "kind": "sequence", "prompt": None, "result": None}
+            for a, b in told.get("edges", ())
+        ]
+        run = _played({"handoffs": edges, "domain_tools_called": [], **told})
+        if "handoffs" not in told and not edges:
             run = run._replace(hand_offs=None)
         if "domain_tools_called" not in told:
             run = run._replace(calls=None)
-        yield Recording(f"strands-{source}", DATA / "strands" / name, run)
+        yield Recording(f"strands-{form}", DATA / "strands" / name, run)

@@ -50,23 +50,23 @@ def iter_traces(
     """
     problems: list[Problem] = []
     catalog = _given(agents)
-    for item in [path] if isinstance(path, str | os.PathLike) else path:
-        for unit in _units(Path(item), catalog, exclude, problems):
-            found = 0
-            try:
-                for trace in unit.traces():
-                    found += 1
-                    if trace is not None:
-                        yield trace
-                if not found and unit.file == Path(item):
-                    raise InputError(Problem(file=str(unit.file), message=NOT_A_TRACE))
-                if not found and on_note is not None:
-                    on_note(f"{unit.file}: holds no trace")
-            except InputError as error:
-                if on_problem is None:
-                    problems += error.problems
-                else:
-                    on_problem(error)
+    targets = [Path(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
+    for unit in _units(targets, catalog, exclude, problems):
+        found = 0
+        try:
+            for trace in unit.traces():
+                found += 1
+                if trace is not None:
+                    yield trace
+            if not found and unit.file in targets:
+                raise InputError(Problem(file=str(unit.file), message=NOT_A_TRACE))
+            if not found and on_note is not None:
+                on_note(f"{unit.file}: holds no trace")
+        except InputError as error:
+            if on_problem is None:
+                problems += error.problems
+            else:
+                on_problem(error)
     if problems and on_problem is not None:
         on_problem(InputError(problems))
     elif problems:
@@ -96,29 +96,37 @@ class _Unit(NamedTuple):
 
 
 def _units(
-    target: Path, catalog: Catalog, exclude: Collection[Path], problems: list[Problem]
+    targets: list[Path], catalog: Catalog, exclude: Collection[Path], problems: list[Problem]
 ) -> Iterator[_Unit]:
-    """List what a target holds, each with the definitions that hold for it."""
-    if not target.exists():
-        problems.append(Problem(file=str(target), message="no such file or folder"))
-    elif target.is_file():
-        yield _Unit(target, FileReader(target, catalog).traces)
-    elif not target.is_dir():
-        yield _Unit(target, partial(_read_stream, target, catalog))
-    else:
-        left_out = {path.resolve() for path in exclude}
-        files = files_below(target)
-        definitions = [file for file in files if is_catalog_file(file)]
-        known = dict(catalog)
-        for file in [*definitions, *_claude_agents(target)]:
-            known = {**load_catalog(file), **known}
-        taken = {*definitions}
-        rest = [file for file in files if file not in taken and file.resolve() not in left_out]
-        yield from _folder_units(rest, known)
+    """List what the targets hold: files named one by one are read together, as in a folder."""
+    files: list[Path] = []
+    for target in targets:
+        if not target.exists():
+            problems.append(Problem(file=str(target), message="no such file or folder"))
+        elif target.is_file():
+            files.append(target)
+        elif target.is_dir():
+            yield from _units_below(target, catalog, exclude)
+        else:
+            yield _Unit(target, partial(_read_stream, target, catalog))
+    yield from _together(list(dict.fromkeys(files)), catalog)
 
 
-def _folder_units(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
-    """List the files of a folder; those of one session of Claude are read as one, at the end."""
+def _units_below(target: Path, catalog: Catalog, exclude: Collection[Path]) -> Iterator[_Unit]:
+    """List what a folder holds, with the definitions that lie in it."""
+    left_out = {path.resolve() for path in exclude}
+    files = files_below(target)
+    definitions = [file for file in files if is_catalog_file(file)]
+    known = dict(catalog)
+    for file in [*definitions, *_claude_agents(target)]:
+        known = {**load_catalog(file), **known}
+    taken = {*definitions}
+    rest = [file for file in files if file not in taken and file.resolve() not in left_out]
+    yield from _together(rest, known)
+
+
+def _together(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
+    """List files, spans first; those of one session of Claude are read as one, at the end."""
     folder = sort_files(files)
     held: dict[str, list[Trace]] = {id_: [] for id_ in folder.ids()}
     spans = [file for file in folder.rest if is_otlp(file)]

@@ -15,7 +15,8 @@ def read_record(document: Document, source: Source) -> Trace:
     try:
         trace = document.decode(Trace)
     except InputError:
-        version = document.value().get("schema_version")
+        value = document.value()
+        version = value.get("schema_version") if isinstance(value, dict) else None
         if isinstance(version, int) and version != SCHEMA_VERSION:
             message = f"schema_version is {version}; this Baton reads {SCHEMA_VERSION}"
             raise InputError(document.problem_at(("schema_version",), message)) from None

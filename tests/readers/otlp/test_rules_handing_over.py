@@ -14,6 +14,7 @@ from .spans import (
     only,
     piece,
     read,
+    together,
     tool,
     tools,
     using,
@@ -91,6 +92,12 @@ def test_the_caller_that_a_remote_agent_names_is_who_called_it() -> None:
     assert ("near", "far", "delegate") in edges(turn)
     [dispatch] = [d for d in turn.dispatches if d.to_agent == "far"]
     assert dispatch.basis == "stated"
+
+
+def late(one: Piece) -> Piece:
+    """A piece that begins a little later than what it is together with."""
+    wait = Piece(inside=(), takes=0.5)
+    return Piece(inside=(wait, one))
 
 
 def _openai_handoff(source: str, target: str) -> Piece:
@@ -249,3 +256,27 @@ def test_an_agent_called_without_a_tool_is_a_delegate_of_the_one_around() -> Non
     turn = read(agent("a", model(), agent("b", model("42")), model("42")))
     assert edges(turn) == [("a", "b", "delegate")]
     assert only(turn).basis == "structure"
+
+
+def test_a_mode_that_no_proposal_knows_is_told_by_what_happened() -> None:
+    move = {"gen_ai.transfer.mode": "borrow", "gen_ai.transfer.target.name": "b"}
+    turn = read(agent("a", model(), tool("x", agent("b", model("42")), **move), model("So.")))
+    assert edges(turn) == [("a", "b", "delegate")]
+
+
+def test_control_that_passes_to_an_agent_below_the_tool_does_not_come_back() -> None:
+    move = {"gen_ai.transfer.mode": "pass_control", "gen_ai.transfer.target.name": "b"}
+    turn = read(agent("a", model(), tool("x", agent("b", model("42")), **move)))
+    assert edges(turn) == [("a", "b", "transfer")]
+    assert turn.output is not None
+    assert turn.output.text == "42"
+
+
+def test_a_named_target_whose_run_stands_beside_the_call_is_its_delegate() -> None:
+    named = {"gen_ai.transfer.mode": "return_to_caller", "gen_ai.transfer.target.name": "b"}
+    move = tool("ask", args={"q": "?"}, result="42", **named)
+    move.takes = 5.0
+    turn = read(workflow("w", together(agent("a", move), late(agent("b", model("42"))))))
+    assert edges(turn) == [("a", "b", "delegate")]
+    assert chain(turn) == ["a", "b"]
+    assert only(turn).runs == [turn.runs[1].id]

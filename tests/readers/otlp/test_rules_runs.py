@@ -212,3 +212,18 @@ def test_names_that_differ_in_case_and_separators_are_one_agent() -> None:
     )
     assert only(turn).to_agent == "Escalation Agent"
     assert only(turn).runs == [turn.runs[1].id]
+
+
+def test_an_agent_that_a_program_asks_twice_has_two_runs() -> None:
+    turn = read(piece("batch", agent("a", model("one")), agent("a", model("two"))))
+    assert chain(turn) == ["a", "a"]
+    assert edges(turn) == [("a", "a", "sequence")]
+
+
+def test_a_transfer_whose_receiver_has_no_span_did_not_fail() -> None:
+    made = spans(workflow("w", agent("a", tool("transfer_to_b")), agent("b", model("Done."))))
+    [turn] = read_trace([span for span in made if span.name != "invoke_agent b"]).turns
+    assert turn.status == "incomplete"
+    assert [(d.to_agent, d.status) for d in turn.dispatches if d.kind == "transfer"] == [
+        ("b", "unanswered")
+    ]

@@ -41,6 +41,12 @@ def test_the_sum_of_an_agent_counts_where_no_request_is_recorded() -> None:
     assert trace.usage.requests is None
 
 
+def test_the_sum_of_an_agent_counts_where_its_requests_tell_nothing() -> None:
+    trace = read_trace(spans(agent("a", model(), model("ok"), **_SUMS)))
+    assert trace.usage is not None
+    assert (trace.usage.input_tokens, trace.usage.requests) == (30, 2)
+
+
 def test_a_request_within_a_request_is_the_same_one() -> None:
     outer = model("ok", tokens=(10, 2))
     outer.inside = (model("ok", tokens=(10, 2)),)

@@ -52,7 +52,7 @@ def error_of(response: Any) -> str | None:
 
 
 def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
-    """Count one more model request; ``counts`` of ``None`` leaves the sum a lower bound."""
+    """Count one more model request; without sound ``counts`` the sum is a lower bound."""
     usage = usage or Usage()
     usage.requests = (usage.requests or 0) + 1
     if counts is None:
@@ -61,6 +61,9 @@ def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
     cached = counts.cached_content_token_count or 0
     prompt = (counts.prompt_token_count or 0) + (counts.tool_use_prompt_token_count or 0)
     answer = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
+    if min(cached, prompt - cached, answer) < 0:
+        usage.complete = False
+        return usage
     usage.input_tokens = (usage.input_tokens or 0) + prompt - cached
     usage.cache_read_tokens = (usage.cache_read_tokens or 0) + cached
     usage.output_tokens = (usage.output_tokens or 0) + answer

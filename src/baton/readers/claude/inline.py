@@ -34,5 +34,5 @@ def name_sidechains(entries: list[Entry], links: Links) -> None:
 def _collect(entry: Entry, prompts: dict[str, list[str]]) -> None:
     for block in entry.blocks if entry.type == "assistant" else ():
         prompt = dict_at(block, "input").get("prompt")
-        if block.get("name") in DISPATCH_TOOLS and isinstance(prompt, str):
+        if text_at(block, "name") in DISPATCH_TOOLS and isinstance(prompt, str):
             prompts.setdefault(prompt, []).append(text_at(block, "id"))

@@ -58,13 +58,13 @@ def _from_user(entry: Entry, calls: dict[str, dict[str, Any]], links: Links) -> 
         call = calls.get(text_at(block, "tool_use_id"))
         if call is None or block.get("type") != "tool_result":
             continue
-        if call.get("name") in DISPATCH_TOOLS:
+        if text_at(call, "name") in DISPATCH_TOOLS:
             _from_dispatch(call, block, result, links)
         elif call.get("name") == SEND_TOOL:
             agent = _resumed(call, block, result, links)
             links.add(text_at(call, "id"), agent)
     for notice in notices(message_text(entry.blocks).text or ""):
-        if calls.get(notice.call, {}).get("name") in DISPATCH_TOOLS | {SEND_TOOL}:
+        if text_at(calls.get(notice.call, {}), "name") in DISPATCH_TOOLS | {SEND_TOOL}:
             links.add(notice.call, notice.agent)
 
 

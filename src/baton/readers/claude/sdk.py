@@ -71,7 +71,7 @@ def _with_message(plain: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _block(block: Any) -> Any:
-    if not isinstance(block, dict) or block.get("type") in _BLOCK_TYPES:
+    if not isinstance(block, dict) or any(block.get("type") == kind for kind in _BLOCK_TYPES):
         return block
     for key, kind in (("text", "text"), ("thinking", "thinking"), ("tool_use_id", "tool_result")):
         if key in block:

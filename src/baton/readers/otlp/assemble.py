@@ -23,16 +23,18 @@ from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
+from .acts import Act
 from .allowed import allow_tools
 from .dialects import goes_on
 from .dialects.genai import error_text
 from .dispatches import link
 from .dropped import unread
-from .messages import Message
+from .messages import last_of
 from .node import Node
+from .order import in_start_order
 from .runs import Work, find_runs
 from .span import ERROR, Conversation, Event, Span
-from .steps import Act, write_steps
+from .steps import write_steps
 from .tree import build_tree
 from .twins import without_twins
 from .values import text
@@ -107,7 +109,7 @@ class _Reader:
             turn.runs.append(work.run)
         link(turn, works, acts, self._ids, self._catalog)
         allow_tools(turn, self.cards)
-        turn.runs.sort(key=lambda run: run.started or 0.0)
+        turn.runs = in_start_order(turn)
         _finish(turn, nodes, works, self._torn)
         return turn
 
@@ -179,18 +181,19 @@ def _last(values: list[str | None]) -> str | None:
 
 
 def _usage(work: Work, models: list[Node]) -> Usage | None:
-    """Add up the model requests; what an agent sums up itself counts only without them."""
+    """Add up the model requests; what an agent sums up itself counts only where they tell none."""
     requests = [*models, *work.inner]
-    told = [_request(node) for node in requests]
-    if told:
-        return sum_usage(told)
+    told = sum_usage([_request(node) for node in requests])
+    if told is not None and (told.input_tokens, told.output_tokens) != (None, None):
+        return told
     totals = [node.totals for node in work.nodes if node.totals is not None]
     if totals:
         total = sum_usage(totals)
         if total is not None:
-            total.requests = None
+            total.requests = told.requests if told is not None else None
+            total.failed_requests = told.failed_requests if told is not None else None
         return total
-    return None
+    return told
 
 
 def _request(node: Node) -> Usage:
@@ -206,7 +209,7 @@ def _input(work: Work, models: list[Node]) -> Content | None:
     for node in (*work.nodes, *models[:1]):
         if node.input is not None:
             return node.input
-        found = _last_of(node.heard_messages(), "user")
+        found = node.asked()
         if found is not None:
             return found
     return None
@@ -222,17 +225,12 @@ def _output(work: Work) -> Content | None:
             same = stated is None or stated.plain().strip() == step.content.plain().strip()
             return step.content if same else stated
     for node in work.nodes:
-        found = stated or _last_of(node.spoken_messages(), "assistant")
+        found = stated or last_of(node.spoken_messages(), "assistant")
         if found is not None and found.text is not None:
             return msgspec.structs.replace(found, text=found.text.rstrip())
         if found is not None:
             return found
     return None
-
-
-def _last_of(messages: list[Message], role: str) -> Content | None:
-    found = (m.content for m in reversed(messages) if m.role == role and m.content)
-    return next(found, None)
 
 
 def _name_unknown(run: AgentRun, models: list[Node], work: Work) -> None:
@@ -279,16 +277,17 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work], torn: bool) -> Non
     turn.started = min((n.span.started for n in nodes if n.span.started is not None), default=None)
     ends = [n.span.ended for n in nodes if n.span.ended is not None]
     turn.ended = max(ends, default=None)
-    turn.input = next((c for n in frames if (c := _last_of(n.heard_messages(), "user"))), None)
+    turn.input = next((c for n in frames if (c := n.asked())), None)
     turn.input = turn.input or top[0].run.input
     last = max(top, key=lambda work: work.ended)
     told = [work for work in top if work.run.output is not None]
     turn.output = max(told, key=lambda work: work.ended).run.output if told else None
     if turn.output is None and last.run.status == "completed":
         turn.output = next(
-            (c for n in frames if (c := _last_of(n.spoken_messages(), "assistant"))), None
+            (c for n in frames if (c := last_of(n.spoken_messages(), "assistant"))), None
         )
-    failed = next((node for node in frames if node.span.status == ERROR), None)
+    broken = [node for node in frames if node.span.status == ERROR]
+    failed = next((node for node in broken if _top(node) is _top(last.first)), None)
     if last.run.status == "failed":
         turn.status, turn.error, turn.output = "failed", last.run.error, None
     elif failed is not None:
@@ -299,9 +298,11 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work], torn: bool) -> Non
     elif lost := _lost_parents(nodes, torn):
         turn.status = "incomplete"
         turn.error = f"spans are missing: {lost} of the spans around those recorded"
+    runs = {run.id: run for run in turn.runs}
     for dispatch in turn.dispatches:
-        sender = next((run for run in turn.runs if run.id == dispatch.from_run), None)
-        error = sender.error if sender is not None and sender.status == "failed" else turn.error
+        sender = runs.get(dispatch.from_run or "")
+        why = turn.error if turn.status == "failed" else None
+        error = sender.error if sender is not None and sender.status == "failed" else why
         if dispatch.kind == "transfer" and dispatch.status == "unanswered" and error:
             dispatch.status, dispatch.error = "failed", error
     for name in ("input", "started"):

@@ -45,25 +45,29 @@ class Call(msgspec.Struct, kw_only=True):
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """The answer to a tool call, as a model was given it; ``at`` when it came after the call."""
+    """The answer to a tool call, as a model was given it; ``at`` when it came after the call.
+
+    ``hosted``: the provider of the model ran the tool itself.
+    """
 
     id: str | None = None
     name: str | None = None
     result: Content | None = None
     failed: bool = False
     at: float | None = None
+    hosted: bool = False
 
 
 def is_block(value: Any) -> bool:
     """Tell a part of a message from a message."""
-    if not isinstance(value, Mapping) or "role" in value:
+    if not isinstance(value, dict) or "role" in value:
         return False
     kind = block_kind(value)
     if kind is None:
         keys = value.keys()
-        inner = isinstance(value.get("function"), Mapping)
+        inner = isinstance(value.get("function"), dict)
         return inner or block_text(value) is not None or bool(keys & _CALLS or keys & _ANSWERS)
-    inner = kind == "function" and isinstance(value.get("function"), Mapping)
+    inner = kind == "function" and isinstance(value.get("function"), dict)
     return inner or block_text(value) is not None or is_call(kind) or is_answer(kind)
 
 
@@ -86,7 +90,7 @@ def thought_of(value: Any, levels: int = 6) -> str:
     """Return the text of a block of reasoning, which may lie some levels deep in it."""
     if isinstance(value, str) or not levels:
         return value if isinstance(value, str) else ""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return thought_of(first(value, *_THOUGHT, "reasoningContent"), levels - 1)
     if isinstance(value, list):
         return "\n".join(filter(None, (thought_of(one, levels - 1) for one in value)))
@@ -95,17 +99,19 @@ def thought_of(value: Any, levels: int = 6) -> str:
 
 def calls_and_answers(block: Mapping[str, Any], kind: str | None) -> list[Call | Answer] | None:
     """Read a block that is a call, an answer or both; ``None`` for any other."""
-    if kind in (None, "function") and isinstance(block.get("function"), Mapping):
+    if kind in (None, "function") and isinstance(block.get("function"), dict):
         return list(calls(block))
     if is_answer(kind):
-        return [_answer(block)]
+        answer = _answer(block)
+        answer.hosted = kind not in _ANSWERS or kind == "server_tool_call_response"
+        return [answer]
     if is_call(kind):
         return [*calls(block), *_hosted(block, kind)]
     for key in block if kind is None else ():
         inner = block[key]
-        if isinstance(inner, Mapping) and key in _CALLS:
+        if isinstance(inner, dict) and key in _CALLS:
             return list(calls(inner))
-        if isinstance(inner, Mapping) and key in _ANSWERS:
+        if isinstance(inner, dict) and key in _ANSWERS:
             return [_answer(inner)]
     return None
 
@@ -123,12 +129,12 @@ def repr_call(said: str | None) -> Call | None:
 def calls(call: Mapping[str, Any]) -> Iterator[Call]:
     """Read a call in any shape; none where it has no name."""
     function = first(call, *_INSIDE)
-    inner = function if isinstance(function, Mapping) else call
-    if isinstance(inner.get("function"), Mapping):
+    inner = function if isinstance(function, dict) else call
+    if isinstance(inner.get("function"), dict):
         inner = inner["function"]
     name, arguments = text(first(inner, *_NAMES)), first(inner, *_ARGUMENTS)
     kind = text(call.get("type"))
-    if kind in _CALLS and arguments is None and isinstance(call.get(kind), Mapping):
+    if kind in _CALLS and arguments is None and isinstance(call.get(kind), dict):
         arguments = {key: value for key, value in call[kind].items() if key != "type"}
     if name is None and kind is not None and kind not in _CALLS and kind.endswith(_HOSTED):
         name = kind.removesuffix(_HOSTED)
@@ -145,16 +151,19 @@ def _hosted(call: Mapping[str, Any], kind: str | None) -> Iterator[Answer]:
         return
     failed = error is not None or call.get("status") == "failed"
     yield Answer(
-        id=text(first(call, *_IDS[1:], "id")), result=content(result or error), failed=failed
+        id=text(first(call, *_IDS[1:], "id")),
+        result=content(result or error),
+        failed=failed,
+        hosted=True,
     )
 
 
 def _answer(answer: Mapping[str, Any]) -> Answer:
     origin = answer.get("origin")
-    asked = origin if isinstance(origin, Mapping) else answer
+    asked = origin if isinstance(origin, dict) else answer
     result = parsed(first(answer, *_RESULTS))
     failed = True in (answer.get("is_error"), answer.get("isError"), answer.get("error"))
-    if isinstance(result, Mapping) and set(result) == {"type", "value"}:
+    if isinstance(result, dict) and set(result) == {"type", "value"}:
         failed = failed or str(result["type"]).startswith("error")
         result = result["value"]
     return Answer(

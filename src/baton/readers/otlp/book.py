@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from baton.model import Dispatch, GotBack, HandedOff, Said, Step, ToolCall, Turn
+from baton.model import Dispatch, GotBack, HandedOff, Step, Turn
 from baton.model.trace import DispatchKind
 from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
+from .acts import Act
 from .runs import Work
-from .steps import Act
+from .sheet import Sheet
 
 
 def not_before(started: float | None, at: float | None) -> float | None:
@@ -24,6 +25,7 @@ class Book:
         self.catalog = catalog
         self.ids = ids
         self._depths: dict[str, int] = {}
+        self._sheets: dict[str, Sheet] = {}
 
     def dispatch(
         self, kind: DispatchKind, sender: Work, to: str, at: float | None, act: Act | None = None
@@ -67,22 +69,28 @@ class Book:
     def got_back(self, owner: Work, dispatch: Dispatch) -> None:
         """Note where in the sender's run the answer arrived."""
         step = GotBack(id=self.ids.new("step"), dispatch=dispatch.id, at=dispatch.ended)
-        steps = owner.run.steps
-        sent = next(i for i, s in enumerate(steps) if _hands_off(s, dispatch))
-        if dispatch.ended is not None:
-            steps.insert(max(_place_of(steps, dispatch.ended), sent + 1), step)
-            return
-        later = (i for i in range(sent + 1, len(steps)) if isinstance(steps[i], Said))
-        steps.insert(next(later, len(steps)), step)
+        self._sheet(owner).got_back(step)
+
+    def last_step(self, work: Work) -> Step | None:
+        """Return what stands last in a run so far."""
+        return self._sheet(work).last()
+
+    def write(self) -> None:
+        """Write hand-offs and answers into the steps of the runs: only then they stand there."""
+        for sheet in self._sheets.values():
+            sheet.write()
 
     def _hand_off(self, sender: Work, dispatch: Dispatch, act: Act) -> None:
-        steps = sender.run.steps
         step = HandedOff(id=self.ids.new("step"), dispatch=dispatch.id, at=dispatch.started)
-        if act.step is None:
-            steps.insert(_place_of(steps, dispatch.started), step)
-            return
-        act.step.dispatch = dispatch.id
-        steps.insert(steps.index(act.step) + 1, step)
+        if act.step is not None:
+            act.step.dispatch = dispatch.id
+        self._sheet(sender).hand_off(step, act.step)
+
+    def _sheet(self, work: Work) -> Sheet:
+        sheet = self._sheets.get(work.run.id)
+        if sheet is None:
+            sheet = self._sheets[work.run.id] = Sheet(work.run)
+        return sheet
 
 
 def number_groups(turn: Turn, acts: list[list[Act]]) -> None:
@@ -105,17 +113,3 @@ def number_groups(turn: Turn, acts: list[list[Act]]) -> None:
     for number, group in enumerate(groups, 1):
         for dispatch in group:
             dispatch.group = number
-
-
-def _hands_off(step: Step, dispatch: Dispatch) -> bool:
-    return isinstance(step, HandedOff) and step.dispatch == dispatch.id
-
-
-def _place_of(steps: list[Step], at: float | None) -> int:
-    """Return where in the steps something of this time belongs."""
-    if at is None:
-        return len(steps)
-    for index, step in enumerate(steps):
-        if step.at is not None and step.at > at and isinstance(step, Said | ToolCall):
-            return index
-    return len(steps)

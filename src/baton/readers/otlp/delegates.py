@@ -6,12 +6,12 @@ from typing import Literal
 
 from baton.model import AgentRun, Content, Dispatch
 
+from .acts import Act
 from .book import Book, not_before
 from .dialects.handover import prompt_of
 from .evidence import same_text
 from .names import same_name
 from .runs import Work
-from .steps import Act
 
 _TICK = 0.001
 """Seconds by which clocks of one machine may seem to disagree."""
@@ -22,7 +22,7 @@ def delegate(book: Book, work: Work, act: Act, child: Work | None) -> Dispatch:
     to = child.agent if child is not None else act.target or ""
     dispatch = book.dispatch("delegate", work, to, act.started, act)
     dispatch.basis = "stated" if act.target is not None else "structure"
-    if child is not None and child.run.inside and child.caller is not None:
+    if child is not None and child.run.inside and child.first.in_tool is not None:
         dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
     elif child is not None and not child.named:
         dispatch.unknown.append("to_agent")
@@ -41,7 +41,7 @@ def delegate_without_call(book: Book, owner: Work, work: Work) -> None:
     dispatch = book.dispatch("delegate", owner, work.agent, work.run.started, Act())
     named = same_name(work.first.called_by, owner.agent)
     dispatch.basis = "stated" if named else "structure"
-    dispatch.prompt, dispatch.result = work.run.input, work.run.output
+    dispatch.prompt, dispatch.result = work.first.prompt or work.run.input, work.run.output
     if dispatch.prompt is None:
         dispatch.unknown.append("prompt")
     dispatch.status = "failed" if work.run.status == "failed" else "completed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -9,16 +10,18 @@ from baton.model import Dispatch, Turn
 from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
+from .acts import Act
+from .below import runs_below
 from .book import Book, not_before, number_groups
 from .delegates import delegate, delegate_without_call, tell
 from .evidence import is_node, last_act, meant, mentions, passed_on
-from .names import plain_name, same_name
-from .node import Node
+from .names import name_key, plain_name, same_name
 from .runs import Work
-from .steps import Act
 
 _PEOPLE = frozenset({"user", "human"})
 _TICK = 0.001
+_MOST_JOINS = 50_000
+"""How many ways may lead into joins in one turn; it is the square of the runs that can."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,22 +37,27 @@ class _Transfer:
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """Runs that stand below the same thing: those that may be followed next, and transfers."""
+    """Runs that stand below the same thing: those that may be followed next, and transfers.
+
+    ``arrived`` are transfers by the id of the run that they led to.
+    """
 
     frontier: list[Work] = field(default_factory=list)
     pending: list[_Transfer] = field(default_factory=list)
-    arrived: list[_Transfer] = field(default_factory=list)
+    arrived: dict[str, _Transfer] = field(default_factory=dict)
 
 
 def link(
     turn: Turn, works: list[Work], acts: dict[int, list[Act]], ids: Ids, catalog: Catalog
 ) -> None:
     """Make all dispatches between the runs of a turn, which come in start order."""
-    linker = _Linker(Book(turn, ids, catalog), works, acts)
+    book = Book(turn, ids, catalog)
+    linker = _Linker(book, works, acts)
     for work in works:
         linker.arrive(work)
         linker.send(work)
     linker.settle_lost()
+    book.write()
     number_groups(turn, [acts[id(work)] for work in works])
     turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
 
@@ -60,8 +68,13 @@ class _Linker:
         self._acts = acts
         self._places: dict[int, _Place] = {}
         self._delegates: dict[int, Dispatch] = {}
+        self._joins = 0
         self._owners = {id(node): work for work in works for node in work.nodes}
-        self._below = _runs_below(works, acts)
+        self._by_name: dict[str, list[Work]] = {}
+        for work in works:
+            if work.nodes:
+                self._by_name.setdefault(name_key(work.run.agent), []).append(work)
+        self._below = runs_below(works, acts)
 
     def arrive(self, work: Work) -> None:
         """Find what started a run."""
@@ -70,7 +83,7 @@ class _Linker:
         if not self._transferred(place, work, before) and not self._nested(work, before):
             if before:
                 self._followed(place, work, before)
-        place.frontier.append(work)
+        self._place(work).frontier.append(work)
 
     def send(self, work: Work) -> None:
         """Make the dispatches that a run's acts make."""
@@ -88,9 +101,15 @@ class _Linker:
 
     def settle_lost(self) -> None:
         """Settle the transfers that did not arrive."""
+        beside: Counter[tuple[int, int | None]] = Counter(
+            (owner, act.batch)
+            for owner, acts in self._acts.items()
+            for act in acts
+            if act.mode == "transfer" and act.batch is not None
+        )
         for place in self._places.values():
             for transfer in place.pending:
-                self._lost(transfer)
+                self._lost(transfer, beside[id(transfer.sender), transfer.act.batch] > 1)
 
     def _place(self, work: Work) -> _Place:
         return self._places.setdefault(id(work.place), _Place())
@@ -128,7 +147,7 @@ class _Linker:
                 dispatch.to_kind = "workflow"
             else:
                 dispatch.to_agent = work.agent
-            self._arrived(transfer, place, work)
+            self._arrived(transfer, work)
             return True
         return False
 
@@ -139,7 +158,7 @@ class _Linker:
         if owner is not None:
             yield from [t for t in self._place(owner).pending if t.sender is owner]
 
-    def _arrived(self, transfer: _Transfer, place: _Place, work: Work) -> None:
+    def _arrived(self, transfer: _Transfer, work: Work) -> None:
         dispatch, step = transfer.dispatch, transfer.act.step
         dispatch.status, dispatch.error = "completed", None
         dispatch.ended = not_before(dispatch.started, work.run.started)
@@ -147,7 +166,9 @@ class _Linker:
             step.status = "ok"
         self._book.start(dispatch, work)
         self._place(transfer.sender).pending.remove(transfer)
-        place.arrived.append(transfer)
+        if self._owners.get(id(work.outer)) is transfer.sender:
+            _step_aside(transfer.sender, work)
+        self._place(work).arrived[work.run.id] = transfer
 
     def _nested(self, work: Work, before: list[Work]) -> bool:
         """Start a run that stands below a call, or below another run."""
@@ -181,13 +202,14 @@ class _Linker:
     def _named(self, name: str | None, work: Work) -> list[Work]:
         if name is None:
             return []
-        runs = (run for run in self._owners.values() if same_name(run.agent, name))
+        runs = self._by_name.get(name_key(name), ())
         return [run for run in runs if run is not work and run.started <= work.started]
 
     def _followed(self, place: _Place, work: Work, before: list[Work]) -> None:
         """Tell why a run follows others: handed over, come back, or next in the program."""
-        if len(before) == 1 and self._handed_over_unnamed(place, before[0], work):
+        if len(before) == 1 and self._handed_over_unnamed(before[0], work):
             return
+        before = self._within_limits(before, work)
         open_ = _open_transfer(place, work, before)
         if open_ is not None:
             open_.answered = True
@@ -204,16 +226,24 @@ class _Linker:
             if other is stated:
                 dispatch.basis = "stated"
 
-    def _handed_over_unnamed(self, place: _Place, before: Work, work: Work) -> bool:
+    def _within_limits(self, before: list[Work], work: Work) -> list[Work]:
+        """Keep of the runs at a join the last one, and say so, when there are far too many."""
+        self._joins += len(before) if len(before) > 1 else 0
+        if self._joins <= _MOST_JOINS or len(before) == 1:
+            return before
+        work.run.unknown.append("started_by")
+        return [max(before, key=lambda other: other.ended)]
+
+    def _handed_over_unnamed(self, before: Work, work: Work) -> bool:
         """Take the last call of a run for a hand-over: nothing ran it, or it names the next one."""
-        act = last_act(before, self._acts[id(before)])
+        act = last_act(before, self._acts[id(before)], self._book.last_step(before))
         if act is None or work.run.agent == before.run.agent:
             return False
         if act.step is not None and act.step.status != "unanswered" and not mentions(act, work):
             return False
         transfer = self._transfer(before, act, work.agent)
         transfer.dispatch.basis = "structure"
-        self._arrived(transfer, place, work)
+        self._arrived(transfer, work)
         return True
 
     def _come_back(self, open_: _Transfer, other: Work, work: Work) -> None:
@@ -223,8 +253,8 @@ class _Linker:
         if dispatch.result is None and "output" in other.run.unknown:
             dispatch.unknown.append("result")
 
-    def _lost(self, transfer: _Transfer) -> None:
-        """Settle a transfer that did not arrive."""
+    def _lost(self, transfer: _Transfer, passed_over: bool) -> None:
+        """Settle a transfer that did not arrive, or was passed over for another of its message."""
         dispatch, act = transfer.dispatch, transfer.act
         person = plain_name(dispatch.to_agent) in _PEOPLE and transfer.stated
         if person or dispatch.to_kind == "human":
@@ -233,51 +263,12 @@ class _Linker:
         answer = act.result.plain() if act.result is not None else None
         if act.handoff is not None and act.handoff.failed:
             dispatch.status, dispatch.error = "failed", act.handoff.error
-        elif act.node is None and act.handoff is None and self._passed_over(transfer):
+        elif act.node is None and act.handoff is None and passed_over:
             dispatch.status, dispatch.error = "refused", answer
             if act.step is not None:
                 act.step.status, act.step.refused_by = "refused", "runtime"
         elif act.node is None and act.handoff is None and act.answer is not None:
             dispatch.status, dispatch.error = "refused", answer
-
-    def _passed_over(self, transfer: _Transfer) -> bool:
-        """Tell whether another transfer of the same message was carried out instead."""
-        act = transfer.act
-        beside = [a for a in self._acts[id(transfer.sender)] if a is not act]
-        return act.batch is not None and any(
-            other.mode == "transfer" and other.batch == act.batch for other in beside
-        )
-
-
-def _runs_below(works: list[Work], acts: dict[int, list[Act]]) -> dict[int, list[Work]]:
-    """Return the runs below each call, those that only time and name put there too."""
-    kept = {key: node for work in works for key, node in work.stands_for.items()}
-    adopters = _adopters(works, acts)
-    below: dict[int, list[Work]] = {}
-    for work in works:
-        caller = work.caller or adopters.get(id(work))
-        if caller is not None:
-            work.caller = kept.get(id(caller), caller)
-            below.setdefault(id(work.caller), []).append(work)
-    return below
-
-
-def _adopters(works: list[Work], acts: dict[int, list[Act]]) -> dict[int, Node]:
-    """Find the runs that only time, and a name or text, put below a call: the nearest one."""
-    found: dict[int, Node] = {}
-    calls: dict[int, list[tuple[Work, Act, Node]]] = {}
-    for owner in works:
-        for act in acts[id(owner)]:
-            if act.node is not None and act.mode is None:
-                calls.setdefault(id(owner.place), []).append((owner, act, act.node))
-    for work in works:
-        if work.caller is not None:
-            continue
-        for owner, act, node in calls.get(id(work.place), ()):
-            around = node.started <= work.started and work.ended <= node.ended
-            if around and owner is not work and meant(act, work):
-                found[id(work)] = node
-    return found
 
 
 def _just_before(place: _Place, work: Work) -> list[Work]:
@@ -287,6 +278,16 @@ def _just_before(place: _Place, work: Work) -> list[Work]:
     gone = {id(other) for other in ended if other.ended <= latest}
     place.frontier = [other for other in place.frontier if id(other) not in gone]
     return [other for other in ended if id(other) not in gone]
+
+
+def _step_aside(sender: Work, work: Work) -> None:
+    """Let a run follow the one below which it stands, and to which control does not come back."""
+    if any(node.started >= work.ended for node in sender.owned):
+        return
+    work.caller, work.outer = sender.caller, sender.outer
+    sender.ended, sender.run.ended = work.started, work.run.started
+    if sender.run.status == "failed" and sender.run.error == work.run.error:
+        sender.run.status, sender.run.error = "completed", None
 
 
 def _aims_at(transfer: _Transfer, work: Work, before: list[Work]) -> bool:
@@ -304,22 +305,18 @@ def _aims_at(transfer: _Transfer, work: Work, before: list[Work]) -> bool:
 
 def _open_transfer(place: _Place, work: Work, before: list[Work]) -> _Transfer | None:
     """Find the transfer by which this run's agent gave control to those that had it last."""
-    ended = {other.run.id for other in before}
-    for transfer in reversed(place.arrived):
-        if transfer.answered or not same_name(transfer.sender.agent, work.agent):
-            continue
-        if ended & _reached(place, transfer):
-            return transfer
-    return None
-
-
-def _reached(place: _Place, transfer: _Transfer) -> set[str]:
-    """Return the runs that a transfer led to, by further transfers too."""
-    reached = set(transfer.dispatch.runs)
-    for later in place.arrived:
-        if later.dispatch.from_run in reached:
-            reached.update(later.dispatch.runs)
-    return reached
+    found: list[_Transfer] = []
+    for other in before:
+        met: set[str] = set()
+        at: str | None = other.run.id
+        while at in place.arrived and at not in met:
+            met.add(at)
+            transfer = place.arrived[at]
+            at = transfer.dispatch.from_run
+            if not transfer.answered and same_name(transfer.sender.agent, work.agent):
+                found.append(transfer)
+                break
+    return max(found, key=lambda transfer: transfer.dispatch.ended or 0.0, default=None)
 
 
 def _waits(work: Work, act: Act) -> bool:

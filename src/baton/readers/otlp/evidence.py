@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from baton.model import Content, Dispatch
+from baton.model import Content, Dispatch, Step
 
+from .acts import Act
 from .dialects.handover import prompt_of
 from .names import plain_name, same_name
 from .runs import Work
-from .steps import Act
 
 
 def meant(act: Act, work: Work) -> bool:
     """Tell whether a call is for this agent: by a name, or by the text that it was given."""
+    if act.mode == "delegate" and act.target is not None:
+        return same_name(act.target, work.agent)
     name = plain_name(act.step.name) if act.step is not None else ""
     if work.named and plain_name(work.agent) in name:
         return True
@@ -49,7 +51,7 @@ def same_text(one: Content | None, other: Content | None) -> bool:
     return one.text.strip() == other.text.strip()
 
 
-def last_act(work: Work, acts: list[Act]) -> Act | None:
+def last_act(work: Work, acts: list[Act], last_step: Step | None) -> Act | None:
     """Return the call that a run ends with, also one of which only its request tells."""
     called = [act for act in acts if act.step is not None]
     last = called[-1] if called else None
@@ -57,5 +59,5 @@ def last_act(work: Work, acts: list[Act]) -> Act | None:
     asked = done is not None and done.kind == "model" and done.calls
     if last is None or (asked and last.node is not None):
         return Act() if asked else None
-    ends = last.step is work.run.steps[-1] and not last.mode and not last.failed
+    ends = last.step is last_step and not last.mode and not last.failed
     return last if ends else None

@@ -56,7 +56,7 @@ class Message(msgspec.Struct, kw_only=True):
 def read_messages(value: Any, role: str = "user") -> list[Message]:
     """Read a list of messages, or one; a bare text is a message of ``role``."""
     value = parsed(value)
-    if isinstance(value, Mapping) and "role" not in value:
+    if isinstance(value, dict) and "role" not in value:
         value, role = _unwrapped(value, role)
     if isinstance(value, str):
         message = read_message(value, role)
@@ -69,6 +69,24 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
     return [message for item in items if (message := read_message(item, role)) is not None]
 
 
+def last_said(value: Any, role: str) -> Content | None:
+    """Return what the last message of a role says, reading no more of a long list than needed."""
+    value = parsed(value)
+    if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
+        for item in reversed(value):
+            message = read_message(item) if _role(item["role"]) == role else None
+            if message is not None and message.content:
+                return message.content
+        return None
+    return last_of(read_messages(value), role)
+
+
+def last_of(messages: list[Message], role: str) -> Content | None:
+    """Return what the last message of a role says."""
+    found = (m.content for m in reversed(messages) if m.role == role and m.content)
+    return next(found, None)
+
+
 def _unwrapped(value: Mapping[str, Any], role: str) -> tuple[Any, str]:
     """Take the messages out of a request, a response or the state of a graph."""
     if isinstance(value.get("messages"), list):
@@ -79,12 +97,12 @@ def _unwrapped(value: Mapping[str, Any], role: str) -> tuple[Any, str]:
             while options and isinstance(options[0], list):
                 options = options[0]
             option = options[0] if options else None
-            inner = option if isinstance(option, Mapping) else {}
+            inner = option if isinstance(option, dict) else {}
             return first(inner, "message", "content", "delta", "text"), "assistant"
     output = value.get("output")
     if isinstance(output, list) and value.get("object") == "response":
         return output, "assistant"
-    if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping):
+    if isinstance(output, dict) and isinstance(output.get("message"), dict):
         return output["message"], "assistant"
     return value, role
 
@@ -103,16 +121,15 @@ def read_message(value: Any, role: str = "user") -> Message | None:
     """Read one message of any shape; ``None`` for what is none."""
     if isinstance(value, str):
         return _message(role, None, value) if value else None
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     inner = first(value, *_WRAPPED)
-    if isinstance(inner, Mapping) and ("content" in inner or "role" in inner):
+    if isinstance(inner, dict) and ("content" in inner or "role" in inner):
         value = {"type": _class(value), **inner}
     kind = text(value.get("type"))
     if "role" not in value and (is_call(kind) or is_answer(kind) or is_thought(value, kind)):
         return _message("tool" if is_answer(kind) else "assistant", None, [value])
-    said = text(value.get("role")) or kind or role
-    said = _ROLES.get(said.lower(), said.lower())
+    said = _role(text(value.get("role")) or kind or role)
     body = parsed(first(value, *_BODIES))
     message = _message(said, text(value.get("name")), body)
     _beside(value, message)
@@ -131,6 +148,11 @@ def read_message(value: Any, role: str = "user") -> Message | None:
     return message
 
 
+def _role(told: Any) -> str:
+    plain = str(told).lower()
+    return _ROLES.get(plain, plain)
+
+
 def _class(value: Mapping[str, Any]) -> str | None:
     """Return the type of a serialised message: its own, or that of its class."""
     kind, path = text(value.get("type")), value.get("id")
@@ -142,12 +164,13 @@ def _class(value: Mapping[str, Any]) -> str | None:
 def _beside(value: Mapping[str, Any], message: Message) -> None:
     """Take what stands beside the text of a message: calls, reasoning, a refusal."""
     more = value.get("additional_kwargs")
-    for told in (value, more if isinstance(more, Mapping) else {}):
+    for told in (value, more if isinstance(more, dict) else {}):
         if not message.calls:
-            for call in parsed(told.get("tool_calls")) or ():
-                if isinstance(call, Mapping):
+            written = parsed(told.get("tool_calls"))
+            for call in written if isinstance(written, list) else ():
+                if isinstance(call, dict):
                     message.calls += calls(call)
-        if not message.calls and isinstance(told.get("function_call"), Mapping):
+        if not message.calls and isinstance(told.get("function_call"), dict):
             message.calls += calls(told["function_call"])
     if message.thought is None:
         message.thought = text(value.get("reasoning_content"))
@@ -168,7 +191,7 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     for block in body:
         if isinstance(block, str):
             texts.append(block)
-        elif not isinstance(block, Mapping):
+        elif not isinstance(block, dict):
             data.append(block)
         elif _take(block, message, thoughts):
             continue

@@ -14,8 +14,13 @@ def plain_name(name: str) -> str:
     return _OTHER.sub("", name.casefold())
 
 
+def name_key(name: str) -> str:
+    """Return what names of the same agent, and only these, have in common."""
+    return plain_name(name) or name
+
+
 def same_name(one: str | None, other: str | None) -> bool:
     """Tell whether two names are of the same agent."""
     if one is None or other is None:
         return False
-    return one == other or plain_name(one) == plain_name(other)
+    return one == other or plain_name(one) == plain_name(other) != ""

@@ -9,7 +9,7 @@ import msgspec
 
 from baton.model import AgentCard, Content, Usage
 
-from .messages import Answer, Message, read_messages
+from .messages import Answer, Message, last_of, last_said, read_messages
 from .span import Span
 from .values import content
 
@@ -103,6 +103,12 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
         if self._heard is None:
             self._heard = _read(self.heard, "user")
         return self._heard
+
+    def asked(self) -> Content | None:
+        """Return what the user, or whoever stands for one, said last to the model or agent."""
+        if self._heard is None and not callable(self.heard):
+            return None if self.heard is None else last_said(self.heard, "user")
+        return last_of(self.heard_messages(), "user")
 
     def spoken_messages(self) -> list[Message]:
         """Return what the model or agent answered."""

@@ -9,7 +9,8 @@ from baton.model import AgentRun
 
 from .names import plain_name
 from .node import Node
-from .twins import same_call
+from .overlaps import Overlaps
+from .twins import Calls
 
 _DONE = frozenset({"model", "tool", "handoff", "words", "answers"})
 MAIN = "main"
@@ -99,7 +100,8 @@ class _Finder:
     def __init__(self) -> None:
         self.found: list[Work] = []
         self._of: dict[int, Work] = {}
-        self._named: dict[str, list[Work]] = {}
+        self._rank: dict[int, int] = {}
+        self._named: dict[str, Overlaps] = {}
         self._runs: dict[tuple[str, str], Work] = {}
 
     def enter(self, node: Node) -> None:
@@ -110,11 +112,12 @@ class _Finder:
         work = outer if nested else self._twin(name, node)
         if work is None:
             work = Work(name, node.name is not None, node.in_tool, node.in_agent)
+            self._rank[id(work)] = len(self.found)
             self.found.append(work)
-            self._named.setdefault(name, []).append(work)
         if node.run is not None:
             self._runs[name, node.run] = work
         work.add(node)
+        self._named.setdefault(name, Overlaps()).add(node)
         self._of[id(node)] = work
 
     def take(self, node: Node) -> bool:
@@ -132,17 +135,44 @@ class _Finder:
         """Find the run that another span of it, or another instrumentation, has told of."""
         if node.run is not None and (name, node.run) in self._runs:
             return self._runs[name, node.run]
-        for work in self._named.get(name, ()):
-            for other in work.nodes:
-                if other.span.scope != node.span.scope and _mostly_together(other, node):
-                    return work
-        return None
+        named = self._named.get(name)
+        told = [
+            self._of[id(other)]
+            for other in (named.around(node) if named is not None else ())
+            if other.span.scope != node.span.scope and _mostly_together(other, node)
+        ]
+        return min(told, key=lambda work: self._rank[id(work)], default=None)
 
 
 def _mostly_together(one: Node, other: Node) -> bool:
     shared = min(one.ended, other.ended) - max(one.started, other.started)
     shorter = min(one.ended - one.started, other.ended - other.started)
     return shared > 0 and shared >= 0.5 * shorter
+
+
+class _Visits:
+    """The runs of an agent in start order."""
+
+    def __init__(self) -> None:
+        self._works: list[Work] = []
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+
+    def add(self, work: Work) -> None:
+        """Add one that starts no earlier than those that are here."""
+        self._works.append(work)
+        self._starts.append(work.started)
+        self._ends.append(max(work.ended, *self._ends[-1:]) if self._ends else work.ended)
+
+    def last(self, at: float) -> Work | None:
+        """Return the last one at work at a time, else the last one that had begun."""
+        begun = bisect_right(self._starts, at)
+        for place in range(begun - 1, -1, -1):
+            if self._ends[place] < at:
+                break
+            if self._works[place].ended >= at:
+                return self._works[place]
+        return self._works[begun - 1] if begun else None
 
 
 class _Program:
@@ -154,11 +184,17 @@ class _Program:
     def __init__(self, found: list[Work]) -> None:
         self._found = found
         self._starts = [work.started for work in found]
-        self._named: dict[str, list[Work]] = {}
+        self._named: dict[str, _Visits] = {}
         self._owner: dict[int, Work] = {}
         self._made: list[Work] = []
+        self._made_starts: list[float] = []
+        self._last: dict[tuple[str, int], Work] = {}
+        self._calls = Calls()
+        self._works = {id(node): work for work in found for node in work.owned}
         for work in found:
-            self._named.setdefault(plain_name(work.agent), []).append(work)
+            self._named.setdefault(plain_name(work.agent), _Visits()).add(work)
+            for node in work.owned:
+                self._calls.add(node)
 
     def runs(self, loose: list[Node]) -> list[Work]:
         """Return the runs that these nodes, in start order, are the only sign of."""
@@ -171,38 +207,36 @@ class _Program:
             if work is None:
                 work = Work(node.agent or MAIN, node.agent is not None, node.in_tool)
                 self._made.append(work)
+                self._made_starts.append(node.started)
+                self._last[work.agent, id(work.caller)] = work
             work.add(node)
             self._owner[id(node)] = work
         return self._made
 
     def _told_already(self, node: Node) -> Work | None:
         """Find the run that another instrumentation saw make the same request or call."""
-        for work in self._found:
-            if work.started <= node.ended and node.started <= work.ended:
-                if any(same_call(other, node) for other in work.owned):
-                    return work
-        return None
+        twin = next(self._calls.twins(node), None)
+        work = self._works[id(twin)] if twin is not None else None
+        if work is not None:
+            self._works[id(node)] = work
+            self._calls.add(node)
+        return work
 
     def _at_work(self, node: Node) -> Work | None:
         """Find the run of the agent that a node names, at work when it happened, or before."""
-        own = self._named.get(plain_name(node.agent), []) if node.agent is not None else []
-        before = [work for work in own if work.started <= node.started]
-        at_work = [work for work in before if node.started <= work.ended]
-        return at_work[-1] if at_work else before[-1] if before else None
+        own = self._named.get(plain_name(node.agent)) if node.agent is not None else None
+        return own.last(node.started) if own is not None else None
 
     def _going_on(self, node: Node) -> Work | None:
         """Find the run of the program that is still going on when this happens."""
-        name = node.agent or MAIN
-        for work in reversed(self._made):
-            if work.agent == name and work.caller is node.in_tool:
-                return None if self._came_between(work, node) else work
-        return None
+        work = self._last.get((node.agent or MAIN, id(node.in_tool)))
+        return None if work is None or self._came_between(work, node) else work
 
     def _came_between(self, work: Work, node: Node) -> bool:
         """Tell whether another agent, not one that the run itself called, began meanwhile."""
         since = work.owned[-1].started
         first, last = (bisect_right(self._starts, at) for at in (since, node.started))
-        others = [*self._found[first:last], *(w for w in self._made if since < w.started)]
+        others = [*self._found[first:last], *self._made[bisect_right(self._made_starts, since) :]]
         return any(
             other is not work and self._owner.get(id(other.caller)) is not work for other in others
         )
@@ -225,7 +259,19 @@ def _joined(found: list[Work]) -> list[Work]:
     return kept
 
 
+def _stopped_at_calls(work: Work) -> bool:
+    spoke = [node for node in work.owned if node.kind in ("model", "words")]
+    last = spoke[-1] if spoke else None
+    return last is not None and (last.calls or any(m.calls for m in last.spoken_messages()))
+
+
 def _same_visit(before: Work, work: Work) -> bool:
-    if before.agent != work.agent:
+    """Tell a visit that goes on: AutoGen gives the word anew for each round of one's own work.
+
+    A program gives it to one that waited for a person to allow a call, and Claude Code to one
+    whose agents in the background have answered.
+    """
+    goes_on = before.first.framework == "autogen" or any(node.told for node in work.nodes)
+    if before.agent != work.agent or not (goes_on or _stopped_at_calls(before)):
         return False
     return not any(node.kind == "handoff" or node.mode == "transfer" for node in before.owned)

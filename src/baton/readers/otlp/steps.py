@@ -2,87 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from baton.model import Content, Said, Step, ToolCall
 from baton.readers.ids import Ids
 
+from .acts import Act
 from .dialects.handover import by_name
+from .ledger import Ledger
 from .messages import Answer, Call, Message
 from .names import same_name
 from .node import Mode, Node
+from .refusals import decision
 from .runs import Work
-
-
-@dataclass(slots=True, eq=False)
-class Act:
-    """A tool call of a run, or a hand-off without one.
-
-    ``call`` is what its model wrote, ``node`` the span of the tool that ran, ``handoff`` that of
-    a hand-off, ``answer`` what the model was told later. ``batch`` numbers the answer with the
-    call: calls of one answer of a model were issued together.
-    """
-
-    step: ToolCall | None = None
-    call: Call | None = None
-    node: Node | None = None
-    handoff: Node | None = None
-    answer: Answer | None = None
-    batch: int | None = None
-    mode: Mode | None = None
-    target: str | None = None
-
-    @property
-    def arguments(self) -> Any:
-        """What it was given, from the span or, where that has no object, from the model."""
-        ran = self.node.arguments if self.node is not None else None
-        written = self.call.arguments if self.call is not None else None
-        return written if ran is None or (isinstance(written, dict) and ran != written) else ran
-
-    @property
-    def failed(self) -> bool:
-        """Whether it is recorded as failed."""
-        told = self.answer is not None and self.answer.failed and self.answer.at is None
-        return told or (self.node is not None and self.node.failed)
-
-    @property
-    def late(self) -> Answer | None:
-        """The answer that came after the call had been answered, of what it launched."""
-        told = self.answer
-        return told if told is not None and told.at is not None else None
-
-    @property
-    def result(self) -> Content | None:
-        """What came back, from the span or from what the model was told."""
-        if self.node is not None and self.node.result is not None:
-            return self.node.result
-        if self.late is not None:
-            return None
-        return self.answer.result if self.answer is not None else None
-
-    @property
-    def error(self) -> str | None:
-        """What is said of a failure."""
-        if not self.failed:
-            return None
-        own = self.node.error if self.node is not None else None
-        told = self.result.plain() if self.result is not None else None
-        return own or told
-
-    @property
-    def started(self) -> float | None:
-        """When it was carried out, or else written; seconds since the epoch."""
-        for node in (self.node, self.handoff):
-            if node is not None and node.span.started is not None:
-                return node.span.started
-        return self.step.at if self.step is not None else None
-
-    @property
-    def ended(self) -> float | None:
-        """When it came back; ``None`` where only the model's words tell of it."""
-        node = self.node or self.handoff
-        return node.span.ended if node is not None else None
 
 
 def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
@@ -108,6 +38,8 @@ def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
         writer.speaks(node)
     for node in work.nodes:
         writer.answered(node.told)
+    for node in models[-1:] if any(act.came_to_nothing for act in writer.acts) else ():
+        writer.is_told(node.heard_messages())
     for node in reversed(models):
         if all(act.node is not None or act.answer is not None for act in writer.acts):
             break
@@ -119,10 +51,15 @@ def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
 class _Writer:
     def __init__(self, work: Work, ids: Ids) -> None:
         self.steps: list[Step] = []
-        self.acts: list[Act] = []
+        self._ledger = Ledger()
         self._work = work
         self._ids = ids
         self._batch = 0
+
+    @property
+    def acts(self) -> list[Act]:
+        """What the run called and handed over, in order."""
+        return self._ledger.acts
 
     def speaks(self, node: Node) -> None:
         """Take what a model, or an agent as a whole, answered."""
@@ -132,9 +69,7 @@ class _Writer:
             if message.role == "assistant":
                 self._say(message, node)
             for call in message.calls:
-                if call.id is None or all(
-                    a.call is None or a.call.id != call.id for a in self.acts
-                ):
+                if call.id is None or not self._ledger.is_written(call.id):
                     self._call(call, node.span.ended)
             self.is_told([message])
 
@@ -146,25 +81,26 @@ class _Writer:
     def answered(self, answers: list[Answer]) -> None:
         """Give each answer to the call that it is for."""
         for answer in answers:
-            for act in self.acts:
-                if act.answer is None and _fits(answer, act):
-                    act.answer = answer
-                    break
+            act = self._ledger.asked_for(answer)
+            if act is not None:
+                act.answer = answer
 
     def runs(self, node: Node) -> None:
         """Take the span of a tool or hand-off, for a call that a model wrote or by itself."""
         handoff = node.kind == "handoff"
-        act = self._handed_over(node) if handoff else self._called(node)
+        act = self._handed_over(node) if handoff else self._ledger.carried_out(node)
+        if act is None and not handoff:
+            act = self._ledger.put_off(node)
         if act is None:
             act = Act()
             if not handoff:
                 act.step = ToolCall(id="", name=node.name or "")
                 self.steps.append(act.step)
-            self.acts.append(act)
+            self._ledger.add(act)
         if handoff:
             act.handoff = node
         else:
-            act.node = node
+            self._ledger.run(act, node)
 
     def settled(self) -> list[Act]:
         """Fill the steps of all acts from what is known of them."""
@@ -172,8 +108,10 @@ class _Writer:
         offered = {name for node in told for name in node.offered or ()}
         for act in self.acts:
             _settle(act)
-            if _not_run(act) and offered and act.step is not None and act.step.name not in offered:
-                _refuse(act.step, act.result)
+            step = act.step
+            alien = step is not None and offered and step.name not in offered
+            if step is not None and alien and (self._not_run(act) or _failed_as_written(act)):
+                _refuse(step, act.result)
             if act.step is not None:
                 node = act.node
                 wanted = act.call.id if act.call is not None else None
@@ -181,10 +119,19 @@ class _Writer:
                 act.step.id = self._ids.new("call", wanted)
         return self._without_answers()
 
+    def _not_run(self, act: Act) -> bool:
+        """Tell a call that no tool or hand-off carried out though the run went on from it."""
+        if act.node is not None or act.handoff is not None:
+            return False
+        if act.answer is not None:
+            return not act.answer.hosted
+        return act.mode is None and act.batch is not None and act.batch < self._batch
+
     def _without_answers(self) -> list[Act]:
         """Make what it is of a call by which the model gave its structured answer."""
         tools = frozenset(name for node in self._work.owned for name in node.answers_by)
         outputs = [node.output.data for node in self._work.nodes if node.output is not None]
+        places = {id(step): place for place, step in enumerate(self.steps)}
         kept: list[Act] = []
         for act in self.acts:
             step = act.step
@@ -192,7 +139,7 @@ class _Writer:
                 kept.append(act)
             elif step.name in tools or (step.arguments and step.arguments in outputs):
                 said = Said(id=step.id, content=Content(data=step.arguments), at=step.at)
-                self.steps[self.steps.index(step)] = said
+                self.steps[places[id(step)]] = said
             else:
                 kept.append(act)
         return kept
@@ -209,24 +156,7 @@ class _Writer:
     def _call(self, call: Call, at: float | None) -> None:
         step = ToolCall(id="", name=call.name, at=at)
         self.steps.append(step)
-        self.acts.append(Act(step=step, call=call, batch=self._batch))
-
-    def _called(self, node: Node) -> Act | None:
-        """Find the call that a tool span carries out: by id, else by name and arguments.
-
-        ADK gives calls ids of its own where the model gave some too.
-        """
-        left = [(act, act.call) for act in self.acts if act.node is None and act.call is not None]
-        if node.call is not None:
-            for act, call in left:
-                if call.id == node.call:
-                    return act
-        alike = [(act, call) for act, call in left if same_name(call.name, node.name)]
-        for act, call in alike:
-            if call.arguments == node.arguments:
-                return act
-        loose = [act for act, call in alike if None in (call.id, node.call, node.arguments)]
-        return loose[0] if loose else None
+        self._ledger.add(Act(step=step, call=call, batch=self._batch))
 
     def _handed_over(self, node: Node) -> Act | None:
         """Find the call that a hand-off span carries out: by its target, else the one left."""
@@ -243,14 +173,6 @@ class _Writer:
         return spare[-1] if spare else None
 
 
-def _fits(answer: Answer, act: Act) -> bool:
-    ids = [act.call.id if act.call is not None else None]
-    ids.append(act.node.call if act.node is not None else None)
-    if answer.id is not None and any(ids):
-        return answer.id in ids
-    return act.call is not None and answer.name is not None and answer.name == act.call.name
-
-
 def _aim(act: Act) -> tuple[Mode | None, str | None]:
     """Tell what an act hands over, and to whom."""
     if act.handoff is not None and act.handoff.target is not None:
@@ -262,15 +184,24 @@ def _aim(act: Act) -> tuple[Mode | None, str | None]:
     return mode or (act.handoff.mode if act.handoff is not None else None), target
 
 
-def _not_run(act: Act) -> bool:
-    """Tell a call that was answered though no tool or hand-off ran."""
-    return act.node is None and act.handoff is None and act.answer is not None
+def _failed_as_written(act: Act) -> bool:
+    """Tell a call of the model that failed, and hands nothing over."""
+    return act.mode is None and act.call is not None and act.failed
 
 
 def _refuse(step: ToolCall, answer: Content | None) -> None:
     step.status, step.refused_by = "refused", "runtime"
     step.error = step.error or (answer.plain() if answer is not None else None)
     step.result = None
+
+
+def _decided(act: Act, step: ToolCall) -> None:
+    """Note what a person decided on the call."""
+    answer = act.result.text if act.result is not None else None
+    told = decision(act.error or answer or "")
+    if told is not None:
+        step.status, step.error, step.result = told, act.error or answer, None
+        step.refused_by = "user" if told == "refused" else None
 
 
 def _settle(act: Act) -> None:
@@ -294,6 +225,7 @@ def _settle(act: Act) -> None:
         act.answer is None and act.node is not None and act.node.span.ended is None
     ):
         step.status = "unanswered"
+    _decided(act, step)
     ran = act.node
     unread = ran is None or (ran.result is None and ran.arguments is None)
     step.unknown = ["arguments"] if step.arguments is None else []

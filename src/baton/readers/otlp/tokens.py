@@ -19,6 +19,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "cache_read_input_tokens",
         "cache_read_tokens",
         "details.cache_read_tokens",
+        "details.cache_read_input_tokens",
+        "details.cached_content_tokens",
+        "details.cached_tokens",
         "cached_tokens",
     ),
     "write": (
@@ -28,14 +31,18 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "cache_write_tokens",
         "cache_creation_tokens",
         "details.cache_write_tokens",
+        "details.cache_creation_input_tokens",
     ),
     "thinking": (
         "reasoning.output_tokens",
         "reasoning_tokens",
         "details.reasoning_tokens",
+        "details.thoughts_tokens",
         "experimental.reasoning_tokens",
     ),
 }
+
+_GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thoughts", "total")
 
 
 def usage_of(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
@@ -44,6 +51,22 @@ def usage_of(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
     if not any(name in attributes for name in (*names["input"], *names["output"])):
         return None
     return usage(**{kind: _count(attributes, known) for kind, known in names.items()})
+
+
+def usage_of_gemini(response: Any) -> Usage | None:
+    """Read the counts in a response of Gemini; ``None`` when it has none."""
+    told = response.get("usage_metadata") if isinstance(response, Mapping) else None
+    if not isinstance(told, Mapping):
+        return None
+    count = {kind: whole(told.get(f"{kind}_token_count")) for kind in _GEMINI}
+    prompt, tools = count["prompt"], count["tool_use_prompt"]
+    return usage(
+        input=prompt if tools is None else (prompt or 0) + tools,
+        output=count["candidates"],
+        total=count["total"],
+        read=count["cached_content"],
+        thinking=count["thoughts"],
+    )
 
 
 @lru_cache(maxsize=16)

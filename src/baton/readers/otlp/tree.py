@@ -26,6 +26,7 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
         parent = nodes.get((node.span.trace_id, node.span.parent_id or ""))
         if parent is not None and parent is not node:
             node.parent = parent
+    _rejoin(list(nodes.values()))
     _cut_cycles(list(nodes.values()))
     for node in nodes.values():
         if node.parent is not None:
@@ -62,6 +63,27 @@ def _cut_cycles(nodes: list[Node]) -> None:
             path[id(at)] = at
             at = at.parent
         safe.update(path)
+
+
+def _rejoin(nodes: list[Node]) -> None:
+    """Put a request that failed below the agent that failed of it, where a span between is lost.
+
+    Older versions of Strands never end the span of a cycle that fails.
+    """
+    failed = [node for node in nodes if node.kind == "agent" and node.failed and node.error]
+    for node in nodes:
+        span = node.span
+        if node.kind != "model" or not node.failed or node.parent or not span.parent_id:
+            continue
+        same = [
+            agent
+            for agent in failed
+            if agent.error == node.error
+            and agent.span.trace_id == span.trace_id
+            and agent.started <= node.started
+            and node.ended <= agent.ended
+        ]
+        node.parent = max(same, key=_start, default=None)
 
 
 def _walk(roots: list[Node]) -> Iterator[Node]:

@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
-from .names import same_name
+from collections.abc import Iterator
+
+from .names import name_key, same_name
 from .node import Node
+from .overlaps import Overlaps
+
+
+class Calls:
+    """Requests and calls, among which the twins of others are found."""
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[str, str], Overlaps] = {}
+
+    def add(self, node: Node) -> None:
+        """Add a request or call."""
+        self._alike.setdefault(_kind(node), Overlaps()).add(node)
+
+    def twins(self, node: Node) -> Iterator[Node]:
+        """Yield what another instrumentation tells of the same one, in the order of adding."""
+        alike = self._alike.get(_kind(node))
+        if alike is not None:
+            yield from (other for other in alike.around(node) if same_call(other, node))
+
+
+def _kind(node: Node) -> tuple[str, str]:
+    return node.kind, name_key(node.name or "") if node.kind == "tool" else ""
 
 
 def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
@@ -17,15 +41,17 @@ def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
     kept: list[Node] = []
     stands_for: dict[int, Node] = {}
     scopes = {node.span.scope for node in owned}
+    calls = Calls()
     for node in owned:
         around = node.in_model if node.kind == "model" else node.in_tool
         twin = stands_for.get(id(around)) if around is not None else None
         if twin is not None and node.kind == "tool" and not same_name(twin.name, node.name):
             twin = None
         if twin is None and len(scopes) > 1:
-            twin = next((other for other in reversed(kept) if same_call(other, node)), None)
+            twin = next(reversed(list(calls.twins(node))), None)
         if twin is None:
             kept.append(node)
+            calls.add(node)
         else:
             _complete(twin, node)
         stands_for[id(node)] = twin or node

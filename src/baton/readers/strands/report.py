@@ -49,10 +49,10 @@ def read_report(document: Document, source: Source, catalog: Catalog) -> Iterato
     for number, raw in enumerate(report.cases):
         try:
             row, strays = _row(document, number, raw)
+            key = _key(document, number, raw)
         except InputError as error:
             problems += error.problems
             continue
-        key = _key(raw)
         seen[key, row.evaluator] += 1
         if seen[key, row.evaluator] <= yielded[key]:
             continue
@@ -95,9 +95,13 @@ def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[S
         return row, [stray for stray in strays if len(stray.path) > 3]
 
 
-def _key(raw: msgspec.Raw) -> bytes:
+def _key(document: Document, number: int, raw: msgspec.Raw) -> bytes:
     """Tell rows of one case from others, whoever evaluated them."""
-    row = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    try:
+        row = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        path = ("cases", number)
+        raise InputError(document.problem_at(path, f"cannot be read: {error}")) from None
     told = {k: v for k, v in row.items() if k not in ("evaluator", "evaluator_type")}
     return sha256(msgspec.json.encode(told, order="sorted")).digest()
 

@@ -7,7 +7,17 @@ from typing import Protocol
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Event, Span
 
-from . import autogen, claude_code, genai, langfuse, langgraph, openinference, traceai, traceloop
+from . import (
+    autogen,
+    claude_code,
+    genai,
+    langfuse,
+    langgraph,
+    llama_index,
+    openinference,
+    traceai,
+    traceloop,
+)
 
 
 class Dialect(Protocol):
@@ -46,6 +56,7 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
     Returns nodes that stand in no tree: messages that spans of others carry.
     """
     langgraph.resolve(nodes)
+    llama_index.resolve(nodes)
     genai.resolve(nodes)
     claude_code.resolve(nodes, logs)
     traceai.resolve(nodes)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
+from baton.model import Usage
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import ERROR, Span
-from baton.readers.otlp.tokens import usage_of
-from baton.readers.otlp.values import content, first, text
+from baton.readers.otlp.tokens import usage_of, usage_of_gemini
+from baton.readers.otlp.values import amount, content, first, parsed, text
 
 from . import genai_content as carried
 from .handover import hand_over
@@ -28,11 +29,13 @@ _FRAMEWORKS = {
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
 _HANDOFFS = frozenset({"handoff", "agent_handoff"})
-_PLUMBING = frozenset({"execute_event_loop_cycle", "goto", "unknown"})
+_PLUMBING = frozenset({"execute_event_loop_cycle", "invoke_node", "goto", "unknown"})
 _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+_COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 _MAF = "agent_framework"
 _MERGED = "(merged"
 _WORD = re.compile(r"\w+")
+_AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 
 
 def claims(span: Span) -> bool:
@@ -45,6 +48,7 @@ def claims(span: Span) -> bool:
         or "gen_ai.agent.name" in attributes
         or "gen_ai.tool.name" in attributes
         or span.scope in _FRAMEWORKS
+        or _named_agent(span.name) is not None
     )
 
 
@@ -77,13 +81,15 @@ def read(span: Span) -> Node:
 def _operation(span: Span) -> str | None:
     """Tell what a span does that does not say so, as older versions did not."""
     attributes = span.attributes
-    if "gen_ai.tool.name" in attributes:
+    if "gen_ai.tool.name" in attributes or _named_tool(span.name) is not None:
         return "execute_tool"
     if "gcp.vertex.agent.llm_request" in attributes or "gen_ai.request.model" in attributes:
         return None if "agent_name" in attributes else "chat"
     if "gen_ai.agent.name" in attributes or "agent_name" in attributes:
         return "invoke_agent"
-    return None
+    if _named_agent(span.name) is not None:
+        return "invoke_agent"
+    return "chat" if span.name == "call_llm" and span.status == ERROR else None
 
 
 def read_agent(span: Span) -> Node:
@@ -91,6 +97,7 @@ def read_agent(span: Span) -> Node:
     attributes = span.attributes
     node = Node(span=span, kind="agent")
     node.name = text(first(attributes, "gen_ai.agent.name", "agent_name"))
+    node.name = node.name or _named_agent(span.name)
     node.run = text(attributes.get("gen_ai.agent.call.id"))
     if attributes.get("gen_ai.caller.type", "agent") == "agent":
         node.called_by = text(attributes.get("gen_ai.caller.name"))
@@ -114,7 +121,7 @@ def read_model(span: Span) -> Node:
     node.agent = text(first(attributes, "gen_ai.agent.name", "agent_name"))
     node.run = text(attributes.get("gen_ai.agent.call.id"))
     node.heard, node.spoken = carried.messages(span)
-    node.usage = usage_of(attributes, "gen_ai.usage.") or usage_of(attributes, "llm.usage.")
+    node.usage = _usage(span)
     node.instructions = carried.instructions(span)
     node.offered = tool_names(carried.definitions(span))
     node.answers_by = carried.answer_tools(span)
@@ -135,16 +142,36 @@ def read_tool(span: Span) -> Node:
     node.call = text(attributes.get("gen_ai.tool.call.id"))
     node.arguments, node.result = carried.tool(span)
     fail(node)
-    if attributes.get("gen_ai.tool.status") == "error":
+    if first(attributes, "gen_ai.tool.status", "tool.status") == "error":
         node.failed = True
     carried.adk_error(node)
     hand_over(node, text(attributes.get("gen_ai.tool.type")), attributes)
     return node
 
 
+def _named_agent(name: str) -> str | None:
+    """Take an agent's name from the name of its span, where older ADKs write it alone."""
+    found = _AGENT_RUN.fullmatch(name)
+    return found.group(1) if found else None
+
+
 def _named_tool(name: str) -> str | None:
     prefix, _, rest = name.partition(" ")
     return rest if prefix == "execute_tool" and rest else None
+
+
+def _usage(span: Span) -> Usage | None:
+    """Return what a request spent; older ADKs give the total as the output beside its counts."""
+    attributes = span.attributes
+    found = (
+        usage_of_gemini(parsed(attributes.get("gcp.vertex.agent.llm_response")))
+        or usage_of(attributes, "gen_ai.usage.")
+        or usage_of(attributes, "llm.usage.")
+    )
+    cost = amount(first(attributes, *_COSTS))
+    if found is not None and cost is not None:
+        found.cost_usd, found.cost_from = cost, "source"
+    return found
 
 
 def _workflow(span: Span, operation: str) -> Node:

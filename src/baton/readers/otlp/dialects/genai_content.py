@@ -24,6 +24,8 @@ _HEARD = {
     "gen_ai.tool.message": "tool",
 }
 _CHOICE = "gen_ai.choice"
+_NOTHING = '""'
+"""An empty text, written out as JSON."""
 _ALL = ("pydantic_ai.all_messages", "all_messages_events", "events")
 
 
@@ -123,6 +125,8 @@ def _indexed(attributes: Mapping[str, Any], prefix: str) -> Any:
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     message = {key: value for key, value in row.items() if not key.startswith("tool_calls.")}
+    if message.get("content") == _NOTHING:
+        del message["content"]
     calls: dict[str, dict[str, Any]] = {}
     for key, value in row.items():
         if key.startswith("tool_calls."):

@@ -20,9 +20,18 @@ _TARGETS = (
     "co_worker",
     "target_agent",
     "recipient",
+    "to_agent",
+    "member_id",
 )
-_PROMPTS = ("prompt", "request", "task", "input", "message", "query", "question", "description")
-_COWORKER = frozenset({"delegateworktocoworker", "askquestiontocoworker"})
+_PROMPTS = (
+    "prompt", "request", "task", "task_description", "input", "message", "query", "question",
+    "description",
+)  # fmt: skip
+_HANDOFF = frozenset({"handoff", "handover"})
+_COWORKER = frozenset(
+    {"delegateworktocoworker", "askquestiontocoworker", "delegatetasktomember",
+     "transfertasktomember"}
+)  # fmt: skip
 _SUB_AGENT = frozenset({"task", "agent"})
 
 
@@ -42,7 +51,7 @@ def hand_over(node: Node, type_: str | None, attributes: Mapping[str, Any]) -> N
     else:
         node.mode = "delegate" if mode == "return_to_caller" else "transfer"
         node.target = target or _argument(node.arguments)
-        node.sure = mode is not None
+        node.sure = mode in ("pass_control", "return_to_caller")
     told = attributes.get("gen_ai.transfer.target.type")
     if told in ("human", "workflow"):
         node.target_kind = told
@@ -54,8 +63,11 @@ def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode |
     if type_ == "TransferToAgentTool" or match is not None:
         suffix = match.group(1) if match and match.group(1).lower() not in _ANY else None
         return "transfer", _argument(arguments) or suffix
-    if plain_name(name) in _COWORKER:
-        return "delegate", _argument(arguments)
+    plain, told = plain_name(name), _argument(arguments)
+    if plain in _COWORKER:
+        return "delegate", told
+    if plain in _HANDOFF and (told is not None or arguments is None):
+        return "transfer", told
     if name.lower() in _SUB_AGENT and isinstance(arguments, dict):
         target = text(arguments.get("subagent_type"))
         return ("delegate", target) if target is not None else (None, None)

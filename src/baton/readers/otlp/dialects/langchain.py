@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, first, parsed, text
 
 _SEND = re.compile(r"Send\(node='([^']*)'")
+_GOTO = re.compile(r"\bgoto=\[?(?:Send\(node=)?'([^']+)'")
+_PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?= )""", re.DOTALL)
+_CALL_ID = re.compile(r" tool_call_id='([^']*)'")
 _PROPERTY = "traceloop.association.properties."
 _MOVES = ("ParentCommand", "GraphInterrupt", "GraphBubbleUp", "NodeInterrupt")
 
@@ -44,11 +48,17 @@ def _metadata(span: Span) -> Mapping[str, Any]:
     metadata = parsed(span.attributes.get("metadata"))
     if isinstance(metadata, dict):
         return metadata
-    return {
+    properties = {
         key.removeprefix(_PROPERTY): value
         for key, value in span.attributes.items()
         if key.startswith(_PROPERTY)
     }
+    given = span.attributes.get("traceloop.entity.input")
+    if not properties and isinstance(given, str) and '"langgraph_' in given:
+        told = parsed(given)
+        inner = told.get("metadata") if isinstance(told, dict) else None
+        return inner if isinstance(inner, dict) else {}
+    return properties
 
 
 def _place(told: Mapping[str, Any]) -> GraphPlace:
@@ -109,6 +119,8 @@ def _tool(node: Node) -> None:
         if target is not None:
             node.mode, node.target = "transfer", target
         value = value["update"]
+    elif isinstance(value, str):
+        value = _printed(node, value)
     answers = [a for message in read_messages(value) for a in message.answers]
     answer = answers[-1] if answers else None
     if answer is not None:
@@ -120,11 +132,44 @@ def _tool(node: Node) -> None:
         node.result = content(value)
 
 
+def _printed(node: Node, value: str) -> Any:
+    """Read what older versions wrote down as Python prints it: a Command or a ToolMessage."""
+    if value.startswith("Command("):
+        goto = _GOTO.findall(value)
+        if goto:
+            node.mode, node.target = "transfer", goto[-1]
+        return None
+    said = _PRINTED.match(value)
+    call = _CALL_ID.search(value, said.end()) if said is not None else None
+    if said is None or call is None:
+        return value
+    status = "error" if " status='error'" in value[call.end() :] else None
+    told = {"role": "tool", "tool_call_id": call.group(1), "status": status}
+    return {**told, "content": _literal(said.group(1))}
+
+
+def _literal(printed: str) -> Any:
+    """Return the plain value that Python printed so, else the text."""
+    try:
+        return literal_eval(printed)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return printed
+
+
 def _arguments(value: Any) -> Any:
     """Unwrap arguments that stand among other things."""
+    if isinstance(value, str) and value.startswith("{'"):
+        return _literal(value)
     if isinstance(value, dict) and "input_str" in value:
-        return parsed(first(value, "inputs", "input_str"))
+        value = parsed(first(value, "inputs", "input_str"))
+    if isinstance(value, dict):
+        return {name: given for name, given in value.items() if not _is_state(given)}
     return value
+
+
+def _is_state(given: Any) -> bool:
+    """Tell the state of a graph, which no model wrote: the tool has it injected."""
+    return isinstance(given, dict) and isinstance(given.get("messages"), list)
 
 
 def _goto(value: Any) -> str | None:

@@ -39,6 +39,8 @@ def resolve(nodes: list[Node]) -> None:
             _goto(node)
         if node.graph is None:
             continue
+        if node.kind == "model" and not node.graph.path and node.parent is not None:
+            node.graph = node.parent.graph or node.graph
         at = _find(node, graphs, place)
         place[id(node)] = at
         if at is None:

@@ -12,7 +12,7 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
 
-from . import crewai, langchain
+from . import crewai, langchain, llama_index, smolagents
 from .genai import fail
 from .handover import hand_over
 from .tools import tool_names
@@ -20,6 +20,8 @@ from .tools import tool_names
 KIND = "openinference.span.kind"
 _PLUMBING = frozenset({"CHAIN", "PROMPT"})
 _HANDOFF = "handoff to "
+_ANSWERED = "llm.output_messages."
+_CALLING = ("tool_call", "tool_use", "function_call")
 _SCOPE = "openinference.instrumentation."
 _FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
 
@@ -49,6 +51,10 @@ def read(span: Span) -> Node:
         langchain.refine(node)
     elif node.framework == "crewai":
         crewai.refine(node)
+    elif node.framework == "smolagents":
+        smolagents.refine(node)
+    elif node.framework == "llama-index":
+        llama_index.refine(node)
     return node
 
 
@@ -61,6 +67,7 @@ def _agent(span: Span) -> Node:
     node.spoken = attributes.get("output.value")
     tools = tool_names(parsed(attributes.get("agent.tools")))
     node.card = AgentCard(description=text(attributes.get("agent.description")), tools=tools)
+    node.totals = _usage(attributes)
     fail(node)
     return node
 
@@ -101,13 +108,34 @@ def _messages(attributes: Mapping[str, Any], side: str) -> Any:
     """Return the messages of one side: flattened attributes, else the raw value."""
     prefix = f"llm.{side}_messages."
     if f"{prefix}0.message.role" in attributes or f"{prefix}0.message.content" in attributes:
-        return lambda: _unflattened(attributes, prefix)
+        return lambda: _unflattened(attributes, prefix, attributes.get(f"{side}.value"))
     value = attributes.get(f"{side}.value")
     role = "user" if side == "input" else "assistant"
     return None if value is None else (lambda: read_messages(value, role))
 
 
-def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
+def _unflattened(attributes: Mapping[str, Any], prefix: str, raw: Any) -> list[Message]:
+    """Read flattened messages; calls without arguments have them in the raw value, or none.
+
+    Older versions flatten only the calls that the model's own client knows of.
+    """
+    found = _rows(attributes, prefix)
+    if prefix == _ANSWERED and _may_call(raw) and not any(message.calls for message in found):
+        told = read_messages(raw, "assistant")
+        return told if any(message.calls for message in told) else found
+    bare = [call for message in found for call in message.calls if call.arguments is None]
+    whole_calls = [c for message in read_messages(raw) for c in message.calls] if bare else []
+    for call in bare:
+        same = (other.arguments for other in whole_calls if other.id == call.id)
+        call.arguments = next(same, None) or {}
+    return found
+
+
+def _may_call(raw: Any) -> bool:
+    return isinstance(raw, str) and any(word in raw for word in _CALLING)
+
+
+def _rows(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
     rows: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if key.startswith(prefix):
@@ -119,7 +147,7 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
 
 
 def _row(row: Mapping[str, Any]) -> Message | None:
-    """Read one flattened message; a call without arguments was given none."""
+    """Read one flattened message."""
     message: dict[str, Any] = {"role": row.get("role", "user")}
     calls: dict[str, dict[str, Any]] = {}
     blocks: dict[str, dict[str, Any]] = {}
@@ -133,8 +161,6 @@ def _row(row: Mapping[str, Any]) -> Message | None:
             blocks.setdefault(index, {})[name.removeprefix("message_content.")] = value
         else:
             message[key] = value
-    for call in calls.values():
-        call.setdefault("arguments", {})
     if calls:
         message["tool_calls"] = list(calls.values())
     elif "function_call_name" in row:
@@ -156,9 +182,12 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _offered(attributes: Mapping[str, Any]) -> list[str] | None:
-    schemas: list[Any] = []
+    schemas: Any = []
     while (schema := attributes.get(f"llm.tools.{len(schemas)}.tool.json_schema")) is not None:
         schemas.append(schema)
+    if not schemas:
+        asked = parsed(attributes.get("llm.invocation_parameters"))
+        schemas = asked.get("tools") if isinstance(asked, dict) else None
     return tool_names(schemas) if schemas else None
 
 

@@ -7,10 +7,13 @@ they are; texts of sub-agents cannot be told from those of the main agent, and t
 from __future__ import annotations
 
 from itertools import pairwise
+from math import inf
 
+from baton.readers.claude.texts import answer_content
 from baton.readers.otlp.node import Node
+from baton.readers.otlp.overlaps import Overlaps
 from baton.readers.otlp.span import Span
-from baton.readers.otlp.values import content, first, parsed, shown, text
+from baton.readers.otlp.values import content, first, shown, text
 
 KIND = "claude_agent.span_kind"
 _TOOL = "claude_agent.tool."
@@ -81,12 +84,14 @@ def _answer(node: Node) -> None:
     if told.get("status") == _LAUNCHED:
         node.launched = True
     elif "content" in told:
-        node.result = content(parsed(told["content"]))
+        node.result = answer_content(None, told)
 
 
 def resolve(nodes: list[Node]) -> None:
     """Put calls below the one dispatch during which they were made, where there is just one."""
     dispatches = [node for node in nodes if claims(node.span) and node.mode == "delegate"]
+    at_work = Overlaps(dispatches)
+    launched = min((node.ended for node in dispatches if node.launched), default=inf)
     for node in nodes:
         if not claims(node.span) or node.kind != "tool" or node.parent is None:
             continue
@@ -94,12 +99,10 @@ def resolve(nodes: list[Node]) -> None:
             continue
         around = [
             other
-            for other in dispatches
+            for other in at_work.around(node)
             if other is not node and other.started <= node.started and node.ended <= other.ended
         ]
-        if not around and any(
-            other.launched and other.ended <= node.started for other in dispatches
-        ):
+        if not around and launched <= node.started:
             node.kind, node.lost = "none", "calls of which the source does not tell whose they are"
         if len(around) == 1 or (around and _nested(around)):
             inner = max(around, key=lambda other: other.started)

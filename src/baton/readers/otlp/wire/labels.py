@@ -14,7 +14,11 @@ SESSION_KEYS = (
     "langsmith.metadata.thread_id",
     "langsmith.metadata.conversation_id",
 )
-CONVERSATION_KEYS = ("gen_ai.conversation.id", "claude_agent.session_id")
+CONVERSATION_KEYS = (
+    "gen_ai.conversation.id",
+    "claude_agent.session_id",
+    "gcp.vertex.agent.session_id",
+)
 
 
 def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:

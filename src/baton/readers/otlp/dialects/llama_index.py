@@ -1,0 +1,103 @@
+"""LlamaIndex's agent workflows: no span is an agent's, only steps that say whose they are.
+
+A workflow of several agents sets one up before each of its steps; what follows is that agent's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from baton.readers.otlp.node import Node
+from baton.readers.otlp.values import content, parsed
+
+_FRAMEWORK = "llama-index"
+_NOT_ASKING = "._prepare_chat_with_tools"
+_STEP, _SETUP = ".run_agent_step", ".setup_agent"
+_SEVERAL = "AgentWorkflow."
+_CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
+
+
+def refine(node: Node) -> None:
+    """Read what tools were given and gave back; tell what only looks like a request."""
+    if node.kind == "model" and node.span.name.endswith(_NOT_ASKING):
+        node.kind = "none"
+    elif node.kind == "tool":
+        _tool(node)
+
+
+def _tool(node: Node) -> None:
+    given = node.arguments
+    if isinstance(given, Mapping) and "kwargs" in given and set(given) <= {"args", "kwargs"}:
+        named = given["kwargs"] if isinstance(given["kwargs"], Mapping) else {}
+        node.arguments = {key: value for key, value in named.items() if key != "ctx"}
+    made = node.result.data if node.result is not None else None
+    if not isinstance(made, Mapping) or "raw_output" not in made:
+        return
+    node.result = content(made.get("blocks")) or content(parsed(made["raw_output"]))
+    if made.get("is_error") is True:
+        node.failed, node.error = True, node.result.plain() if node.result else None
+
+
+def resolve(nodes: list[Node]) -> None:
+    """Make agents of the runs of one agent, and of the steps of each in a run of several."""
+    for node in nodes:
+        if node.framework == _FRAMEWORK and node.kind == "none":
+            if any(child.span.name.endswith(_STEP) for child in node.children):
+                _make_agents(node)
+
+
+def _make_agents(around: Node) -> None:
+    if not around.span.name.startswith(_SEVERAL):
+        around.kind = "agent"
+        around.name = next(filter(None, map(_named, around.children)), None)
+        return
+    around.kind, around.name = "workflow", None
+    groups: list[list[Node]] = [[]]
+    current: str | None = None
+    for child in around.children:
+        name = _named(child) if child.span.name.endswith(_SETUP) else current
+        if name != current if current is not None else name is None and _left(groups[-1], child):
+            groups.append([])
+        current = name
+        groups[-1].append(child)
+    around.children = [_agent(around, group, number) for number, group in enumerate(groups)]
+
+
+def _left(steps: list[Node], child: Node) -> bool:
+    """Tell that an agent without a name has handed over before the next is set up."""
+    tools = (tool for step in steps for tool in step.children if tool.kind == "tool")
+    return child.span.name.endswith(_SETUP) and any(tool.mode == "transfer" for tool in tools)
+
+
+def _agent(around: Node, steps: list[Node], number: int) -> Node:
+    """Put an agent between a workflow and the steps that are its."""
+    ends = [step.span.ended for step in steps]
+    span = msgspec.structs.replace(
+        around.span,
+        span_id=f"{around.span.span_id}/agent{number}",
+        parent_id=around.span.span_id,
+        started=steps[0].span.started,
+        ended=None if None in ends else max(end for end in ends if end is not None),
+        attributes={},
+        events=[],
+        status=0,
+    )
+    setups = (step for step in steps if step.span.name.endswith(_SETUP))
+    name = next(filter(None, map(_named, setups)), None)
+    agent = Node(span=span, kind="agent", name=name, framework=_FRAMEWORK, parent=around)
+    agent.children = steps
+    for step in steps:
+        step.parent = agent
+    return agent
+
+
+def _named(step: Node) -> str | None:
+    """Return the agent that a step's event names, which stands in what it was given or made."""
+    for key in ("input.value", "output.value"):
+        found = _CURRENT.findall(str(step.span.attributes.get(key, "")))
+        if found:
+            return str(found[-1])
+    return None
