@@ -34,7 +34,7 @@ class Bodies:
         header = file.with_name(HEADER)
         try:
             self._agents = msgspec.json.decode(read_bytes(header), type=_Header).agents
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(Problem(file=str(header), message=str(error))) from None
 
     def trace(self, document: Document, source: Source) -> Trace | None:

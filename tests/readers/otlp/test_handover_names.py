@@ -16,6 +16,7 @@ from baton.readers.otlp.dialects.handover import by_name, prompt_of
         ("transfer_to_billing", None, ("transfer", "billing")),
         ("Transfer to Billing", {}, ("transfer", "Billing")),
         ("handoff_to_billing", {}, ("transfer", "billing")),
+        ("Handoff-transfer_to_billing", {}, ("transfer", "billing")),
         ("hand_off_to_billing", {}, ("transfer", "billing")),
         ("handoff_to_agent", {"agent_name": "billing", "message": "m"}, ("transfer", "billing")),
         ("handoff", {"to_agent": "billing", "reason": "money"}, ("transfer", "billing")),

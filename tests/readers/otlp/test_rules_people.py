@@ -7,7 +7,22 @@ from typing import Any
 
 import pytest
 
-from .spans import Piece, agent, call, chain, model, only, read, tool, tools, workflow
+from baton.readers.otlp.span import Event
+
+from .spans import (
+    Piece,
+    agent,
+    call,
+    chain,
+    model,
+    only,
+    piece,
+    read,
+    tool,
+    tools,
+    using,
+    workflow,
+)  # fmt: skip
 
 _WRITTEN = [call("pay", "1", to="Ana")]
 
@@ -92,3 +107,24 @@ def test_a_tool_that_the_provider_ran_is_not_refused_though_no_span_is_of_it() -
 def test_a_transfer_to_a_name_that_means_a_person_ends_there() -> None:
     dispatch = only(read(agent("a", model(), tool("transfer_to_human"))))
     assert (dispatch.to_kind, dispatch.status) == ("human", "completed")
+
+
+def _asks_a_person(*inside: Piece) -> Piece:
+    """A graph of LangGraph that stops with the exception by which it asks a person."""
+    asked = using(piece("approve", *inside), **{"openinference.span.kind": "CHAIN"})
+    told = {"exception.type": "langgraph.errors.GraphInterrupt", "exception.message": "?"}
+    asked.events = [Event(name="exception", at=1000.0, attributes=told)]
+    asked.scope = "openinference.instrumentation.langchain"
+    return asked
+
+
+def test_a_turn_that_stops_for_a_person_is_waiting_with_its_calls() -> None:
+    turn = read(workflow("w", agent("a", model(calls=_WRITTEN), _asks_a_person())))
+    assert (turn.status, turn.runs[0].status) == ("waiting", "waiting")
+    assert tools(turn.runs[0])[0].status == "waiting"
+
+
+def test_a_turn_that_went_on_after_a_person_was_asked_is_not_waiting() -> None:
+    went_on = (tool("pay", id_="1", result="paid"), model("Done."))
+    turn = read(workflow("w", agent("a", model(calls=_WRITTEN), _asks_a_person(), *went_on)))
+    assert (turn.status, tools(turn.runs[0])[0].status) == ("completed", "ok")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from baton.model import Said
 from baton.readers.otlp.span import Link
 from baton.readers.otlp.traces import read_spans
 
@@ -227,3 +228,15 @@ def test_a_transfer_whose_receiver_has_no_span_did_not_fail() -> None:
     assert [(d.to_agent, d.status) for d in turn.dispatches if d.kind == "transfer"] == [
         ("b", "unanswered")
     ]
+
+
+def test_a_request_that_starts_after_its_agent_has_ended_is_of_the_agent_around() -> None:
+    """Some instrumentations leave the context of an agent open behind it."""
+    made = spans(agent("a", model("one"), agent("b", model("two")), model("three")))
+    inner = next(span for span in made if span.name == "invoke_agent b")
+    made[-1].parent_id = inner.span_id
+    [turn] = read_trace(made).turns
+    said = [
+        [step.content.text for step in run.steps if isinstance(step, Said)] for run in turn.runs
+    ]
+    assert said == [["one", "three"], ["two"]]

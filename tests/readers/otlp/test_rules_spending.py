@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from baton.readers.otlp.span import Event
 
 from .spans import (
@@ -13,6 +15,7 @@ from .spans import (
     chain,
     model,
     only,
+    piece,
     read,
     read_trace,
     spans,
@@ -142,3 +145,29 @@ def test_a_run_that_never_ended_leaves_its_turn_incomplete() -> None:
     [turn] = read_trace(made).turns
     assert (turn.status, turn.runs[0].status) == ("incomplete", "unknown")
     assert tools(turn.runs[0])[0].status == "unanswered"
+
+
+@pytest.mark.parametrize("operation", ["chat", "text_completion", "chat.completions", "response"])
+def test_a_request_is_told_by_its_operation_old_and_new(operation: str) -> None:
+    asked = using(model("ok", tokens=(3, 1)), **{"gen_ai.operation.name": operation})
+    trace = read_trace(spans(agent("a", asked)))
+    assert trace.usage is not None
+    assert (trace.usage.input_tokens, trace.usage.requests) == (3, 1)
+
+
+def test_a_kind_stands_for_the_operation_where_a_span_has_only_that() -> None:
+    asked: dict[str, Any] = {"gen_ai.span.kind": "LLM", "input.value": "Hi", "output.value": "Hello.",
+             "gen_ai.usage.input_tokens": 3}  # fmt: skip
+    looked = {"gen_ai.span.kind": "TOOL", "gen_ai.tool.name": "look_up", "input.value": '{"q": 1}',
+              "output.value": "42"}  # fmt: skip
+    told = using(piece("a", using(piece("m"), **asked), using(piece("t"), **looked)),
+                 **{"gen_ai.span.kind": "AGENT", "gen_ai.agent.name": "a"})  # fmt: skip
+    trace = read_trace(spans(told))
+    [run] = trace.turns[0].runs
+    [step] = tools(run)
+    assert (run.agent, step.name, step.arguments) == ("a", "look_up", {"q": 1})
+    assert run.input is not None
+    assert run.input.text == "Hi"
+    assert trace.usage is not None
+    assert trace.usage.input_tokens == 3
+    assert trace.dropped == []

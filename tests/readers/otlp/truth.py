@@ -45,6 +45,8 @@ def _turn(wanted: dict[str, Any], turn: Turn) -> Iterator[tuple[str, str]]:
             said = _plain(getattr(turn, field))
             if said != _json(wanted[fact]):
                 yield field, f"{said!r}, not {wanted[fact]!r}"
+    if wanted.get("status", turn.status) != turn.status:
+        yield "turn_status", f"{turn.status}, not {wanted['status']}"
     yield from _hand_offs(wanted["handoffs"], turn)
     yield from _tools(wanted["domain_tools_called"], turn)
     for agent, names in (wanted.get("tools_available") or {}).items():

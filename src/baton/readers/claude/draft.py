@@ -57,6 +57,8 @@ class Draft:
         self.place: dict[str, int] = {}
         self._lanes: dict[str, Lane] = {}
         self._turn_of: dict[str, Turn] = {}
+        self._runs: dict[str, AgentRun] = {}
+        self._depths: dict[str, int] = {}
         self.new_id = Ids().new
         self._places = itertools.count()
 
@@ -98,6 +100,10 @@ class Draft:
         """Return the turn that a run or dispatch belongs to."""
         return self._turn_of[id_]
 
+    def runs_of(self, dispatch: Dispatch) -> list[AgentRun]:
+        """Return the runs that a dispatch started."""
+        return [self._runs[id_] for id_ in dispatch.runs]
+
     def dispatch(
         self, lane: Lane, opened: OpenCall | None, to_agent: str, at: float | None
     ) -> Dispatch:
@@ -118,6 +124,7 @@ class Draft:
         )
         turn.dispatches.append(dispatch)
         self._turn_of[dispatch.id] = turn
+        self._depths[dispatch.id] = dispatch.depth
         self.place[dispatch.id] = next(self._places)
         lane.dispatches.append(dispatch)
         lane.due.append(dispatch)
@@ -168,13 +175,13 @@ class Draft:
 
     def _put(self, run: AgentRun, turn: Turn) -> None:
         self._turn_of[run.id] = turn
+        self._runs[run.id] = run
         self.place[run.id] = next(self._places)
 
     def _depth(self, run: AgentRun | None) -> int:
         if run is None or not run.started_by:
             return 0
-        turn = self.turn_of(run.started_by[0])
-        return next(d.depth for d in turn.dispatches if d.id == run.started_by[0])
+        return self._depths[run.started_by[0]]
 
 
 def not_before(started: float | None, at: float | None) -> float | None:

@@ -46,7 +46,7 @@ def finish(
         turns=draft.turns,
         agents=cards.all(),
         usage=draft.spent.of_trace(usages),
-        unknown=_never_told(draft),
+        unknown=_never_told(draft, data=talk.results > 0),
         dropped=[*dropped, *talk.dropped()],
     )
     return redact_trace(trace)
@@ -69,7 +69,7 @@ def _unseen_runs(draft: Draft) -> None:
 
 
 def _settle_dispatch(talk: Talk, lane: Lane, dispatch: Dispatch, cards: Cards) -> None:
-    runs = [run for run in talk.draft.turn_of(dispatch.id).runs if run.id in dispatch.runs]
+    runs = talk.draft.runs_of(dispatch)
     for run in runs:
         _settle_run(talk, dispatch, run)
     agents = [run.agent for run in runs] or [dispatch.to_agent]
@@ -193,15 +193,18 @@ def _offered(talk: Talk, turn: Turn) -> list[str] | None:
     return names
 
 
-def _never_told(draft: Draft) -> list[str]:
-    """Name what is missing in the objects themselves, and return what no object tells."""
+def _never_told(draft: Draft, *, data: bool) -> list[str]:
+    """Name what is missing in the objects themselves, and return what no object tells.
+
+    ``data``: structured output would have been told, as results of a stream do.
+    """
     for turn in draft.turns:
         for run in turn.runs:
             for name in ("model", "usage", "input"):
                 if getattr(run, name) is None and name not in run.unknown:
                     run.unknown.append(name)
             run.unknown = [name for name in run.unknown if not _has(run, name)]
-    names = ["run.tools_offered"]
+    names = ["run.tools_offered", *([] if data else ["turn.output.data"])]
     times = [run.started for turn in draft.turns for run in turn.runs]
     if all(time is None for time in times):
         names += _TIMES

@@ -25,6 +25,7 @@ from baton.readers.ids import Ids
 
 from .acts import Act
 from .allowed import allow_tools
+from .book import not_before
 from .dialects import goes_on
 from .dialects.genai import error_text
 from .dispatches import link
@@ -41,6 +42,8 @@ from .values import text
 
 _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
+_TELLS_DATA = ("pydantic-ai",)
+"""Frameworks whose spans hold the structured output of an agent."""
 
 
 def read_conversation(
@@ -59,9 +62,14 @@ def read_conversation(
         turns=played,
         agents={**reader.cards, **catalog},
         usage=sum_usage([run.usage for turn in played for run in turn.runs]),
-        unknown=["state", "turn.state"],
+        unknown=["state", "turn.state", *_no_data(source.framework)],
         dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
     )
+
+
+def _no_data(framework: str | None) -> list[str]:
+    """Name structured output where spans would not tell it apart from a text."""
+    return [] if framework in _TELLS_DATA else ["turn.output.data"]
 
 
 def _whole(turns: list[list[Span]]) -> list[list[Span]]:
@@ -173,7 +181,8 @@ def _times(work: Work) -> tuple[float | None, float | None]:
     ends = [span.ended for span in spans]
     open_ = any(end is None for end in ends)
     ended = None if open_ else max((end for end in ends if end is not None), default=None)
-    return min(starts, default=None), ended
+    started = min(starts, default=None)
+    return started, not_before(started, ended)
 
 
 def _last(values: list[str | None]) -> str | None:
@@ -245,6 +254,33 @@ def _name_unknown(run: AgentRun, models: list[Node], work: Work) -> None:
             run.unknown.append("output")
 
 
+def _settle(turn: Turn, nodes: list[Node], frames: list[Node], last: Work, torn: bool) -> None:
+    """Tell how a turn ended; ``frames`` stand around its runs, of which ``last`` ended last."""
+    broken = [node for node in frames if node.span.status == ERROR]
+    failed = next((node for node in broken if _top(node) is _top(last.first)), None)
+    if last.run.status == "failed":
+        turn.status, turn.error, turn.output = "failed", last.run.error, None
+    elif failed is not None:
+        turn.status, turn.error = "failed", failed.error or error_text(failed.span)
+    elif last.run.ended is None:
+        turn.status = "incomplete"
+        turn.error = f"the recording ends before `{last.run.agent}` has ended"
+    elif lost := _lost_parents(nodes, torn):
+        turn.status = "incomplete"
+        turn.error = f"spans are missing: {lost} of the spans around those recorded"
+    elif _waits(nodes):
+        turn.status = last.run.status = "waiting"
+        for step in last.run.steps:
+            if isinstance(step, ToolCall) and step.status == "unanswered":
+                step.status = "waiting"
+
+
+def _waits(nodes: list[Node]) -> bool:
+    """Tell whether a program stopped for a person, and did not go on after that."""
+    asked = max((node.ended for node in nodes if node.waits), default=None)
+    return asked is not None and all(node.started <= asked for node in nodes)
+
+
 def _lost_parents(nodes: list[Node], torn: bool) -> int:
     """Count the spans that others name as their parent and that are not in the recording.
 
@@ -276,7 +312,7 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work], torn: bool) -> Non
     frames = [n for n in roots if n.kind == "workflow" or (n.parent is None and n.kind == "none")]
     turn.started = min((n.span.started for n in nodes if n.span.started is not None), default=None)
     ends = [n.span.ended for n in nodes if n.span.ended is not None]
-    turn.ended = max(ends, default=None)
+    turn.ended = not_before(turn.started, max(ends, default=None))
     turn.input = next((c for n in frames if (c := n.asked())), None)
     turn.input = turn.input or top[0].run.input
     last = max(top, key=lambda work: work.ended)
@@ -286,18 +322,7 @@ def _finish(turn: Turn, nodes: list[Node], works: list[Work], torn: bool) -> Non
         turn.output = next(
             (c for n in frames if (c := last_of(n.spoken_messages(), "assistant"))), None
         )
-    broken = [node for node in frames if node.span.status == ERROR]
-    failed = next((node for node in broken if _top(node) is _top(last.first)), None)
-    if last.run.status == "failed":
-        turn.status, turn.error, turn.output = "failed", last.run.error, None
-    elif failed is not None:
-        turn.status, turn.error = "failed", failed.error or error_text(failed.span)
-    elif last.run.ended is None:
-        turn.status = "incomplete"
-        turn.error = f"the recording ends before `{last.run.agent}` has ended"
-    elif lost := _lost_parents(nodes, torn):
-        turn.status = "incomplete"
-        turn.error = f"spans are missing: {lost} of the spans around those recorded"
+    _settle(turn, nodes, frames, last, torn)
     runs = {run.id: run for run in turn.runs}
     for dispatch in turn.dispatches:
         sender = runs.get(dispatch.from_run or "")

@@ -26,12 +26,13 @@ _MOST_JOINS = 50_000
 
 @dataclass(slots=True, eq=False)
 class _Transfer:
-    """A transfer, with what made it; ``stated`` when that says to whom."""
+    """A transfer, with what made it; ``stated`` when that says to whom: ``key`` is the name's."""
 
     dispatch: Dispatch
     sender: Work
     act: Act
     stated: bool
+    key: str
     answered: bool = False
 
 
@@ -68,6 +69,7 @@ class _Linker:
         self._acts = acts
         self._places: dict[int, _Place] = {}
         self._delegates: dict[int, Dispatch] = {}
+        self._begun: dict[str, list[Work]] = {}
         self._joins = 0
         self._owners = {id(node): work for work in works for node in work.nodes}
         self._by_name: dict[str, list[Work]] = {}
@@ -84,10 +86,13 @@ class _Linker:
             if before:
                 self._followed(place, work, before)
         self._place(work).frontier.append(work)
+        self._begun.setdefault(name_key(work.agent), []).append(work)
 
     def send(self, work: Work) -> None:
         """Make the dispatches that a run's acts make."""
         for act in self._acts[id(work)]:
+            if act.step is not None and act.step.dispatch is not None:
+                continue  # made when a run arrived whose clock is ahead
             children = self._below.get(id(act.node), []) if act.node is not None else []
             if children and (act.mode != "transfer" or _waits(work, act)):
                 self._delegate(work, act, children[0])
@@ -125,10 +130,13 @@ class _Linker:
     def _transfer(self, work: Work, act: Act, target: str | None) -> _Transfer:
         dispatch = self._book.dispatch("transfer", work, target or "unknown", act.started, act)
         dispatch.basis = "stated" if target is not None else "structure"
+        if target is None:
+            dispatch.unknown.append("to_agent")
         if act.node is not None and act.node.target_kind is not None:
             dispatch.to_kind = act.node.target_kind
         tell(dispatch, act)
-        transfer = _Transfer(dispatch, work, act, target is not None)
+        key = name_key(dispatch.to_agent)
+        transfer = _Transfer(dispatch, work, act, target is not None, key)
         if act.failed:
             dispatch.status, dispatch.error = "refused", act.error
             dispatch.ended = not_before(act.started, act.ended)
@@ -153,7 +161,8 @@ class _Linker:
 
     def _on_their_way(self, place: _Place, work: Work) -> Iterator[_Transfer]:
         """Yield the transfers that may reach a run: of its own place, or of the run around it."""
-        yield from list(place.pending)
+        names = {name_key(name) for name in (work.agent, work.run.node, *work.run.inside) if name}
+        yield from [t for t in place.pending if not t.stated or t.key in names]
         owner = self._owners.get(id(work.outer))
         if owner is not None:
             yield from [t for t in self._place(owner).pending if t.sender is owner]
@@ -161,6 +170,7 @@ class _Linker:
     def _arrived(self, transfer: _Transfer, work: Work) -> None:
         dispatch, step = transfer.dispatch, transfer.act.step
         dispatch.status, dispatch.error = "completed", None
+        dispatch.unknown = [name for name in dispatch.unknown if name != "to_agent"]
         dispatch.ended = not_before(dispatch.started, work.run.started)
         if step is not None and step.status == "unanswered":
             step.status = "ok"
@@ -190,20 +200,15 @@ class _Linker:
 
     def _caller(self, work: Work) -> Work | None:
         """Find the run of the agent that a run says it was called by: the last that began."""
-        runs = self._named(work.first.called_by, work)
-        return max(runs, key=lambda run: run.started, default=None)
+        return next(self._named(work.first.called_by), None)
 
     def _stated(self, work: Work) -> Work | None:
-        """Find the run of the agent that a run says went before: the last that ended."""
-        ended = [o for o in self._named(work.first.after, work) if o.ended <= work.started]
-        beside = [other for other in ended if other.place is work.place]
-        return max(beside, key=lambda run: run.ended, default=None)
+        """Find the run of the agent that a run says went before: the last that has ended."""
+        runs = self._named(work.first.after)
+        return next((o for o in runs if o.ended <= work.started and o.place is work.place), None)
 
-    def _named(self, name: str | None, work: Work) -> list[Work]:
-        if name is None:
-            return []
-        runs = self._by_name.get(name_key(name), ())
-        return [run for run in runs if run is not work and run.started <= work.started]
+    def _named(self, name: str | None) -> Iterator[Work]:
+        yield from reversed(self._begun.get(name_key(name), []) if name is not None else [])
 
     def _followed(self, place: _Place, work: Work, before: list[Work]) -> None:
         """Tell why a run follows others: handed over, come back, or next in the program."""
@@ -285,7 +290,8 @@ def _step_aside(sender: Work, work: Work) -> None:
     if any(node.started >= work.ended for node in sender.owned):
         return
     work.caller, work.outer = sender.caller, sender.outer
-    sender.ended, sender.run.ended = work.started, work.run.started
+    sender.ended = work.started
+    sender.run.ended = not_before(sender.run.started, work.run.started)
     if sender.run.status == "failed" and sender.run.error == work.run.error:
         sender.run.status, sender.run.error = "completed", None
 

@@ -59,5 +59,6 @@ def last_act(work: Work, acts: list[Act], last_step: Step | None) -> Act | None:
     asked = done is not None and done.kind == "model" and done.calls
     if last is None or (asked and last.node is not None):
         return Act() if asked else None
-    ends = last.step is last_step and not last.mode and not last.failed
+    handed = last.mode is not None or (last.step is not None and last.step.dispatch is not None)
+    ends = last.step is last_step and not handed and not last.failed
     return last if ends else None

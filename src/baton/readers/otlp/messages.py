@@ -21,7 +21,7 @@ from .blocks import (
     repr_call,
     thought_of,
 )
-from .values import HIDDEN, attachment, block_kind, block_text, content, first, parsed, text
+from .values import HIDDEN, attachment, block_kind, block_text, content, finite, first, parsed, text
 
 __all__ = ["Answer", "Call", "Message", "read_message", "read_messages"]
 
@@ -192,7 +192,7 @@ def _message(role: str, name: str | None, body: Any) -> Message:
         if isinstance(block, str):
             texts.append(block)
         elif not isinstance(block, dict):
-            data.append(block)
+            data.append(finite(block))
         elif _take(block, message, thoughts):
             continue
         elif (call := repr_call(block_text(block))) is not None:
@@ -205,7 +205,7 @@ def _message(role: str, name: str | None, body: Any) -> Message:
         elif (part := attachment(block)) is not None:
             parts.append(part)
         else:
-            data.append(block)
+            data.append(finite(block))
     whole = Content(
         text="\n".join(line for line in texts if line) or None,
         data=data[0] if len(data) == 1 else data or None,

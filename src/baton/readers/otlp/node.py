@@ -38,6 +38,7 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
     - ``heard`` and ``spoken``: raw until they are asked for, what a model was given and answered.
     - ``calls``: the model stopped to have a tool called. ``answers_by``: tools whose call is the
       answer. ``told``: answers that reach an agent with its span.
+    - ``waits``: the program stops here until a person has answered.
     - ``launched``: a call only started what it is for. ``lost``: what no rule reads, in words.
     - ``in_agent``: the nearest agent above; ``in_tool``, ``in_model`` and ``in_workflow``: the
       nearest ones above that belong to that agent, ``in_workflow`` also to that tool.
@@ -70,6 +71,7 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
     error: str | None = None
     refused_by: Literal["policy", "user"] | None = None
     launched: bool = False
+    waits: bool = False
     lost: str | None = None
     told: list[Answer] = msgspec.field(default_factory=list)
     mode: Mode | None = None

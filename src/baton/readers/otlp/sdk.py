@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .span import Event, Link, Span
-from .wire.scalars import digest, nanos
+from .wire.scalars import digest, mended, nanos, tame
 
 
 def from_sdk(span: Any) -> Span:
@@ -20,13 +20,13 @@ def from_sdk(span: Any) -> Span:
         trace_id=trace_hex(context.trace_id),
         span_id=span_hex(context.span_id),
         parent_id=None if parent is None else span_hex(parent.span_id),
-        name=span.name,
+        name=mended(span.name),
         started=nanos(span.start_time),
         ended=nanos(span.end_time),
         attributes=_attributes(span.attributes),
         events=[
             Event(
-                name=event.name,
+                name=mended(event.name),
                 at=nanos(event.timestamp),
                 attributes=_attributes(event.attributes),
             )
@@ -37,7 +37,7 @@ def from_sdk(span: Any) -> Span:
             for link in span.links or ()
         ],
         status=int(status.status_code.value),
-        message=status.description,
+        message=_plain(status.description),
         scope=(scope.name if scope is not None else None) or "",
         resource={} if resource is None else _attributes(resource.attributes),
     )
@@ -50,7 +50,7 @@ def log_from_sdk(data: Any) -> Event:
     name = getattr(record, "event_name", None) or attributes.get("event.name")
     resource = getattr(data, "resource", None)
     return Event(
-        name=name if isinstance(name, str) else "",
+        name=mended(name) if isinstance(name, str) else "",
         at=nanos(record.timestamp or getattr(record, "observed_timestamp", None)),
         attributes=attributes,
         body=_plain(record.body),
@@ -71,14 +71,16 @@ def span_hex(id_: int) -> str:
 
 
 def _attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {str(key): _plain(value) for key, value in (attributes or {}).items()}
+    return {mended(str(key)): _plain(value) for key, value in (attributes or {}).items()}
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
+    if isinstance(value, str):
+        return mended(value)
+    if value is None or isinstance(value, bool | int | float):
+        return tame(value)
     if isinstance(value, Mapping):
         return _attributes(value)
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    return digest(bytes(value)) if isinstance(value, bytes | bytearray) else str(value)
+    return digest(bytes(value)) if isinstance(value, bytes | bytearray) else mended(str(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 import msgspec
@@ -36,6 +37,8 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     roots = sorted((node for node in nodes.values() if node.parent is None), key=_start)
     ordered = list(_walk(roots))
     alone = resolve(ordered, logs)
+    _take_in(ordered)
+    roots = [node for node in roots if node.parent is None]
     ordered = list(_walk(roots))
     _look_up(ordered)
     if _imply(ordered):
@@ -70,20 +73,46 @@ def _rejoin(nodes: list[Node]) -> None:
 
     Older versions of Strands never end the span of a cycle that fails.
     """
-    failed = [node for node in nodes if node.kind == "agent" and node.failed and node.error]
+    failed: dict[tuple[str, str | None], list[Node]] = {}
     for node in nodes:
-        span = node.span
-        if node.kind != "model" or not node.failed or node.parent or not span.parent_id:
+        if node.kind == "agent" and node.failed and node.error:
+            failed.setdefault((node.span.trace_id, node.error), []).append(node)
+    for node in nodes:
+        if node.kind != "model" or not node.failed or node.parent or not node.span.parent_id:
             continue
-        same = [
-            agent
-            for agent in failed
-            if agent.error == node.error
-            and agent.span.trace_id == span.trace_id
-            and agent.started <= node.started
-            and node.ended <= agent.ended
-        ]
-        node.parent = max(same, key=_start, default=None)
+        same = failed.get((node.span.trace_id, node.error), [])
+        around = [a for a in same if a.started <= node.started and node.ended <= a.ended]
+        node.parent = max(around, key=_start, default=None)
+
+
+def _take_in(nodes: list[Node]) -> None:
+    """Put what an agent did below its span, where the span has ended up beside it.
+
+    So it is where the answer of an agent is streamed, and read by its caller.
+    """
+    beside: dict[tuple[str, int], list[Node]] = {}
+    for node in nodes:
+        if node.kind in _OWNED:
+            beside.setdefault(_beside(node), []).append(node)
+    around: dict[int, list[Node]] = {}
+    for agent in nodes:
+        if agent.kind == "agent" and not agent.children:
+            done = beside.get(_beside(agent), [])
+            first, last = bisect_left(done, agent.started, key=_start), len(done)
+            for node in done[first : bisect_right(done, agent.ended, first, last, key=_start)]:
+                if node.ended <= agent.ended:
+                    around.setdefault(id(node), []).append(agent)
+    for done in beside.values():
+        old, moved = done[0].parent, [node for node in done if len(around.get(id(node), ())) == 1]
+        for node in moved:
+            (node.parent,) = around[id(node)]
+            node.parent.children.append(node)
+        if old is not None and moved:
+            old.children = [child for child in old.children if child.parent is old]
+
+
+def _beside(node: Node) -> tuple[str, int]:
+    return node.span.trace_id, id(node.parent)
 
 
 def _walk(roots: list[Node]) -> Iterator[Node]:
@@ -107,6 +136,20 @@ def _look_up(ordered: list[Node]) -> None:
         node.in_model = parent if kind == "model" else None if kind == "agent" else parent.in_model
         closed = kind in ("agent", "tool")
         node.in_workflow = parent if kind == "workflow" else None if closed else parent.in_workflow
+        agent = node.in_agent
+        if agent is not None and agent.ended < node.started and node.kind in _OWNED:
+            _leave(node, agent)
+
+
+def _leave(node: Node, agent: Node | None) -> None:
+    """Give what starts when its agent has ended to the next one around it that is at work.
+
+    Some instrumentations leave the context of an agent open behind it.
+    """
+    while agent is not None and agent.ended < node.started:
+        agent = agent.in_agent
+    if agent is not None:
+        node.in_agent, node.in_tool, node.in_model = agent, None, None
 
 
 def _imply(ordered: list[Node]) -> bool:
@@ -133,7 +176,13 @@ def _is_agent(tool: Node, asking: bool, working: bool) -> bool:
 
 
 def _put_agent_below(tool: Node) -> None:
-    span = msgspec.structs.replace(tool.span, span_id=f"{tool.span.span_id}/agent", attributes={})
+    ends = [below.span.ended for below in _walk([tool])]
+    span = msgspec.structs.replace(
+        tool.span,
+        span_id=f"{tool.span.span_id}/agent",
+        attributes={},
+        ended=None if None in ends else max(end for end in ends if end is not None),
+    )
     agent = Node(span=span, kind="agent", name=tool.target, parent=tool)
     agent.children, tool.children = tool.children, [agent]
     for child in agent.children:

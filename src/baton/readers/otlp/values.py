@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import msgspec
 
 from baton.model import Content, Part
 
+_DEEP = 100
 _DECODE = msgspec.json.Decoder().decode
 HIDDEN = frozenset({"[REDACTED]", "__REDACTED__", "<elided>", "<redacted>", "[redacted]"})
 """What instrumentations write in place of content that is not to be recorded."""
@@ -73,7 +75,7 @@ def content(value: Any) -> Content | None:
     if isinstance(value, str):
         return Content(text=value)
     blocks = _blocks(value)
-    return (blocks or None) if blocks is not None else Content(data=value)
+    return (blocks or None) if blocks is not None else Content(data=finite(value))
 
 
 def _blocks(value: Any) -> Content | None:
@@ -90,7 +92,7 @@ def _blocks(value: Any) -> Content | None:
         if said is not None:
             texts += [] if said in HIDDEN else [said]
         elif set(block) == {"json"}:
-            data.append(block["json"])
+            data.append(finite(block["json"]))
         elif (part := attachment(block)) is not None:
             parts.append(part)
         else:
@@ -104,7 +106,18 @@ def _blocks(value: Any) -> Content | None:
 def shown(value: Any) -> Any:
     """Return a value as data; ``None`` for what was left out when it was recorded."""
     value = parsed(value)
-    return None if isinstance(value, str) and (not value or value in HIDDEN) else value
+    return None if isinstance(value, str) and (not value or value in HIDDEN) else finite(value)
+
+
+def finite(value: Any, depth: int = 0) -> Any:
+    """Return data that JSON can hold: what is no number, or infinite, becomes text."""
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if depth < _DEEP and isinstance(value, list):
+        return [finite(item, depth + 1) for item in value]
+    if depth < _DEEP and isinstance(value, dict):
+        return {key: finite(item, depth + 1) for key, item in value.items()}
+    return value
 
 
 def block_kind(block: Mapping[str, Any]) -> str | None:

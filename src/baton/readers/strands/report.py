@@ -121,7 +121,8 @@ def _trace(
     ids = Ids()
     if isinstance(row.actual_trajectory, Session):
         read = SessionTurns(row.actual_trajectory)
-        turns, cards, unknown = read.turns, read.cards, list(NOT_IN_SESSIONS)
+        turns, cards = read.turns, read.cards
+        unknown = [name for name in NOT_IN_SESSIONS if name != "turn.output.data"]
         dropped += read.dropped()
         if row.actual_interactions:
             what = "an interaction beside a session"
@@ -131,9 +132,10 @@ def _trace(
         turns, dropped = [listed.turn], [*dropped, *listed.dropped]
     turns = turns or [Turn(id="turn1", unknown=["runs", "dispatches", "started", "ended"])]
     _complete(turns, row, reason)
-    if row.actual_environment_state:
-        what = "environment state"
-        dropped.append(Dropped(what=what, count=len(row.actual_environment_state)))
+    state, lost = _state(row.actual_environment_state)
+    dropped += lost
+    if state is not None:
+        unknown.remove("state")
     return Trace(
         schema_version=SCHEMA_VERSION,
         id=id_,
@@ -141,9 +143,25 @@ def _trace(
         source=source,
         turns=turns,
         agents={**cards, **catalog},
+        state=state,
         unknown=unknown,
         dropped=dropped,
     )
+
+
+def _state(told: list[Any] | None) -> tuple[dict[str, Any] | None, list[Dropped]]:
+    """Read the states of the environment by name; of two with one name the first counts."""
+    if told is None:
+        return None, []
+    state: dict[str, Any] = {}
+    lost = 0
+    for each in told:
+        name = each.get("name") if isinstance(each, dict) else None
+        if isinstance(name, str) and "state" in each and name not in state:
+            state[name] = each["state"]
+        else:
+            lost += 1
+    return state, [Dropped(what="environment state", count=lost)] if lost else []
 
 
 def _complete(turns: list[Turn], row: Row, reason: str | None) -> None:

@@ -16,10 +16,10 @@ from .nodes import Level, Nodes
 from .texts import blocks_content
 
 NOT_TOLD = [
-    "turn.state", "turn.started", "turn.ended", "run.input", "run.steps", "run.model",
-    "run.tools_offered", "run.started", "run.ended", "dispatch.description", "dispatch.context",
-    "dispatch.tools_allowed", "dispatch.tools_source", "dispatch.call", "dispatch.prompt",
-    "dispatch.started", "dispatch.ended",
+    "turn.state", "turn.output.data", "turn.started", "turn.ended", "run.input", "run.steps",
+    "run.model", "run.tools_offered", "run.started", "run.ended", "dispatch.description",
+    "dispatch.context", "dispatch.tools_allowed", "dispatch.tools_source", "dispatch.call",
+    "dispatch.prompt", "dispatch.started", "dispatch.ended",
 ]  # fmt: skip
 """What no result tells."""
 

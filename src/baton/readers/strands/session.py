@@ -15,7 +15,7 @@ from baton.readers.ids import Ids
 from .turn import read_turn
 
 NOT_TOLD = [
-    "state", "turn.state", "usage", "run.usage", "run.model", "run.inside",
+    "state", "turn.state", "turn.output.data", "usage", "run.usage", "run.model", "run.inside",
     "dispatch.description", "dispatch.tools_allowed", "dispatch.tools_source",
 ]  # fmt: skip
 """What no session tells."""

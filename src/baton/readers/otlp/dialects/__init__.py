@@ -10,6 +10,7 @@ from baton.readers.otlp.span import Event, Span
 from . import (
     autogen,
     claude_code,
+    crewai,
     genai,
     langfuse,
     langgraph,
@@ -55,6 +56,7 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
 
     Returns nodes that stand in no tree: messages that spans of others carry.
     """
+    crewai.resolve(nodes)
     langgraph.resolve(nodes)
     llama_index.resolve(nodes)
     genai.resolve(nodes)

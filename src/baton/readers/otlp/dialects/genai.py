@@ -18,7 +18,9 @@ from .handover import hand_over
 from .tools import tool_names
 
 _AGENTS = frozenset({"invoke_agent"})
-_MODELS = frozenset({"chat", "generate_content", "text_completion", "completion", "response"})
+_MODELS = frozenset({"chat", "generate_content", "response"})
+_COMPLETION = "completion"
+_KINDS = {"AGENT": "invoke_agent", "LLM": "chat", "TOOL": "execute_tool"}
 _WORKFLOWS = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
 _FRAMEWORKS = {
     "gcp.vertex.agent": "google-adk",
@@ -35,6 +37,8 @@ _COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 _MAF = "agent_framework"
 _MERGED = "(merged"
 _WORD = re.compile(r"\w+")
+_STRANDS = "strands-agents"
+_MODEL_INVOKE = "Model invoke"
 _AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 
 
@@ -47,8 +51,11 @@ def claims(span: Span) -> bool:
         or "gen_ai.request.model" in attributes
         or "gen_ai.agent.name" in attributes
         or "gen_ai.tool.name" in attributes
+        or "gen_ai.span.kind" in attributes
         or span.scope in _FRAMEWORKS
         or _named_agent(span.name) is not None
+        or carried.STRANDS_CALL in attributes
+        or "event_loop.cycle_id" in attributes
     )
 
 
@@ -61,7 +68,7 @@ def read(span: Span) -> Node:
         node = _handoff(span)
     elif operation in _AGENTS:
         node = read_agent(span)
-    elif operation in _MODELS:
+    elif operation in _MODELS or (operation is not None and _COMPLETION in operation):
         node = read_model(span)
     elif operation == "execute_tool":
         node = read_tool(span)
@@ -75,14 +82,23 @@ def read(span: Span) -> Node:
         lost = None if known else f"spans of operation `{operation}`"
         node = Node(span=span, kind="none", name=span.name, lost=lost)
     node.framework = _FRAMEWORKS.get(span.scope)
+    if span.attributes.get("gen_ai.system") == _STRANDS:
+        node.framework = "strands"
     return node
 
 
 def _operation(span: Span) -> str | None:
     """Tell what a span does that does not say so, as older versions did not."""
     attributes = span.attributes
+    kind = attributes.get("gen_ai.span.kind")
+    if kind is not None:
+        return _KINDS.get(str(kind).upper())
     if "gen_ai.tool.name" in attributes or _named_tool(span.name) is not None:
         return "execute_tool"
+    if carried.STRANDS_CALL in attributes:
+        return "execute_tool"
+    if attributes.get("gen_ai.system") == _STRANDS and "gen_ai.agent.name" in attributes:
+        return "chat" if span.name == _MODEL_INVOKE else "invoke_agent"
     if "gcp.vertex.agent.llm_request" in attributes or "gen_ai.request.model" in attributes:
         return None if "agent_name" in attributes else "chat"
     if "gen_ai.agent.name" in attributes or "agent_name" in attributes:
@@ -133,13 +149,13 @@ def read_model(span: Span) -> Node:
 def read_tool(span: Span) -> Node:
     """Read the span of one tool call."""
     attributes = span.attributes
-    name = text(attributes.get("gen_ai.tool.name")) or _named_tool(span.name)
+    name = text(first(attributes, "gen_ai.tool.name", "tool.name")) or _named_tool(span.name)
     if name is None or name.startswith(_MERGED):
         return Node(span=span, kind="none")
     node = Node(span=span, kind="tool", name=name)
     node.agent = text(first(attributes, "gen_ai.agent.name", "agent_name"))
     node.run = text(attributes.get("gen_ai.agent.call.id"))
-    node.call = text(attributes.get("gen_ai.tool.call.id"))
+    node.call = text(first(attributes, "gen_ai.tool.call.id", "tool.id"))
     node.arguments, node.result = carried.tool(span)
     fail(node)
     if first(attributes, "gen_ai.tool.status", "tool.status") == "error":

@@ -24,6 +24,8 @@ _HEARD = {
     "gen_ai.tool.message": "tool",
 }
 _CHOICE = "gen_ai.choice"
+STRANDS_CALL = "tool.parameters"
+"""What older versions of Strands write of a tool call, beside ``tool.name`` and ``tool.id``."""
 _NOTHING = '""'
 """An empty text, written out as JSON."""
 _ALL = ("pydantic_ai.all_messages", "all_messages_events", "events")
@@ -55,6 +57,10 @@ def _by_message(span: Span) -> tuple[Any, Any]:
         request = attributes["gcp.vertex.agent.llm_request"]
         response = attributes.get("gcp.vertex.agent.llm_response")
         return (lambda: _gemini(request)), (lambda: _gemini(response))
+    if "gen_ai.prompt" in attributes or "gen_ai.completion" in attributes:
+        return attributes.get("gen_ai.prompt"), attributes.get("gen_ai.completion")
+    if "gen_ai.span.kind" in attributes:
+        return attributes.get("input.value"), attributes.get("output.value")
     return _indexed(attributes, "gen_ai.prompt."), _indexed(attributes, "gen_ai.completion.")
 
 
@@ -216,7 +222,9 @@ def tool(span: Span) -> tuple[Any, Content | None]:
         "gcp.vertex.agent.tool_call_args",
         "tool_arguments",
         "gen_ai.tool.arguments",
+        STRANDS_CALL,
         "gen_ai.tool.input",
+        "input.value",
     )
     result = first(
         attributes,
@@ -226,6 +234,8 @@ def tool(span: Span) -> tuple[Any, Content | None]:
         "gen_ai.tool.result",
         "gen_ai.tool.message",
         "gen_ai.tool.output",
+        "output.value",
+        "tool.result",
     )
     if arguments == "{}" and result == "{}" and "gcp.vertex.agent.tool_response" in attributes:
         return None, None

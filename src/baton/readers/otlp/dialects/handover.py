@@ -11,7 +11,9 @@ from baton.readers.otlp.names import plain_name
 from baton.readers.otlp.node import Mode, Node
 from baton.readers.otlp.values import content, first, text
 
-_TRANSFER = re.compile(r"^(?:transfer|hand_?off|switch)[_ -]to[_ -](.+)$", re.IGNORECASE)
+_TRANSFER = re.compile(
+    r"^(?:\w+[-.])?(?:transfer|hand_?off|switch)[_ -]to[_ -](.+)$", re.IGNORECASE
+)
 _ANY = frozenset({"agent", "an_agent", "another_agent"})
 _TARGETS = (
     "agent_name",

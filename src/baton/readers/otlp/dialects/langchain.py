@@ -17,7 +17,8 @@ _GOTO = re.compile(r"\bgoto=\[?(?:Send\(node=)?'([^']+)'")
 _PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?= )""", re.DOTALL)
 _CALL_ID = re.compile(r" tool_call_id='([^']*)'")
 _PROPERTY = "traceloop.association.properties."
-_MOVES = ("ParentCommand", "GraphInterrupt", "GraphBubbleUp", "NodeInterrupt")
+_ASKS = ("GraphInterrupt", "NodeInterrupt")
+_MOVES = ("ParentCommand", "GraphBubbleUp", *_ASKS)
 
 
 def refine(node: Node) -> None:
@@ -25,6 +26,7 @@ def refine(node: Node) -> None:
     told = _metadata(node.span)
     node.framework = "langgraph"
     node.graph = _place(told)
+    node.waits = moved(node.span, _ASKS)
     if node.failed and moved(node.span):
         node.failed, node.error = False, None
     if node.kind == "tool":
@@ -72,10 +74,10 @@ def _place(told: Mapping[str, Any]) -> GraphPlace:
     )
 
 
-def moved(span: Span) -> bool:
+def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
     """Tell the exception by which LangGraph leaves a graph on purpose from a failure."""
     return any(
-        str(event.attributes.get("exception.type", "")).rpartition(".")[2] in _MOVES
+        str(event.attributes.get("exception.type", "")).rpartition(".")[2] in how
         for event in span.events
         if event.name == "exception"
     )

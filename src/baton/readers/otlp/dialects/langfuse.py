@@ -62,6 +62,8 @@ def _arguments(raw: Any, *, only: bool) -> Any:
     if not isinstance(value, dict) or set(value) != {"args", "kwargs"}:
         return value
     places, names = value["args"] or [], value["kwargs"] or {}
+    if not isinstance(places, list) or not isinstance(names, dict):
+        return value
     if only and len(places) + len(names) == 1:
         return places[0] if places else next(iter(names.values()))
     if not places:

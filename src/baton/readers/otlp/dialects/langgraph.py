@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from baton.readers.otlp.node import Node
+from baton.readers.otlp.values import parsed, text
 
 from .langchain import moved
 
@@ -52,6 +53,7 @@ def resolve(nodes: list[Node]) -> None:
                 graph.made = node.graph.agent
         elif node.kind == "tool":
             graph.running.add(id(inner))
+            _called(node, inner)
     loops = {_loop_key(graph) for graph in graphs.values() if _is_loop(graph)}
     for graph in graphs.values():
         _settle(graph, _loop_key(graph) in loops)
@@ -59,6 +61,17 @@ def resolve(nodes: list[Node]) -> None:
     for node in nodes:
         if node.kind == "tool" and node.graph is not None and node.mode is None:
             _moved(node)
+
+
+def _called(tool: Node, inner: Node) -> None:
+    """Take a call out of what the node that runs it was given: a tool may tell of its text only."""
+    if isinstance(tool.arguments, dict) or tool.arguments is None:
+        return
+    given = parsed(inner.span.attributes.get("input.value"))
+    calls = given if isinstance(given, list) else [given]
+    alike = [call for call in calls if isinstance(call, dict) and call.get("name") == tool.name]
+    if len(alike) == 1 and isinstance(alike[0].get("args"), dict):
+        tool.arguments, tool.call = alike[0]["args"], tool.call or text(alike[0].get("id"))
 
 
 def _find(

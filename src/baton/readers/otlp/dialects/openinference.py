@@ -12,7 +12,7 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
 
-from . import crewai, langchain, llama_index, smolagents
+from . import agno, crewai, langchain, llama_index, smolagents
 from .genai import fail
 from .handover import hand_over
 from .tools import tool_names
@@ -51,6 +51,8 @@ def read(span: Span) -> Node:
         langchain.refine(node)
     elif node.framework == "crewai":
         crewai.refine(node)
+    elif node.framework == "agno":
+        agno.refine(node)
     elif node.framework == "smolagents":
         smolagents.refine(node)
     elif node.framework == "llama-index":

@@ -35,6 +35,11 @@ def tame(value: Any) -> Any:
         return hex(value)
 
 
+def mended(text: str) -> str:
+    """Replace what is no Unicode: half of a surrogate pair, which UTF-8 cannot hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def double_value(value: float | str) -> float | str:
     """Read a double, which JSON writes as text when it is ``NaN`` or infinite."""
     if isinstance(value, str):
