@@ -52,7 +52,7 @@ def test_the_last_line_of_a_case_stands_and_gives_back_what_it_replaces(tmp_path
     writer.write(result(1))
     finish(writer)
     assert replaced is not None
-    assert (replaced.status, replaced.scores) == ("passed", [("agent_chain", "passed")])
+    assert (replaced.status, replaced.scores) == ("passed", [("agent_chain", "passed", 1.0)])
     stored = read_evaluation(writer.folder)
     statuses = {row.case_id: row.status for row in stored.rows()}
     assert statuses == {"c0": "failed", "c1": "passed"}

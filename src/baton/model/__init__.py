@@ -4,6 +4,7 @@ Imports nothing of the rest of Baton.
 """
 
 from .case import (
+    AnyOrder,
     Case,
     CaseRubric,
     ExpectedDispatch,
@@ -16,10 +17,12 @@ from .case import (
 )
 from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
+from .efficiency import COUNTERS, Efficiency, EfficiencySums, Sum, plain_sums
 from .errors import BatonError, InputError, Problem, ProviderError, nearest, suggestion
 from .integrity import integrity_problems, usage_problems
 from .known import known
 from .ports import EvalContext, Evaluator, Provider
+from .routing import OTHERS, Routed, RoutingCell, RoutingCounts
 from .score import (
     STATUSES,
     CaseResult,
@@ -50,10 +53,13 @@ from .trace import (
 )
 
 __all__ = [
+    "COUNTERS",
+    "OTHERS",
     "SCHEMA_VERSION",
     "STATUSES",
     "AgentCard",
     "AgentRun",
+    "AnyOrder",
     "BatonError",
     "Case",
     "CaseIndex",
@@ -63,6 +69,8 @@ __all__ = [
     "Dataset",
     "Dispatch",
     "Dropped",
+    "Efficiency",
+    "EfficiencySums",
     "EvalContext",
     "Evaluation",
     "Evaluator",
@@ -82,6 +90,9 @@ __all__ = [
     "Problem",
     "Provider",
     "ProviderError",
+    "Routed",
+    "RoutingCell",
+    "RoutingCounts",
     "Said",
     "Scenario",
     "Score",
@@ -89,6 +100,7 @@ __all__ = [
     "Source",
     "Status",
     "Step",
+    "Sum",
     "ToolCall",
     "Trace",
     "Turn",
@@ -98,6 +110,7 @@ __all__ = [
     "integrity_problems",
     "known",
     "nearest",
+    "plain_sums",
     "suggestion",
     "usage_problems",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -63,6 +64,12 @@ class ExpectedVisit(Record, kw_only=True):
     says: list[str] | None = None
 
 
+class AnyOrder(Record, kw_only=True):
+    """Agents that run side by side: all of them, in whatever order they start."""
+
+    any_order: list[str]
+
+
 class ExpectedTurn(Record, kw_only=True):
     """A user message and what should come of it."""
 
@@ -71,7 +78,7 @@ class ExpectedTurn(Record, kw_only=True):
     response: Content | None = None
     response_contains: list[str] | None = None
     structured: dict[str, Any] | None = None
-    agents: list[str] | None = None
+    agents: Sequence[str | AnyOrder] | None = None
     dispatches: list[ExpectedDispatch] | None = None
     tool_calls: list[ExpectedToolCall] | None = None
     interactions: list[ExpectedVisit] | None = None

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, overload
 from .case import Case, Location
 from .errors import InputError
 
-Format = Literal["adk", "judge-llm", "baton", "mixed"]
+Format = Literal["adk", "judge-llm", "baton", "strands", "mixed"]
 
 
 class Override(NamedTuple):

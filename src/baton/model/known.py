@@ -31,10 +31,11 @@ PARTS: dict[str, tuple[str, ...]] = {
     "steps": ("steps", "steps.said", "steps.tool_call"),
     "steps.said": ("steps", "steps.said"),
     "steps.tool_call": ("steps", "steps.tool_call"),
+    "output.data": ("output", "output.data"),
 }
-"""What makes the steps of a run unknown, all of them or one kind."""
+"""What makes the steps of a run unknown, all of them or one kind; the data of a turn's output."""
 for _part in PARTS:
-    NONE_BY_DEFAULT[AgentRun][_part] = False
+    NONE_BY_DEFAULT[Turn if _part == "output.data" else AgentRun][_part] = False
 
 _PREFIX = {kind: f"{name}." for name, kind in KINDS.items()}
 
@@ -47,7 +48,8 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
     default, for those that have no value there; for any other (lists, statuses) for every
     object, as what stands there may be incomplete. What is recorded as empty is known.
     ``steps`` of a run are known when all kinds of them are; ``steps.said`` and
-    ``steps.tool_call`` ask for one kind.
+    ``steps.tool_call`` ask for one kind. ``output.data`` of a turn asks whether an answer that
+    has no data can be taken for one without structured output.
 
     Raises:
         AttributeError: ``obj`` has no such field.

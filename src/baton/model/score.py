@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from .efficiency import Efficiency, EfficiencySums
+from .routing import Routed, RoutingCell
 from .trace import Trace
 
 Unit = Literal["trace", "turn", "run", "dispatch", "tool_call"]
@@ -68,6 +70,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     ``position`` is the place of the case in the dataset; ``error`` says why the case could not
     be played to its end, or scored at all. ``mean`` is there when it decided. ``timings`` are of
     live runs: when the case ``started`` (seconds since the epoch) and its ``seconds``.
+    ``routing`` holds the expected and the actual agent of each dispatch that was judged.
     """
 
     case_id: str
@@ -79,6 +82,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     error: str | None = None
     mean: float | None = None
     timings: dict[str, float] | None = None
+    efficiency: Efficiency | None = None
+    routing: list[Routed] = msgspec.field(default_factory=list)
 
 
 class EvaluatorCounts(msgspec.Struct, kw_only=True):
@@ -106,6 +111,7 @@ class Evaluation(msgspec.Struct, kw_only=True):
     """One execution of a dataset, or one scoring of recorded traces.
 
     ``problems`` say what could not be evaluated, ``notices`` what every reader has to know.
+    ``routing`` are the cells of the routing matrix, ``efficiency`` the counters of all results.
     """
 
     name: str
@@ -114,6 +120,8 @@ class Evaluation(msgspec.Struct, kw_only=True):
     evaluators: list[EvaluatorCounts]
     problems: list[str] = msgspec.field(default_factory=list)
     notices: list[str] = msgspec.field(default_factory=list)
+    routing: list[RoutingCell] = msgspec.field(default_factory=list)
+    efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
 
     @property
     def exit_code(self) -> int:

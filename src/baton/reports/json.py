@@ -6,6 +6,8 @@ from typing import IO, Any
 
 import msgspec
 
+from baton.analysis.routing import plain_matrix
+from baton.model import plain_sums
 from baton.store import StoredEvaluation
 
 EXIT_CODES = {"passed": 0, "failed": 1}
@@ -23,12 +25,16 @@ def write_json(evaluation: StoredEvaluation, out: IO[str]) -> None:
         "notices": header.notices,
         "cases": header.cases,
         "evaluators": msgspec.to_builtins(header.evaluators),
+        "routing": plain_matrix(header.routing),
+        "efficiency": plain_sums(header.efficiency),
     }
     out.write(msgspec.json.format(_ENCODER.encode(head), indent=2).decode().removesuffix("\n}"))
     out.write(',\n  "results": [')
     separator = "\n    "
     for row, body in evaluation.entries():
         entry = {"case_id": row.case_id, "repeat": row.repeat, "status": row.status, **body}
+        if row.efficiency is not None:
+            entry["efficiency"] = row.efficiency
         out.write(separator + _ENCODER.encode(entry).decode())
         separator = ",\n    "
     out.write("\n  ]\n}\n")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from baton.store import IndexRow, StoredEvaluation
+from baton.analysis.routing import agents_of, mistakes
+from baton.store import Header, IndexRow, StoredEvaluation
+
+from .efficiency import counter_texts
+from .routing import arrow, share
 
 _UNPRINTABLE = {
     code: "\N{REPLACEMENT CHARACTER}"
@@ -29,10 +34,11 @@ def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
     name = _attribute(header.name)
     out.write(f'<?xml version="1.0" encoding="utf-8"?>\n<testsuites name={name} {counts}>\n')
     out.write(f"  <testsuite name={name} {counts}>\n")
-    if header.notices:
+    properties = list(_properties(header))
+    if properties:
         out.write("    <properties>\n")
-        for notice in header.notices:
-            out.write(f'      <property name="notice" value={_attribute(notice)}/>\n')
+        for key, value in properties:
+            out.write(f"      <property name={_attribute(key)} value={_attribute(value)}/>\n")
         out.write("    </properties>\n")
     for row, body in evaluation.entries():
         out.write(_case(name, row, body, repeated=header.repeats > 1))
@@ -40,6 +46,20 @@ def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
         said = f"<error message={_attribute(problem)}/>"
         out.write(f'    <testcase classname={name} name="the evaluation">{said}</testcase>\n')
     out.write("  </testsuite>\n</testsuites>\n")
+
+
+def _properties(header: Header) -> Iterator[tuple[str, str]]:
+    """Yield what holds for the whole evaluation: notices, the routing matrix, counters."""
+    for notice in header.notices:
+        yield "notice", notice
+    for agent in agents_of(header.routing):
+        recall = share(agent.recall, agent.right, agent.expected)
+        precision = share(agent.precision, agent.right, agent.actual)
+        yield f"routing.{agent.agent}", f"precision {precision}, recall {recall}"
+    for cell in mistakes(header.routing):
+        yield "routing.mistake", f"{arrow(cell)}: {cell.count}"
+    for name, text in counter_texts(header.efficiency):
+        yield f"efficiency.{name}", text
 
 
 def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) -> str:

@@ -13,6 +13,8 @@ from baton.store import Header, IndexRow, StoredEvaluation
 
 from .chains import align
 from .console import console_for
+from .efficiency import case_line, efficiency_line
+from .routing import print_routing
 from .text import one_line
 
 STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bold red"}
@@ -29,6 +31,10 @@ def print_terminal(
     console = console_for(out)
     header = evaluation.header
     console.print(_counts(evaluation))
+    spent = efficiency_line(header.efficiency)
+    if spent:
+        console.print(Text(spent, "dim"))
+    print_routing(header.routing, console)
     shown = left = 0
     for row in evaluation.rows():
         if row.status == "passed" and not detailed:
@@ -76,6 +82,8 @@ def _case(row: IndexRow, body: dict[str, Any], header: Header, detailed: bool) -
     if body.get("mean") is not None and isinstance(header.pass_rule, dict):
         head.append(f"  mean {body['mean']:.2f}, needs {header.pass_rule['mean']:.2f}", "dim")
     yield head.append(_where(body), "dim")
+    if detailed and row.efficiency is not None and (spent := case_line(row.efficiency)):
+        yield Text(f"  {spent}", "dim")
     if body.get("error"):
         yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])
     for score in body["scores"]:

@@ -46,7 +46,7 @@ class FolderResults:
         """Write and count one result."""
         earlier = self._writer.write(result)
         if earlier is not None:
-            self._tally.take_back(earlier.status, earlier.scores)
+            self._tally.take_back(earlier)
         self._tally.add(result)
 
     def _finish(self, status: FolderStatus) -> None:
@@ -55,6 +55,8 @@ class FolderResults:
             evaluators=list(self._tally.evaluators.values()),
             cases=self._tally.cases,
             problems=[*self._input_problems, *self._tally.problems()],
+            routing=self._tally.routing.cells(),
+            efficiency=self._tally.efficiency,
         )
 
 
@@ -82,4 +84,6 @@ class MemoryResults:
             evaluators=list(tally.evaluators.values()),
             problems=tally.problems(),
             notices=list(notices),
+            routing=tally.routing.cells(),
+            efficiency=tally.efficiency,
         )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from baton.analysis.routing import routed
 from baton.model import (
     Case,
     CaseResult,
@@ -16,6 +17,7 @@ from baton.model import (
     Trace,
 )
 
+from .efficiency import efficiency_of
 from .pairing import find_case, name_of
 from .plan import Plan, PlannedEvaluator
 from .prices import fill_costs
@@ -51,6 +53,8 @@ def score_trace(plan: Plan, trace: Trace, case: Case | None, position: int) -> C
         trace=trace,
         error=broken,
         mean=mean,
+        efficiency=efficiency_of(trace),
+        routing=routed(scores),
     )
 
 

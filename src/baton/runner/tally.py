@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
-from baton.model import STATUSES, CaseResult, EvaluatorCounts, Status
+from baton.model import (
+    STATUSES,
+    CaseResult,
+    EfficiencySums,
+    EvaluatorCounts,
+    RoutingCounts,
+    Status,
+)
+from baton.store import IndexRow
 
 from .plan import Plan
 
@@ -23,21 +30,27 @@ class Tally:
             for name, planned in plan.all_evaluators.items()
         }
         self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
+        self.routing = RoutingCounts()
+        self.efficiency = EfficiencySums()
         self._why: dict[str, str] = {}
 
     def add(self, result: CaseResult) -> None:
         """Count a result and its scores."""
         self.cases[result.status] += 1
+        self.routing.add(result.routing)
+        self.efficiency.add(result.efficiency)
         for score in result.scores:
             self.evaluators[score.evaluator].add(score.status)
             if score.value is None:
                 self._why.setdefault(score.evaluator, score.reason)
 
-    def take_back(self, status: Status, scores: Iterable[tuple[str, Status]]) -> None:
-        """Count a result no more: its status, and names and statuses of its scores."""
-        self.cases[status] -= 1
-        for name, score_status in scores:
-            self.evaluators[name].add(score_status, -1)
+    def take_back(self, earlier: IndexRow) -> None:
+        """Count a result no more."""
+        self.cases[earlier.status] -= 1
+        self.routing.add(earlier.routing, -1)
+        self.efficiency.add(earlier.efficiency, -1)
+        for name, status, _ in earlier.scores:
+            self.evaluators[name].add(status, -1)
 
     def problems(self) -> list[str]:
         """Say what could not be evaluated as asked."""

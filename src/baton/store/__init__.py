@@ -1,7 +1,7 @@
 """Evaluation folders: written while an evaluation runs, read by everything that reports."""
 
-from .read import Header, IndexRow, StoredEvaluation, latest_evaluation, read_evaluation
-from .rows import body_of, score_row
+from .read import Header, StoredEvaluation, latest_evaluation, read_evaluation
+from .rows import IndexRow, body_of, score_row
 from .write import EvaluationWriter, FolderStatus
 
 __all__ = [

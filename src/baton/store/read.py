@@ -10,7 +10,18 @@ from typing import Any, BinaryIO, Literal
 import msgspec
 
 from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
-from baton.model import STATUSES, EvaluatorCounts, InputError, Problem, Status
+from baton.model import (
+    STATUSES,
+    EfficiencySums,
+    EvaluatorCounts,
+    InputError,
+    Problem,
+    RoutingCell,
+    RoutingCounts,
+    Status,
+)
+
+from .rows import IndexRow, read_row
 
 
 class Header(msgspec.Struct, kw_only=True):
@@ -28,21 +39,8 @@ class Header(msgspec.Struct, kw_only=True):
     dataset: list[str] = msgspec.field(default_factory=list)
     timings: dict[str, Any] = msgspec.field(default_factory=dict)
     pass_rule: Literal["all"] | dict[str, float] = "all"
-
-
-class IndexRow(msgspec.Struct, kw_only=True):
-    """One line of the index."""
-
-    position: int
-    case_id: str
-    repeat: int
-    status: Status
-    scores: list[tuple[str, Status, float | None]]
-    offset: int
-    length: int
-
-
-_DECODER = msgspec.json.Decoder(IndexRow)
+    routing: list[RoutingCell] = msgspec.field(default_factory=list)
+    efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
 
 
 class StoredEvaluation:
@@ -61,12 +59,16 @@ class StoredEvaluation:
     def _count(self) -> None:
         header = self.header
         counts: dict[str, EvaluatorCounts] = {}
+        routing = RoutingCounts()
         header.cases = dict.fromkeys(STATUSES, 0)
         for row in self.rows():
             header.cases[row.status] += 1
+            routing.add(row.routing)
+            header.efficiency.add(row.efficiency)
             for name, status, _ in row.scores:
                 counts.setdefault(name, EvaluatorCounts(evaluator=name, type=name)).add(status)
         header.evaluators = list(counts.values())
+        header.routing = routing.cells()
         planned = f" of {header.planned}" if header.planned is not None else ""
         header.problems = [f"not finished: {len(self)}{planned} planned cases are there"]
 
@@ -79,7 +81,7 @@ class StoredEvaluation:
             for offset in self._offsets:
                 if offset >= 0:
                     index.seek(offset)
-                    yield _DECODER.decode(index.readline())
+                    yield read_row(index.readline())
 
     def entries(self) -> Iterator[tuple[IndexRow, dict[str, Any]]]:
         """Yield every row with its body."""
@@ -148,7 +150,7 @@ def _row_offsets(index: Path, repeats: int) -> array[int]:
 
 def _row(index: Path, number: int, line: bytes) -> IndexRow:
     try:
-        return _DECODER.decode(line)
+        return read_row(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         message = "no line of an index: the file is damaged"
         raise InputError(Problem(file=str(index), line=number, message=message)) from None

@@ -1,4 +1,4 @@
-"""Results as JSON rows."""
+"""Results as JSON rows, and the rows of the index read again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,30 @@ from typing import Any
 
 import msgspec
 
-from baton.model import CaseResult, Score
+from baton.model import CaseResult, Efficiency, Routed, Score, Status
 from baton.plugins import EVALUATORS
+
+
+class IndexRow(msgspec.Struct, kw_only=True):
+    """One line of the index."""
+
+    position: int
+    case_id: str
+    repeat: int
+    status: Status
+    scores: list[tuple[str, Status, float | None]]
+    offset: int
+    length: int
+    efficiency: Efficiency | None = None
+    routing: list[Routed] = msgspec.field(default_factory=list)
+
+
+_DECODER = msgspec.json.Decoder(IndexRow)
+
+
+def read_row(line: bytes) -> IndexRow:
+    """Read a line of the index; raises what msgspec does for one that is none."""
+    return _DECODER.decode(line)
 
 
 def score_row(score: Score) -> dict[str, Any]:
@@ -56,6 +78,10 @@ def index_row(result: CaseResult, offset: int, length: int) -> dict[str, Any]:
     }
     if result.trace is not None and result.trace.usage is not None:
         row["usage"] = msgspec.to_builtins(result.trace.usage)
+    if result.efficiency is not None:
+        row["efficiency"] = msgspec.to_builtins(result.efficiency)
+    if result.routing:
+        row["routing"] = result.routing
     return row
 
 

@@ -5,26 +5,30 @@ from __future__ import annotations
 import re
 import time
 from array import array
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
-from baton.model import AgentCard, CaseResult, EvaluatorCounts, InputError, Problem, Status
+from baton.model import (
+    AgentCard,
+    CaseResult,
+    EfficiencySums,
+    EvaluatorCounts,
+    InputError,
+    Problem,
+    RoutingCell,
+    Status,
+    plain_sums,
+)
 
-from .rows import body_of, index_row
+from .rows import IndexRow, body_of, index_row, read_row
 
 _ENCODER = msgspec.json.Encoder()
 FolderStatus = Literal["running", "passed", "failed", "error", "interrupted"]
-
-
-class Replaced(NamedTuple):
-    """Status of an earlier result, and names and statuses of its scores."""
-
-    status: Status
-    scores: list[tuple[str, Status]]
 
 
 class EvaluationWriter:
@@ -55,8 +59,8 @@ class EvaluationWriter:
         self._lines = array("q")
         self._write_header("running", {})
 
-    def write(self, result: CaseResult) -> Replaced | None:
-        """Append one result; return what stood for its case and repeat before."""
+    def write(self, result: CaseResult) -> IndexRow | None:
+        """Append one result; return the row that stood for its case and repeat before."""
         trace = result.trace
         if self._keep_traces and trace is not None and trace.agents:
             number = self._catalog(trace.agents)
@@ -92,14 +96,20 @@ class EvaluationWriter:
         evaluators: list[EvaluatorCounts],
         cases: dict[Status, int],
         problems: list[str],
+        routing: Sequence[RoutingCell] = (),
+        efficiency: EfficiencySums | None = None,
     ) -> None:
         """Close the folder with its verdict."""
         self.close()
-        counts = {
+        counts: dict[str, Any] = {
             "cases": cases,
             "evaluators": msgspec.to_builtins(evaluators),
             "problems": problems,
         }
+        if routing:
+            counts["routing"] = msgspec.to_builtins(routing)
+        if efficiency is not None and efficiency.results:
+            counts["efficiency"] = plain_sums(efficiency)
         self._write_header(status, counts)
 
     def close(self) -> None:
@@ -107,16 +117,16 @@ class EvaluationWriter:
         self._bodies.close()
         self._index.close()
 
-    def _earlier(self, slot: int) -> Replaced | None:
+    def _earlier(self, slot: int) -> IndexRow | None:
         while len(self._lines) <= slot:
             self._lines.append(-1)
         if self._lines[slot] < 0:
             return None
         end = self._index.tell()
         self._index.seek(self._lines[slot])
-        row = msgspec.json.decode(self._index.readline())
+        row = read_row(self._index.readline())
         self._index.seek(end)
-        return Replaced(row["status"], [(name, status) for name, status, _ in row["scores"]])
+        return row
 
     def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
         timings: dict[str, Any] = {"started": _iso(self._started)}

@@ -2,7 +2,7 @@
 
 from .broken import broken
 from .chain import agent_chain, run_names
-from .dispatch_usage import DispatchUsage, dispatch_usage
+from .dispatch_usage import DispatchUsage, dispatch_usage, dispatched_runs
 from .dispatch_view import DispatchView, dispatch_view
 from .round_trip import RoundTrip, round_trip
 from .tool_calls import PlacedCall, placed_calls, tool_calls
@@ -19,6 +19,7 @@ __all__ = [
     "broken",
     "dispatch_usage",
     "dispatch_view",
+    "dispatched_runs",
     "placed_calls",
     "round_trip",
     "run_names",

@@ -1,0 +1,1 @@
+"""What scores of many cases say together: pure functions."""

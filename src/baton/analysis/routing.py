@@ -1,0 +1,124 @@
+"""Routing over a dataset: what single scores say of it, precision and recall per agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from baton.model import Routed, RoutingCell, Score
+
+
+class AgentRouting(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent: how often it was expected, how often work went to it, and how often both.
+
+    ``precision`` is ``right / actual`` and ``recall`` is ``right / expected``, 0 to 1; ``None``
+    where that divides by 0.
+    """
+
+    agent: str
+    expected: int
+    actual: int
+    right: int
+    precision: float | None
+    recall: float | None
+
+
+def routed(scores: Sequence[Score]) -> list[Routed]:
+    """Return the expected and the actual agent of each dispatch that the scores of a case tell.
+
+    From ``dispatch_routing`` where it was asked for. Otherwise, of turns that state agents, from
+    ``agent_chain``: the agent that comes after the opener is where the turn is expected to hand
+    to first. It is right when that agent ran; else the first other agent that ran in its stead
+    and is not expected is the actual one. Turns whose chain does not tell the opener from the
+    rest count for nothing. Only verdicts count, and only those of the first of several
+    evaluators of a type.
+    """
+    own = _first_of(scores, "dispatch_routing")
+    if own is not None:
+        return list(_of_dispatches(own))
+    return list(_of_chains(_first_of(scores, "agent_chain") or []))
+
+
+def agents_of(cells: Iterable[RoutingCell]) -> list[AgentRouting]:
+    """Return precision and recall of every agent of a matrix, by name."""
+    expected: dict[str, int] = {}
+    actual: dict[str, int] = {}
+    right: dict[str, int] = {}
+    for cell in cells:
+        if cell.expected is not None:
+            expected[cell.expected] = expected.get(cell.expected, 0) + cell.count
+        if cell.actual is not None:
+            actual[cell.actual] = actual.get(cell.actual, 0) + cell.count
+        if cell.expected is not None and cell.expected == cell.actual:
+            right[cell.expected] = cell.count
+    return [
+        _agent(name, expected.get(name, 0), actual.get(name, 0), right.get(name, 0))
+        for name in sorted({*expected, *actual})
+    ]
+
+
+def mistakes(cells: Iterable[RoutingCell]) -> list[RoutingCell]:
+    """Return what went wrong, the most frequent first."""
+    wrong = [cell for cell in cells if cell.expected != cell.actual]
+    return sorted(wrong, key=lambda cell: -cell.count)
+
+
+def plain_matrix(cells: Sequence[RoutingCell]) -> dict[str, Any] | None:
+    """Return matrix and agents as plain data; ``None`` where nothing was counted."""
+    if not cells:
+        return None
+    return {
+        "matrix": msgspec.to_builtins(cells),
+        "agents": msgspec.to_builtins(agents_of(cells)),
+    }
+
+
+def _agent(name: str, expected: int, actual: int, right: int) -> AgentRouting:
+    return AgentRouting(
+        agent=name,
+        expected=expected,
+        actual=actual,
+        right=right,
+        precision=right / actual if actual else None,
+        recall=right / expected if expected else None,
+    )
+
+
+def _first_of(scores: Sequence[Score], type_: str) -> list[Score] | None:
+    """Return the scores of the first evaluator of a type, as others ask the same again."""
+    found = [score for score in scores if score.type == type_]
+    return [score for score in found if score.evaluator == found[0].evaluator] or None
+
+
+def _of_dispatches(scores: Iterable[Score]) -> Iterator[Routed]:
+    for score in scores:
+        if score.value is not None:
+            pair = score.details.get("expected_agent"), score.details.get("actual_agent")
+            if pair != (None, None):
+                yield pair
+
+
+def _of_chains(scores: Iterable[Score]) -> Iterator[Routed]:
+    for score in scores:
+        if score.value is not None:
+            for turn in score.details.get("invocation_results", ()):
+                pair = _of_chain(turn)
+                if pair is not None:
+                    yield pair
+
+
+def _of_chain(turn: Mapping[str, Any]) -> Routed | None:
+    expected: Sequence[str] = turn["expected_agents"]
+    actual: Sequence[str] = turn["actual_agents"]
+    opener = actual[0] if actual else None
+    if opener in expected:
+        after = [name for name in expected[expected.index(opener) :] if name != opener]
+    else:
+        after = list(expected) if opener is not None and len(expected) == 1 else []
+    if not after:
+        return None
+    if after[0] in actual:
+        return after[0], after[0]
+    return after[0], next((n for n in actual if n != opener and n not in expected), None)

@@ -1,0 +1,256 @@
+"""``dispatch_routing``: whether work was handed to the agents that a case expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from baton.model import (
+    Case,
+    Dispatch,
+    EvalContext,
+    Evidence,
+    ExpectedDispatch,
+    HandedOff,
+    Score,
+    Trace,
+    Turn,
+    Unit,
+    known,
+    nearest,
+)
+from baton.model.views import run_names
+
+from .base import OptionedEvaluator
+from .routing.pairs import Met, Wrong, looker, pair_up
+from .routing.sent import Sent, names_receiver, sent_in
+from .texts.matchers import Reading
+from .turns import Pair, Unscored, stated_turns
+
+Kind = Literal["transfer", "delegate", "sequence"]
+
+
+class DispatchRoutingOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options.
+
+    ``allow_extra``: dispatches that are not expected are no fault. ``kinds`` are those that are
+    one, where they are not; an expected one may be of any kind. ``order``: judge also dispatches
+    that are only known from the order of runs. ``threshold`` is what a single dispatch needs.
+    """
+
+    allow_extra: bool = False
+    kinds: tuple[Kind, ...] = ("transfer", "delegate")
+    order: bool = False
+    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+
+
+class DispatchRouting(OptionedEvaluator[DispatchRoutingOptions]):
+    """Holds the dispatches of every turn that states some against the expected ones."""
+
+    type = "dispatch_routing"
+    version = "1"
+    unit: ClassVar[Unit] = "dispatch"
+    options_type = DispatchRoutingOptions
+    checks = frozenset({"dispatches"})
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for each expected dispatch, and one for each that nobody expected.
+
+        A dispatch to the right agent scores the share of what is stated of it that is right,
+        the agent included; what is not known of it is left out, and skipped in a score of its
+        own. Anything else scores 0. ``error`` when a planned turn was not played or broke;
+        ``skipped`` when nothing is expected, or an expected one is not there and what was
+        recorded can't tell that it was not made.
+        """
+        pairs = stated_turns(trace, case, lambda turn: turn.dispatches is not None, "dispatches")
+        if isinstance(pairs, Unscored):
+            return [self.unscored(pairs.status, pairs.reason)]
+        return [score for pair in pairs for score in self._turn(trace, pair, context)]
+
+    def _turn(self, trace: Trace, pair: Pair, context: EvalContext) -> Iterator[Score]:
+        options, turn = self.options, pair.turn
+        expected = pair.expected.dispatches or []
+        renames = context.agent_names
+        sent = sent_in(trace, turn, kinds=options.kinds, order=options.order, renames=renames)
+        untold = _untold(trace, turn)
+        look = looker(trace, turn, options)
+
+        def doubt(one: ExpectedDispatch) -> str | None:
+            return untold or _unsure(trace, turn, one, sent, context)
+
+        found = pair_up(expected, sent, look, doubt)
+        wanted = [one.to for one in expected]
+        for met in found.met:
+            yield from self._met(pair, met)
+        for wrong in found.wrong:
+            yield self._wrong(pair, wrong, wanted)
+        for one in found.unmet:
+            yield self._unmet(pair, one, sent, wanted)
+        for one, why in found.unsure:
+            yield self._unsure(pair, one, why)
+        surplus = [] if options.allow_extra else found.surplus
+        for each in surplus:
+            yield self._surplus(pair, each, wanted)
+        if not expected and not surplus:
+            yield self._none(pair, untold, allowed=len(found.surplus))
+
+    def _met(self, pair: Pair, met: Met) -> Iterator[Score]:
+        told = [(part, part.share) for part in met.parts if part.share is not None]
+        faults = [part for part, share in told if share < 1]
+        says = "".join(f"; {part.says}" for part in faults)
+        score = self._about(
+            pair,
+            (1 + sum(share for _, share in told)) / (1 + len(told)),
+            f"handed to `{met.expected.to}` as expected{says}",
+            met.expected,
+            met.sent,
+            routed=(met.expected.to, met.expected.to),
+            faults=[(part.fault, part.says) for part in faults],
+        )
+        yield score
+        unknown = [part for part in met.parts if part.share is None]
+        if unknown:
+            listed = "; ".join(part.says for part in unknown)
+            skipped = self.unscored(
+                "skipped", f"turn {pair.number}: of the one to `{met.expected.to}` {listed}"
+            )
+            skipped.subject = score.subject
+            skipped.details |= {"turn": pair.number, "parts": [part.name for part in unknown]}
+            yield skipped
+
+    def _wrong(self, pair: Pair, wrong: Wrong, wanted: Sequence[str]) -> Score:
+        to, actual = wrong.expected.to, wrong.sent.name_among(wanted)
+        says = f"expected a hand-off to `{to}`, and it went to `{actual}`"
+        score = self._about(
+            pair,
+            0.0,
+            says,
+            wrong.expected,
+            wrong.sent,
+            routed=(to, actual),
+            faults=[("wrong_target", says)],
+        )
+        sender = wrong.sent.dispatch.from_agent
+        if nearest(to, [actual], 1, 0.8):
+            score.details["mend"] = f"`{to}` and `{actual}`: is one of them misspelt?"
+        elif sender is not None:
+            score.details["mend"] = (
+                f"look at the instructions of `{sender}` and at the descriptions of `{to}` "
+                f"and `{actual}`"
+            )
+        return score
+
+    def _unmet(
+        self,
+        pair: Pair,
+        expected: ExpectedDispatch,
+        sent: Sequence[Sent],
+        wanted: Sequence[str],
+    ) -> Score:
+        others = [f"`{each.name_among(wanted)}`" for each in sent if each.counted]
+        there = f"those made went to {', '.join(others)}" if others else "none was made at all"
+        says = f"no hand-off to `{expected.to}`; {there}"
+        fault = ("under_delegation", says)
+        return self._about(pair, 0.0, says, expected, None, (expected.to, None), [fault])
+
+    def _unsure(self, pair: Pair, expected: ExpectedDispatch, why: str) -> Score:
+        says = f"turn {pair.number}: no hand-off to `{expected.to}` is told; {why}"
+        score = self.unscored("skipped", says)
+        score.details |= {"turn": pair.number, "expected": _plain(expected)}
+        return score
+
+    def _surplus(self, pair: Pair, sent: Sent, wanted: Sequence[str]) -> Score:
+        sender, actual = sent.dispatch.from_agent, sent.name_among(wanted)
+        more = "once more than" if actual in wanted else "which is not"
+        by = f"`{sender}` handed to `{actual}`" if sender else f"handed to `{actual}`"
+        says = f"{by}, {more} expected"
+        fault = ("over_delegation", says)
+        return self._about(pair, 0.0, says, None, sent, (None, actual), [fault])
+
+    def _none(self, pair: Pair, untold: str | None, allowed: int) -> Score:
+        if untold is not None and not self.options.allow_extra:
+            score = self.unscored("skipped", f"turn {pair.number}: {untold}")
+            score.details["turn"] = pair.number
+            return score
+        says = f"none is expected, and {allowed} are allowed" if allowed else "none, as expected"
+        return self._about(pair, 1.0, f"hand-offs: {says}", None, None, (None, None), [])
+
+    def _about(
+        self,
+        pair: Pair,
+        value: float,
+        says: str,
+        expected: ExpectedDispatch | None,
+        sent: Sent | None,
+        routed: tuple[str | None, str | None],
+        faults: Sequence[tuple[str, str]],
+    ) -> Score:
+        details: dict[str, Any] = {
+            "turn": pair.number,
+            "expected_agent": routed[0],
+            "actual_agent": routed[1],
+            "findings": [{"kind": kind, "says": what} for kind, what in faults],
+        }
+        if expected is not None:
+            details["expected"] = _plain(expected)
+        if sent is not None:
+            made = sent.dispatch
+            details |= {"from": made.from_agent, "to": made.to_agent, "kind": made.kind}
+        evidence = [_evidence(pair.turn, sent)] if faults else []
+        score = self.scored(value, f"turn {pair.number}: {says}", details, evidence)
+        score.subject = [sent.dispatch.id] if sent is not None else []
+        return score
+
+
+def _untold(trace: Trace, turn: Turn) -> str | None:
+    """Say why there may have been more dispatches than the record tells."""
+    if not known(trace, turn, "dispatches"):
+        return "the trace does not tell all hand-offs: record the agents' calls and spans"
+    if not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
+        return "a hand-off does not name its receiver: record the arguments of calls as well"
+    if turn.status == "incomplete":
+        return "the turn is incomplete: record it to its end"
+    return None
+
+
+def _unsure(
+    trace: Trace,
+    turn: Turn,
+    expected: ExpectedDispatch,
+    sent: Sequence[Sent],
+    context: EvalContext,
+) -> str | None:
+    """Say why an expected dispatch may have been made all the same."""
+    looked_at = {each.dispatch.id for each in sent}
+    renames = context.agent_names
+    hidden = [d for d in turn.dispatches if d.id not in looked_at]
+    if any(renames.get(d.to_agent, d.to_agent) == expected.to for d in hidden):
+        return "one is known from the order of runs alone: record the agents' calls and spans"
+    for run in turn.runs[1:]:
+        names = [renames.get(name, name) for name in run_names(trace, run)]
+        if expected.to in names and not run.started_by:
+            return f"what started `{expected.to}` is not recorded: record the agents' calls"
+    return None
+
+
+def _evidence(turn: Turn, sent: Sent | None) -> Evidence:
+    """Name the dispatch and the step that made it; where there is none, the turn's runs."""
+    if sent is None:
+        return Evidence(ids=[turn.id, *(d.id for d in turn.dispatches)])
+    made = sent.dispatch
+    quote = None if made.prompt is None else made.prompt.plain()[:120]
+    return Evidence(ids=[made.id, *_steps_of(turn, made)], quote=quote or None)
+
+
+def _steps_of(turn: Turn, made: Dispatch) -> list[str]:
+    if made.call is not None:
+        return [made.call]
+    steps = (step for run in turn.runs if run.id == made.from_run for step in run.steps)
+    return [s.id for s in steps if isinstance(s, HandedOff) and s.dispatch == made.id]
+
+
+def _plain(expected: ExpectedDispatch) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(expected)
+    return plain

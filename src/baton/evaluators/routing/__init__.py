@@ -1,0 +1,1 @@
+"""What ``dispatch_routing`` is made of: pure functions over the dispatches of a turn."""
