@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.conftest import Baton
 
 import baton
+from baton.model import InputError
+from baton.readers import load_traces
 
 CASES = """cases:
   - {id: hello, input: Hello, agents: [router]}
@@ -105,3 +108,14 @@ def test_one_of_scores_alone_says_that_it_holds_no_trace(
 
 def load(folder: Path) -> list[baton.Trace]:
     return baton.load_traces(folder)
+
+
+def test_a_header_that_is_no_text_and_a_trace_that_is_none_are_told(tmp_path: Path) -> None:
+    (tmp_path / "bodies.jsonl").write_text(
+        '{"case_id": "a", "repeat": 0, "scores": [], "trace": 5}\n' * 2
+    )
+    for header in (b'{"agents": []}', b'{"x": "\xff"}'):
+        (tmp_path / "evaluation.json").write_bytes(header)
+        with pytest.raises(InputError) as raised:
+            load_traces(tmp_path / "bodies.jsonl")
+        assert all(problem.file is not None for problem in raised.value.problems)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 
 def test_an_event_that_comes_twice_counts_once(adk: Any) -> None:
     event = adk.event("a", "Hello.", id="e1")
@@ -36,3 +38,20 @@ def test_a_turn_without_an_answer_and_with_nothing_open_is_not_broken(adk: Any) 
     parts = [adk.call("look_up", id_="c1"), adk.answer("look_up", id_="c1")]
     (turn,) = adk.read([adk.event("desk", part) for part in parts]).turns
     assert (turn.status, turn.error) == ("incomplete", None)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"promptTokenCount": 5, "cachedContentTokenCount": 6, "candidatesTokenCount": 1},
+        {"promptTokenCount": 5, "candidatesTokenCount": -1},
+    ],
+)
+def test_counts_that_contradict_each_other_leave_a_lower_bound(adk: Any, counts: Any) -> None:
+    sound = {"promptTokenCount": 10, "candidatesTokenCount": 2}
+    events = [
+        adk.event("a", "Hm.", usageMetadata=counts),
+        adk.event("a", "Hi.", usageMetadata=sound),
+    ]
+    usage = adk.read(events).usage
+    assert (usage.input_tokens, usage.output_tokens, usage.complete) == (10, 2, False)

@@ -293,3 +293,10 @@ def test_a_record_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
     }
     with pytest.raises(InputError, match="id `t` stands twice"):
         baton.load_traces(stored(tmp_path, "x.json", json.dumps(record)))
+
+
+def test_half_a_surrogate_pair_in_one_case_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    turn = {"invocation_id": "i", "user_content": {"parts": [{"text": "Hi"}]}}
+    cases = [{"eval_id": id_, "conversation": [turn]} for id_ in ("a\ud800", "b")]
+    path = stored(tmp_path, "cases.json", json.dumps({"eval_set_id": "s", "eval_cases": cases}))
+    assert [trace.case for trace in baton.load_traces(path)] == ["a\N{REPLACEMENT CHARACTER}", "b"]

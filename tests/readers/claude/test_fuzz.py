@@ -131,3 +131,13 @@ def test_session_files_with_lines_lost_and_moved_still_make_a_record(
         target.write_text("".join(f"{lines[n]}\n" for n in picked))
     trace = read_session(folder / source.name, source=SOURCE, catalog={})
     assert integrity_problems(trace) == []
+
+
+@pytest.mark.parametrize("odd", [{}, ["Agent"], 5, None])
+def test_calls_and_blocks_of_odd_types_are_no_calls_of_agents(odd: Any) -> None:
+    block = {"type": "tool_use", "id": "c1", "name": odd, "input": {"prompt": "p"}}
+    answer = {"type": "tool_result", "tool_use_id": "c1", "content": "r"}
+    for kind in (block, {**block, "type": odd}):
+        assistant = {"type": "assistant", "message": {"content": [kind]}, "isSidechain": True}
+        user = {"type": "user", "message": {"content": [answer]}}
+        assert integrity_problems(_read([assistant, user])) == []

@@ -280,8 +280,11 @@ def test_what_is_no_message_is_kept_as_data() -> None:
     assert message.content.data == {"topic": "cats", "words": 10}
 
 
-def test_a_text_that_was_left_out_is_hidden_and_not_empty() -> None:
-    [message] = read_messages([{"role": "user", "content": "[REDACTED]"}])
+@pytest.mark.parametrize(
+    "left_out", ["[REDACTED]", {"kind": "text"}, [{"kind": "text"}], [{"type": "text"}]]
+)
+def test_a_text_that_was_left_out_is_hidden_and_not_empty(left_out: Any) -> None:
+    [message] = read_messages([{"role": "user", "content": left_out}])
     assert (message.hidden, message.content) == (True, None)
 
 

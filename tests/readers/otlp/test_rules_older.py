@@ -142,3 +142,10 @@ def test_a_tool_that_was_tried_again_inside_itself_was_called_once() -> None:
     assert [(step.name, step.arguments) for step in tools(turn.runs[0])] == [
         ("search", {"word": "x"})
     ]
+
+
+def test_an_answer_of_an_unknown_role_is_what_the_model_said() -> None:
+    said = {"gen_ai.completion.0.role": "unknown", "gen_ai.completion.0.content": "Hello."}
+    empty = {"gen_ai.completion.0.role": "unknown", "gen_ai.completion.0.content": '""'}
+    [run] = read(agent("a", using(model(), **empty), using(model(), **said))).runs
+    assert [step.content.text for step in run.steps if isinstance(step, Said)] == ["Hello."]

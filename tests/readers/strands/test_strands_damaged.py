@@ -68,3 +68,19 @@ def test_a_damaged_file_is_a_sound_record_or_a_clear_error(file: Path, tmp_path:
     for number in range(40):
         damaged.write_text(json.dumps(harmed(whole, chance)), encoding="utf-8")
         assert problems_of(damaged) == [], number
+
+
+def test_a_row_that_is_no_text_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    report = json.loads((DATA / "report_interactions.json").read_text(encoding="utf-8"))
+    report["cases"].append({**report["cases"][0], "name": "broken", "BAD": 1})
+    damaged = tmp_path / "run.json"
+    damaged.write_bytes(json.dumps(report).encode().replace(b"BAD", b"\xff"))
+    (message,) = problems_of_rows(damaged)
+    assert "UTF-8" in message
+
+
+def problems_of_rows(file: Path) -> list[str]:
+    """Read a file that has rows; return what is said against the others."""
+    with pytest.raises(InputError) as raised:
+        load_traces(file)
+    return [problem.message for problem in raised.value.problems]

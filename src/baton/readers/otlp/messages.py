@@ -181,8 +181,8 @@ def _beside(value: Mapping[str, Any], message: Message) -> None:
 def _message(role: str, name: str | None, body: Any) -> Message:
     message = Message(role=role, name=name)
     if not isinstance(body, list):
-        message.content = content(body)
-        message.hidden = isinstance(body, str) and body in HIDDEN
+        message.hidden = _is_left_out(body)
+        message.content = None if message.hidden else content(body)
         return message
     texts: list[str] = []
     thoughts: list[str] = []
@@ -200,7 +200,7 @@ def _message(role: str, name: str | None, body: Any) -> Message:
         elif (said := block_text(block)) is not None:
             texts.append("" if said in HIDDEN else said)
             message.hidden = message.hidden or said in HIDDEN
-        elif set(block) == {"type"}:
+        elif _is_left_out(block):
             message.hidden = True
         elif (part := attachment(block)) is not None:
             parts.append(part)
@@ -214,6 +214,13 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     message.content = whole or None
     message.thought = "\n".join(thoughts) or None
     return message
+
+
+def _is_left_out(body: Any) -> bool:
+    """Tell what stands in place of a content that was left out: a word, or its type alone."""
+    if isinstance(body, dict):
+        return set(body) in ({"type"}, {"kind"})
+    return isinstance(body, str) and body in HIDDEN
 
 
 def _take(block: Mapping[str, Any], message: Message, thoughts: list[str]) -> bool:

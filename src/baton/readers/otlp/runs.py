@@ -266,12 +266,13 @@ def _stopped_at_calls(work: Work) -> bool:
 
 
 def _same_visit(before: Work, work: Work) -> bool:
-    """Tell a visit that goes on: AutoGen gives the word anew for each round of one's own work.
+    """Tell a visit that goes on: AutoGen and ADK invoke an agent anew for each round of its work.
 
     A program gives it to one that waited for a person to allow a call, and Claude Code to one
     whose agents in the background have answered.
     """
-    goes_on = before.first.framework == "autogen" or any(node.told for node in work.nodes)
+    rounds = before.first.framework in ("autogen", "google-adk")
+    goes_on = rounds or any(node.told for node in work.nodes)
     if before.agent != work.agent or not (goes_on or _stopped_at_calls(before)):
         return False
     return not any(node.kind == "handoff" or node.mode == "transfer" for node in before.owned)

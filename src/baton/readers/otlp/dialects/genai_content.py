@@ -133,6 +133,8 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     message = {key: value for key, value in row.items() if not key.startswith("tool_calls.")}
     if message.get("content") == _NOTHING:
         del message["content"]
+    if message.get("role") == "unknown":
+        del message["role"]
     calls: dict[str, dict[str, Any]] = {}
     for key, value in row.items():
         if key.startswith("tool_calls."):

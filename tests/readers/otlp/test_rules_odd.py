@@ -1,0 +1,109 @@
+"""Spans that contradict themselves: what they tell is kept, and the record holds together."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baton.model import Trace
+from baton.readers.otlp.node import Node
+from baton.readers.otlp.overlaps import Overlaps
+from baton.readers.otlp.sdk import log_from_sdk
+from baton.readers.otlp.span import Span
+
+from .spans import (
+    agent,
+    call,
+    chain,
+    edges,
+    model,
+    read,
+    read_trace,
+    spans,
+    together,
+    tool,
+    tools,
+    workflow,
+)
+
+
+def test_a_run_stands_after_the_one_that_set_it_to_work_whatever_their_clocks_say() -> None:
+    made = spans(agent("boss", model("One moment."), agent("helper", model("Done."))))
+    late = [s.span_id for s in made if s.name == "invoke_agent boss"]
+    moved = [msgspec.structs.replace(s, started=1001.9) if s.span_id in late else s for s in made]
+    [turn] = read_trace(moved).turns
+    assert chain(turn) == ["boss", "helper"]
+
+
+def test_a_call_makes_one_hand_off_also_when_its_agent_began_before_the_caller() -> None:
+    asked = model(calls=[call("transfer_to_helper", "c1")])
+    made = spans(agent("boss", asked, agent("helper", model("Done."))))
+    moved = [
+        msgspec.structs.replace(s, started=1002.0) if s.name == "invoke_agent boss" else s
+        for s in made
+    ]
+    [turn] = read_trace(moved).turns
+    assert len(turn.dispatches) == 1
+
+
+def test_numbers_that_json_cannot_hold_are_kept_as_text() -> None:
+    ran = tool("measure", args={"a": 1}, result="x")
+    ran.attributes["gen_ai.tool.call.arguments"] = {"a": math.nan, "b": [math.inf]}
+    trace = read_trace(spans(agent("a", model("Hi."), ran)))
+    [measured] = tools(trace.turns[0].runs[0])
+    assert measured.arguments == {"a": "nan", "b": ["inf"]}
+    assert msgspec.json.decode(msgspec.json.encode(trace), type=Trace) == trace
+
+
+def test_calls_that_are_no_list_are_no_calls() -> None:
+    asked = model("Hi.")
+    asked.attributes["gen_ai.output.messages"] = json.dumps(
+        [{"role": "assistant", "content": "Hi.", "tool_calls": 5}]
+    )
+    turn = read(agent("a", asked))
+    assert turn.output is not None
+    assert turn.output.text == "Hi."
+
+
+def test_half_a_surrogate_pair_in_a_program_is_mended() -> None:
+    record = SimpleNamespace(
+        attributes={"a\ud800": ["b\udfff"]}, body="c\ud800", timestamp=1, trace_id=1, span_id=2
+    )
+    log = log_from_sdk(record)
+    assert (log.attributes, log.body) == ({"a?": ["b?"]}, "c?")
+
+
+def test_far_too_many_ways_into_a_join_are_named_unknown_and_not_written_down() -> None:
+    half = [agent(f"a{n}", model("A.")) for n in range(260)]
+    rest = [agent(f"b{n}", model("B.")) for n in range(260)]
+    turn = read(workflow("all", together(*half), together(*rest)))
+    assert len(turn.runs) == 520
+    assert len(edges(turn)) < 60_000
+    limited = [run for run in turn.runs if "started_by" in run.unknown]
+    assert limited
+    assert all(len(run.started_by) == 1 for run in limited)
+
+
+_TIMES = st.tuples(st.integers(0, 50), st.none() | st.integers(0, 20) | st.just(10**6))
+
+
+def _node(times: tuple[int, int | None]) -> Node:
+    start, length = times
+    ended = None if length is None else float(start + length)
+    made: dict[str, Any] = {"trace_id": "", "span_id": "", "started": float(start), "ended": ended}
+    return Node(span=Span(**made), kind="none")
+
+
+@given(st.lists(_TIMES, max_size=30), _TIMES)
+def test_nodes_at_work_together_are_found_in_the_order_of_adding(
+    times: list[tuple[int, int | None]], one: tuple[int, int | None]
+) -> None:
+    nodes, node = [_node(each) for each in times], _node(one)
+    found = list(Overlaps(nodes).around(node))
+    assert found == [n for n in nodes if n.started <= node.ended and n.ended >= node.started]
