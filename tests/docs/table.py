@@ -45,6 +45,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "crewai": ("CrewAI", "OpenInference"),
     "crewai-traceloop": ("CrewAI", "Traceloop"),
     "smolagents": ("smolagents", "OpenInference"),
+    "agno": ("Agno", "OpenInference"),
     "llama-index": ("LlamaIndex", "OpenInference"),
     "a2a": ("A2A", "`a2a-sdk`, with spans of HTTP and of the agents"),
     "a2a-alone": ("A2A", "`a2a-sdk` alone"),

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from baton.model import InputError
-from baton.providers.functions import call, load_function
+from baton.plugins.user_code import load_function
+from baton.providers.functions import call
 
 
 def write(folder: Path, name: str, code: str) -> Path:

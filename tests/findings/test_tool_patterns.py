@@ -1,0 +1,76 @@
+"""Which calls a tool name or pattern means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.findings.tool_patterns import meant_by
+from baton.model import ToolCall
+
+
+def means(pattern: str, name: str, *, every_part: bool = True, **arguments: Any) -> bool | None:
+    call = ToolCall(id="c", name=name, arguments=arguments or None)
+    return meant_by(call, [pattern], every_part=every_part)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("Read", "Read", True),
+        ("Read", "read", True),
+        ("Delegate work to coworker", "delegate_work_to_coworker", True),
+        ("Read", "ReadFile", False),
+        ("Task", "Agent", True),
+        ("*", "anything", True),
+        ("mcp__github", "mcp__github__list_issues", True),
+        ("mcp__github__*", "mcp__github__list_issues", True),
+        ("mcp__github__list_*", "mcp__github__create_issue", False),
+        ("mcp__git", "mcp__github__list_issues", False),
+        ("get_[a]", "get_a", False),
+    ],
+)
+def test_names_and_wildcards(pattern: str, name: str, expected: bool) -> None:
+    assert means(pattern, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "expected"),
+    [
+        ("Bash(git:*)", "git log -3", True),
+        ("Bash(git:*)", "git", True),
+        ("Bash(git:*)", "gitk", False),
+        ("Bash(git log *)", "git log -3", True),
+        ("Bash(git log *)", "git push", False),
+        ("Bash(npm test)", "npm test", True),
+        ("Bash(npm test)", "npm test --all", False),
+        ("Bash(git:*)", "git add . && rm -rf /", False),
+        ("Bash(git:*)", "git add . && git commit -m x", True),
+        ("Bash", "rm -rf /", True),
+        ("Bash(*)", "rm -rf /", True),
+    ],
+)
+def test_a_permission_means_a_command_when_it_means_every_part(
+    pattern: str, command: str, expected: bool
+) -> None:
+    assert means(pattern, "Bash", command=command) is expected
+
+
+def test_a_ban_means_a_command_when_it_means_any_part() -> None:
+    assert means("Bash(rm:*)", "Bash", every_part=False, command="cd x; rm y") is True
+    assert means("Bash(rm:*)", "Bash", every_part=False, command="ls | wc") is False
+
+
+def test_hosts_and_targets() -> None:
+    fetch = "WebFetch(domain:example.com)"
+    assert means(fetch, "WebFetch", url="https://docs.example.com/a") is True
+    assert means(fetch, "WebFetch", url="https://badexample.com/a") is False
+    assert means("Agent(helper)", "Agent", subagent_type="helper") is True
+    assert means("Agent(helper)", "Agent", subagent_type="other") is False
+
+
+def test_what_is_said_of_paths_or_of_arguments_nobody_knows_is_not_decided() -> None:
+    assert means("Read(./src/**)", "Read", file_path="/x/src/a.py") is None
+    assert means("Bash(git:*)", "Bash") is None
+    assert meant_by(ToolCall(id="c", name="Bash"), ["Bash(git:*)", "Bash"], every_part=True)
