@@ -20,7 +20,7 @@ from .seeds import CATALOGUES, DEFINITION, HEADER, written
 
 SEEDS = st.integers(0, 2**48)
 TRIES = {
-    "otlp": 1000,
+    "otlp": 2000,
     "tempo": 150,
     "evalset-yaml": 150,
     "claude-stream": 600,
@@ -38,7 +38,7 @@ def test_a_harmed_file_is_sound_records_or_one_clear_error(
     folder = tmp_path_factory.mktemp("harmed")
     files = recordings(kind)
 
-    @settings(max_examples=TRIES.get(kind, 250))
+    @settings(max_examples=TRIES.get(kind, 450))
     @given(SEEDS)
     def holds(seed: int) -> None:
         dice = random.Random(seed)  # noqa: S311 - the same harm every time

@@ -70,7 +70,7 @@ def _objects(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
-@settings(max_examples=2500, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4000, suppress_health_check=[HealthCheck.too_slow])
 @given(SEEDS)
 def test_recorded_spans_bent_in_any_way_make_sound_records(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - the same harm every time

@@ -96,6 +96,11 @@ def test_structured_output_is_the_data_of_the_answer(read: Read, say: Any) -> No
     assert (turn.output.text, turn.output.data) == ("42", {"n": 42})
 
 
+def test_only_a_result_tells_that_there_was_no_structured_output(read: Read, say: Any) -> None:
+    for trace, told in ((read(say.says("42"), say.result()), True), (read(say.says("42")), False)):
+        assert known(trace, trace.turns[0], "output.data") is told
+
+
 def test_totals_are_taken_from_the_last_result_and_never_summed(read: Read, say: Any) -> None:
     def models(tokens: int) -> dict[str, Any]:
         return {"m": {"inputTokens": tokens, "outputTokens": 1}, "n": {"inputTokens": 1}}

@@ -147,6 +147,21 @@ def test_structured_output_is_data(tmp_path: Path) -> None:
     assert one(tmp_path, out={"n": 2}).turns[0].output == Content(data={"n": 2})
 
 
+def test_states_of_the_environment_are_the_state_at_the_end(tmp_path: Path) -> None:
+    states = [
+        {"name": "loans", "state": {"open": 2}},
+        {"name": "loans", "state": {"open": 3}},
+        {"name": "desk", "state": None},
+    ]
+    kept = row("a", actual_trajectory=["look"], actual_environment_state=states)
+    (trace,) = read(tmp_path, kept, "kept.json")
+    assert trace.state == {"loans": {"open": 2}, "desk": None}
+    assert known(trace, trace, "state")
+    assert [(lost.what, lost.count) for lost in trace.dropped] == [("environment state", 1)]
+    (trace,) = read(tmp_path, row("a", actual_trajectory=["look"]), "kept.json")
+    assert not known(trace, trace, "state")
+
+
 def test_a_case_that_is_kept_alone_is_read_as_well(tmp_path: Path) -> None:
     (trace,) = read(tmp_path, row("a", actual_trajectory=["look"]), "kept.json")
     assert (trace.id, [call.name for call in calls_of(trace)]) == ("a", ["look"])

@@ -54,6 +54,7 @@ def _forms(wire: Any, spans: list[Span]) -> dict[str, bytes]:
         "tempo": json.dumps(tempo).encode(),
         "tempo by trace": json.dumps({"trace": tempo}).encode(),
         "tempo, newer": json.dumps({"trace": export}).encode(),
+        "jaeger, newer": json.dumps({"result": export}).encode(),
         "recorded requests": json.dumps({"path": "/v1/traces", "body": export}).encode(),
         "base64 ids": json.dumps(wire.base64(export)).encode(),
         "upper case ids": _upper_case(wire, export),

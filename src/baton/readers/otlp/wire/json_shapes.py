@@ -47,9 +47,9 @@ class ResourceLogs(Wire, Generic[L]):
 
 
 class Top(Wire, Generic[S, L]):
-    """One export, or what wraps it: ``trace`` of Tempo, ``body`` of a recorded request.
+    """One export, or what wraps it: Tempo's ``trace``, Jaeger's ``result``, a request's ``body``.
 
-    ``data`` is an answer of Jaeger, ``spans`` one trace of it, ``context`` that of a span as
+    ``data`` is an older answer of Jaeger, ``spans`` one trace of it, ``context`` that of a span as
     the SDK prints it. Metrics are known, and not read.
     """
 
@@ -58,6 +58,7 @@ class Top(Wire, Generic[S, L]):
     resource_logs: list[ResourceLogs[L]] | None = None
     resource_metrics: Raw = _NOTHING
     trace: Raw = _NOTHING
+    result: Raw = _NOTHING
     body: Raw = _NOTHING
     data: Raw = _NOTHING
     spans: Raw = _NOTHING
@@ -65,7 +66,7 @@ class Top(Wire, Generic[S, L]):
 
     def wrapped(self) -> list[Raw]:
         """Return the wrapped values; those that only have such a name are none."""
-        return [raw for raw in (self.trace, self.body) if _starts(raw, b"{", b"[")]
+        return [raw for raw in (self.trace, self.result, self.body) if _starts(raw, b"{", b"[")]
 
     def answer(self) -> Raw | None:
         """Return what a query service answers with."""
