@@ -119,3 +119,12 @@ def test_unknown_steps_leave_no_kind_of_them_known() -> None:
     trace = trace_of(run=run, unknown=("run.steps",))
     assert not known(trace, run, "steps.tool_call")
     assert known(trace_of(run=run, unknown=("run.steps.said",)), run, "steps.tool_call")
+
+
+@pytest.mark.parametrize("name", ["turn.output.data", "turn.output"])
+def test_the_data_of_an_output_is_unknown_where_a_source_tells_texts_alone(name: str) -> None:
+    trace = trace_of(unknown=(name,))
+    trace.turns[0].output = Content(text="It is Paris.")
+    assert not known(trace, trace.turns[0], "output.data")
+    assert known(trace, trace.turns[0], "output")
+    assert known(trace_of(), trace.turns[0], "output.data")

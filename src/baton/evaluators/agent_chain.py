@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from baton.model import (
+    AnyOrder,
     Case,
     EvalContext,
     Evidence,
@@ -24,7 +25,7 @@ from baton.model import (
 from baton.model.views import agent_chain, broken
 
 from .base import OptionedEvaluator
-from .chains import Mode, chain_score, missing
+from .chains import Mode, chain_score, in_best_order, missing
 
 
 class AgentChainOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,9 +37,13 @@ class AgentChainOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out for one turn that states agents; ``index`` counts from 0."""
+    """What came out for one turn that states agents; ``index`` counts from 0.
+
+    ``expected`` has names of any order in the one that fits best; ``stated`` is as it was written.
+    """
 
     index: int
+    stated: Sequence[str | AnyOrder]
     expected: list[str]
     actual: list[str]
     score: float
@@ -100,14 +105,22 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
         return [self._score(matches, unplanned=len(trace.turns) - len(case.turns))]
 
     def _match(
-        self, trace: Trace, turn: Turn, index: int, expected: list[str], context: EvalContext
+        self,
+        trace: Trace,
+        turn: Turn,
+        index: int,
+        stated: Sequence[str | AnyOrder],
+        context: EvalContext,
     ) -> TurnMatch:
-        actual = agent_chain(trace, turn, renames=context.agent_names, wanted=expected)
+        wanted = in_best_order(stated, [])
+        actual = agent_chain(trace, turn, renames=context.agent_names, wanted=wanted)
+        expected = in_best_order(stated, actual)
         score = chain_score(expected, actual, self.options.sequence_match_type)
         if not self.options.allow_extra_agents and missing(actual, expected):
             score = 0.0
         return TurnMatch(
             index=index,
+            stated=stated,
             expected=expected,
             actual=actual,
             score=score,
@@ -237,7 +250,8 @@ def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], options: AgentChai
     if not wrong:
         return f"{options.sequence_match_type}: all {len(matches)} turns match"
     first = wrong[0]
-    said = f"turn {first.index + 1}: expected {_arrow(first.expected)}, got {_arrow(first.actual)}"
+    stated = _arrow(_shown(first.stated))
+    said = f"turn {first.index + 1}: expected {stated}, got {_arrow(first.actual)}"
     said += f"; the turn {first.trouble}" if first.trouble else ""
     more = f"; {len(wrong)} of {len(matches)} turns differ" if len(matches) > 1 else ""
     return said + more
@@ -245,6 +259,10 @@ def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], options: AgentChai
 
 def _arrow(names: Sequence[str]) -> str:
     return " → ".join(names) if names else "no agent"
+
+
+def _shown(stated: Sequence[str | AnyOrder]) -> list[str]:
+    return [one if isinstance(one, str) else f"{{{', '.join(one.any_order)}}}" for one in stated]
 
 
 def _union(lists: Iterable[list[str]]) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
+
+from baton.model import AnyOrder
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
 
@@ -23,6 +26,50 @@ def chain_score(expected: Sequence[str], actual: Sequence[str], mode: Mode) -> f
     if mode == "subset":
         return longest_common(expected, actual) / len(expected)
     return len(set(expected) & set(actual)) / len(set(expected))
+
+
+def in_best_order(expected: Sequence[str | AnyOrder], actual: Sequence[str]) -> list[str]:
+    """Write an expected chain out, names of any order in the one that fits the actual chain best.
+
+    The longest common subsequence of the two is as long as any order makes it. O(len(expected) *
+    len(actual) ** 2) where there are names of any order.
+    """
+    groups = [[one] if isinstance(one, str) else one.any_order for one in expected]
+    if all(len(group) == 1 for group in groups):
+        return [name for (name,) in groups]
+    best = [0] * (len(actual) + 1)
+    begins: list[list[int]] = []
+    for group in groups:
+        row, begin = list(best), list(range(len(actual) + 1))
+        for start in range(len(actual)):
+            left, common = Counter(group), 0
+            for end in range(start + 1, len(actual) + 1):
+                if left[actual[end - 1]]:
+                    left[actual[end - 1]] -= 1
+                    common += 1
+                if best[start] + common > row[end]:
+                    row[end], begin[end] = best[start] + common, start
+        best = row
+        begins.append(begin)
+    return _written_out(groups, begins, actual)
+
+
+def _written_out(
+    groups: Sequence[list[str]], begins: Sequence[list[int]], actual: Sequence[str]
+) -> list[str]:
+    chain: list[str] = []
+    end = len(actual)
+    for group, begin in zip(reversed(groups), reversed(begins), strict=True):
+        start = begin[end]
+        left = Counter(group)
+        ran = []
+        for name in actual[start:end]:
+            if left[name]:
+                left[name] -= 1
+                ran.append(name)
+        chain = [*ran, *left.elements(), *chain]
+        end = start
+    return chain
 
 
 def longest_common(first: Sequence[str], second: Sequence[str]) -> int:

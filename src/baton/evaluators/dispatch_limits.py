@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -21,36 +21,28 @@ from baton.model import (
 )
 
 from .base import OptionedEvaluator
-from .limits import Figure, require_one, share, unfinished, weigh
+from .dispatch_costs import agent_costs, dispatch_costs
+from .limits import Measure, require_one, share, unfinished, weigh
 from .turns import Unscored
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class DispatchLimitsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options: limits for each turn, but ``max_agents`` for the whole case; at least one."""
+    """Options: limits for each turn, but ``max_agents`` for the whole case; at least one.
+
+    ``max_cost_usd`` is for each dispatch with all below it; ``max_agent_cost_usd`` for all that
+    dispatches to one agent cost in the case, by the agent's name.
+    """
 
     max_dispatches: Count | None = None
     max_depth: Count | None = None
     max_fan_out: Count | None = None
     max_visits: Count | None = None
     max_agents: Count | None = None
-
-
-class Measure(NamedTuple):
-    """A count, the ids of what is beyond its limit, and why there may have been more."""
-
-    option: str
-    limit: int
-    found: int
-    words: str
-    beyond: list[str]
-    unknown: str | None
-
-    @property
-    def figure(self) -> Figure:
-        """The count against its limit."""
-        return Figure(self.limit, self.found, self.words, str(self.limit))
+    max_cost_usd: Dollars | None = None
+    max_agent_cost_usd: Annotated[dict[str, Dollars], msgspec.Meta(min_length=1)] | None = None
 
 
 class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
@@ -78,9 +70,13 @@ class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
         ]
         measures = [measure for found in by_turn for measure in found]
         measures += _of_case(trace, self.options, context)
+        agents = agent_costs(trace, self.options.max_agent_cost_usd or {}, context)
+        measures += agents
         over = [m for m in measures if m.figure.over]
         doubt = unfinished(trace, case) or _unknown(measures, trace)
         details = {**self.option_details(), **_counts(by_turn, measures)}
+        if agents:
+            details["agent_cost_usd"] = {m.option.partition(" ")[2]: m.found for m in agents}
         unseen = _unseen(trace)
         if unseen:
             details["unseen_runs"] = unseen
@@ -114,6 +110,8 @@ def _of_turn(
         yield _fan_out(trace, issued, place, limit, untold)
     if (limit := options.max_visits) is not None:
         yield _visits(trace, turn, place, limit, context)
+    if (limit_usd := options.max_cost_usd) is not None:
+        yield dispatch_costs(trace, issued, place, limit_usd, untold, context)
 
 
 def _depth(

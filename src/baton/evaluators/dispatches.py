@@ -44,7 +44,7 @@ class DispatchEvaluator(OptionedEvaluator[Options]):
         """
         scores = [
             self._score(dispatch, self.answer(trace, turn, dispatch, context))
-            for turn, dispatch in self._judged(trace)
+            for turn, dispatch in self._judged(trace, context)
         ]
         if scores:
             return scores
@@ -57,12 +57,14 @@ class DispatchEvaluator(OptionedEvaluator[Options]):
         """Answer this evaluator's question about one dispatch."""
         raise NotImplementedError
 
-    def _judged(self, trace: Trace) -> Iterator[tuple[Turn, Dispatch]]:
+    def _judged(self, trace: Trace, context: EvalContext) -> Iterator[tuple[Turn, Dispatch]]:
         for turn in trace.turns:
             for dispatch in turn.dispatches:
-                wanted = self.options.agents is None or dispatch.to_agent in self.options.agents
+                names = (dispatch.to_agent, context.agent_names.get(dispatch.to_agent))
+                wanted = self.options.agents
+                meant = wanted is None or any(name in wanted for name in names)
                 sure = self.options.order or dispatch.basis != "order"
-                if dispatch.kind != "return" and wanted and sure:
+                if dispatch.kind != "return" and meant and sure:
                     yield turn, dispatch
 
     def _score(self, dispatch: Dispatch, answer: Answer) -> Score:

@@ -35,6 +35,23 @@ class Figure(NamedTuple):
         return self.share < 1
 
 
+class Measure(NamedTuple):
+    """A figure of an option, the ids of what is beyond its limit, and why there may be more."""
+
+    option: str
+    limit: float
+    found: float
+    words: str
+    beyond: list[str]
+    unknown: str | None
+    most: str | None = None
+
+    @property
+    def figure(self) -> Figure:
+        """What was found against its limit."""
+        return Figure(self.limit, self.found, self.words, self.most or str(self.limit))
+
+
 def share(actual: float, limit: float) -> float:
     """Score a figure against its limit, 0 to 1.
 

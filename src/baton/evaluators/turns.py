@@ -51,6 +51,29 @@ def stated_turns(
     return pairs
 
 
+def last_turn(trace: Trace, case: Case | None) -> tuple[int, Turn] | Unscored:
+    """Return the last turn with its number, from 1; or say why its answer can't be judged."""
+    trouble = not_played(trace, case) if case is not None else None
+    if trouble is None and not trace.turns:
+        trouble = "no turn was played"
+    if trouble is not None:
+        return Unscored("error", trouble)
+    number, turn = len(trace.turns), trace.turns[-1]
+    how = broken(turn)
+    return (number, turn) if how is None else Unscored("error", f"turn {number} {how}")
+
+
+def not_played_or_broken(trace: Trace, case: Case | None) -> str | None:
+    """Say which turn was not played, or broke; ``None`` when all of them came to an end."""
+    missing = not_played(trace, case) if case is not None else None
+    if missing is not None:
+        return missing
+    for number, turn in enumerate(trace.turns, 1):
+        if (how := broken(turn)) is not None:
+            return f"turn {number} {how}"
+    return None
+
+
 def not_played(trace: Trace, case: Case) -> str | None:
     """Say how many of the planned turns were played, where some were not."""
     if len(trace.turns) >= len(case.turns):

@@ -10,7 +10,14 @@ EVALUATORS = (
         "agent_chain",
         "baton.evaluators.agent_chain:AgentChain",
         "which agents ran in a turn, and in which order",
-        (Alias("subagent_evaluator", "SubAgentEvaluator"),),
+        (
+            Alias("subagent_evaluator", "SubAgentEvaluator"),
+            Alias(
+                "parallel_chain",
+                "ParallelChain",
+                presets={"sequence_match_type": "exact", "min_match_ratio": 1.0},
+            ),
+        ),
     ),
     Entry(
         "tool_calls",
@@ -85,6 +92,11 @@ EVALUATORS = (
         "tool calls, compared as Google ADK does",
     ),
     Entry(
+        "adk_custom_metric",
+        "baton.evaluators.adk_metric:AdkMetric",
+        "a function of your own, written as a custom metric for Google ADK",
+    ),
+    Entry(
         "response",
         "baton.evaluators.response:Response",
         "whether answers are what the case states, and meet rules of your own",
@@ -120,6 +132,48 @@ EVALUATORS = (
         "whether agents on the way said what is expected of them",
     ),
     Entry(
+        "interactions",
+        "baton.evaluators.interactions:Interactions",
+        "which agents had their turn, after whom, and what they said",
+        (Alias("interactions", "InteractionsEvaluator"),),
+    ),
+    Entry(
+        "structured_output",
+        "baton.evaluators.structured_output:StructuredOutput",
+        "how many of the expected fields an answer has, with their values",
+        (Alias("structured_output", "StructuredOutputEvaluator"),),
+    ),
+    Entry(
+        "equals",
+        "baton.evaluators.equals:Equals",
+        "whether an answer is exactly what is expected",
+        (Alias("equals", "Equals"),),
+    ),
+    Entry(
+        "contains",
+        "baton.evaluators.contains:Contains",
+        "whether the last answer holds a text",
+        (Alias("contains", "Contains"),),
+    ),
+    Entry(
+        "starts_with",
+        "baton.evaluators.contains:StartsWith",
+        "whether the last answer starts with a text",
+        (Alias("starts_with", "StartsWith"),),
+    ),
+    Entry(
+        "tool_called",
+        "baton.evaluators.tool_called:ToolCalled",
+        "whether a tool was called, how often, and by whom",
+        (Alias("tool_called", "ToolCalled", renames={"tool_name": "tool"}),),
+    ),
+    Entry(
+        "state_equals",
+        "baton.evaluators.state_equals:StateEquals",
+        "whether the session ends in the expected state",
+        (Alias("state_equals", "StateEquals", renames={"name": "state"}),),
+    ),
+    Entry(
         "latency",
         "baton.evaluators.latency:Latency",
         "how long the turns took",
@@ -147,8 +201,43 @@ EVALUATORS = (
     ),
     Entry("tokens", "baton.evaluators.tokens:Tokens", "how many tokens a case used"),
     Entry(
+        "dispatch_routing",
+        "baton.evaluators.dispatch_routing:DispatchRouting",
+        "whether work was handed to the agents that a case expects",
+    ),
+    Entry(
+        "dispatch_target_known",
+        "baton.evaluators.dispatch_target_known:DispatchTargetKnown",
+        "whether there is such an agent as the one that work was handed to",
+    ),
+    Entry(
+        "dispatch_scope",
+        "baton.evaluators.dispatch_scope:DispatchScope",
+        "whether agents that get work keep to the tools they may use",
+    ),
+    Entry(
+        "dispatch_completed",
+        "baton.evaluators.dispatch_completed:DispatchCompleted",
+        "whether work that was handed over was done and answered",
+    ),
+    Entry(
+        "result_used",
+        "baton.evaluators.result_used:ResultUsed",
+        "whether the caller made anything of the result of a hand-off",
+    ),
+    Entry(
+        "context_carried",
+        "baton.evaluators.context_carried:ContextCarried",
+        "whether numbers, names and limits of a request went along with a hand-off",
+    ),
+    Entry(
+        "handoff_loops",
+        "baton.evaluators.handoff_loops:HandoffLoops",
+        "whether agents go round in circles",
+    ),
+    Entry(
         "dispatch_limits",
         "baton.evaluators.dispatch_limits:DispatchLimits",
-        "how many hand-offs a turn makes, how deep, how wide, and to how many agents",
+        "how many hand-offs a turn makes, how deep, how wide, to how many agents, at what cost",
     ),
 )

@@ -11,6 +11,7 @@ from baton.model import InputError, suggestion
 from .alias import Alias
 from .entry import Entry
 from .evaluators import EVALUATORS
+from .judged import JUDGE_LLM_JUDGED, JUDGED
 
 PROVIDERS = (
     Entry(
@@ -45,16 +46,16 @@ REPORTERS = (
     Entry("junit", "baton.reports.junit:write_junit", "test cases, for CI systems"),
 )
 
-# judge-llm's other evaluators: a case written for it may override them although Baton has
-# not been asked for them.
-_FOREIGN_EVALUATORS = (
-    ("llm_judge_evaluator", "LLMJudgeEvaluator"),
-    ("embedding_similarity_evaluator", "EmbeddingSimilarityEvaluator"),
-)
-
 
 def evaluator_entry(name: str) -> Entry:
-    """Find an evaluator by any of its names; raises InputError with the nearest ones."""
+    """Find an evaluator by any of its names.
+
+    Raises:
+        InputError: it has to be judged, or nothing has this name; with the nearest ones then.
+    """
+    ours = {each for entry in EVALUATORS for each in entry.names}
+    if name in JUDGED and name not in ours:
+        raise InputError(f"`{name}` needs a judge, which Baton does not have yet; take it out")
     return _find(name, EVALUATORS, "evaluator")
 
 
@@ -71,7 +72,7 @@ def reporter_entry(name: str) -> Entry:
 def known_evaluator_names() -> set[str]:
     """Return every name a case may override options of, other tools' evaluators included."""
     ours = {name for entry in EVALUATORS for name in entry.names}
-    return ours | {name for names in _FOREIGN_EVALUATORS for name in names}
+    return ours | JUDGE_LLM_JUDGED
 
 
 def resolve(entry: Entry) -> Any:

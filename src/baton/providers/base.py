@@ -10,9 +10,10 @@ from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
 import msgspec
 
 from baton.model import Case, InputError, ProviderError, Trace, Turn
+from baton.plugins.user_code import Function, load_function
 from baton.readers import Catalog
 
-from .functions import Function, call, load_function, worded
+from .functions import call, worded
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]

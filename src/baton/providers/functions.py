@@ -1,23 +1,16 @@
-"""Functions of the user's own: finding them, and calling them without holding up the others."""
+"""Functions of the user's own: calling them without holding up the others."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import importlib
-import importlib.util
 import inspect
-import sys
 import threading
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from baton.model import InputError, suggestion
-
-Function = Callable[..., Any]
+from baton.plugins.user_code import Function
 
 
 class Raised(Exception):  # noqa: N818 - what it wraps is the error
@@ -56,27 +49,6 @@ def worded(error: BaseException) -> str:
     return f"{said} ({places[-1]})" if places else said
 
 
-def load_function(spec: str, folder: Path) -> Function:
-    """Import ``module:function``, or ``path/to/file.py:function``, as seen from ``folder``.
-
-    Raises:
-        InputError: it is not of this form, or there is no such module or function.
-    """
-    module_name, colon, name = spec.rpartition(":")
-    if not colon or not module_name or not name:
-        raise InputError(f"`{spec}` names no function: write `module:function`")
-    module = _module(module_name, folder)
-    found: Any = module
-    for step in name.split("."):
-        if not hasattr(found, step):
-            known = [each for each in vars(module) if not each.startswith("_")]
-            raise InputError(f"`{module_name}` has no `{name}`; {suggestion(name, known)}")
-        found = getattr(found, step)
-    if not callable(found):
-        raise InputError(f"`{spec}` is {type(found).__name__}, not a function")
-    return found  # type: ignore[no-any-return]
-
-
 def takes_one(function: Function) -> bool:
     """Tell whether a function can be called with one argument; one that hides it may be."""
     try:
@@ -107,46 +79,6 @@ async def call(function: Function, *arguments: object) -> Any:
         return await answer if inspect.isawaitable(answer) else answer
     except (SystemExit, StopAsyncIteration) as error:
         raise Raised(error) from error
-
-
-def _module(name: str, folder: Path) -> ModuleType:
-    try:
-        if name.endswith(".py"):
-            return _module_of_file(folder / name)
-        root = str(folder.resolve())
-        if root not in sys.path:
-            sys.path.insert(0, root)
-        return importlib.import_module(name)
-    except InputError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            message = (
-                f"no module `{name}`: looked below {folder.resolve()} and among what is installed"
-            )
-            raise InputError(message) from error
-        raise InputError(f"importing `{name}` raised ModuleNotFoundError: {error}") from error
-    except (Exception, SystemExit) as error:
-        raise InputError(f"importing `{name}` raised {type(error).__name__}: {error}") from error
-
-
-def _module_of_file(file: Path) -> ModuleType:
-    if not file.is_file():
-        raise InputError(f"{file}: no such file")
-    name = f"baton_user_{file.stem}_{abs(hash(file.resolve()))}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{file}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:

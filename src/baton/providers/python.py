@@ -20,6 +20,7 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.views import sum_usage
+from baton.plugins.user_code import load_function
 
 from .base import (
     CaseCancelled,
@@ -28,7 +29,7 @@ from .base import (
     Surroundings,
     refuse_unplayable,
 )
-from .functions import load_function, worded
+from .functions import worded
 from .instrument.wire import Setup, Workers
 from .plain import NOT_JSON, as_json
 from .stated import Stated, stated_turn

@@ -6,8 +6,9 @@ import inspect
 from typing import Any
 
 from baton.model import Case
+from baton.plugins.user_code import Function
 
-from .functions import Function, call, is_async
+from .functions import call, is_async
 
 
 class Target:

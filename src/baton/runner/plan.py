@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -98,10 +99,14 @@ def make_plan(
     pass_rule: PassRule = "all",
     prices: Mapping[str, ModelPrice] | None = None,
     default_model: str | None = None,
+    folder: Path | None = None,
+    own_code: bool = True,
 ) -> Plan:
     """Build the evaluators asked for: specs (``{"type": ..., "config": {...}}``), names, objects.
 
-    Costs are worked out when there are ``prices``, or an evaluator needs them.
+    Costs are worked out when there are ``prices``, or an evaluator needs them. A type of the form
+    ``module:name`` is the user's own, looked for in ``folder`` (here by default); without
+    ``own_code`` it is not imported, and scores nothing.
 
     Raises:
         InputError: unknown evaluators, options or values, with the nearest names; all of them.
@@ -111,7 +116,7 @@ def make_plan(
     wanted = [specs] if isinstance(specs, str) else specs
     for index, spec in enumerate(DEFAULT_EVALUATORS if wanted is None else wanted):
         try:
-            made = _plan_one(spec)
+            made = _plan_one(spec, folder or Path(), own_code)
         except InputError as error:
             problems += _at(error, f"evaluators[{index}]")
             continue
@@ -167,7 +172,7 @@ def check_overrides(plan: Plan, dataset: Dataset) -> None:
 
 
 def _plan_one(
-    spec: Mapping[str, Any] | EvaluatorSpec | Evaluator | str,
+    spec: Mapping[str, Any] | EvaluatorSpec | Evaluator | str, folder: Path, own_code: bool
 ) -> PlannedEvaluator | None:
     if isinstance(spec, str):
         spec = EvaluatorSpec(type=spec)
@@ -177,6 +182,10 @@ def _plan_one(
         return PlannedEvaluator(evaluator=spec, override_names=(spec.type, spec.name))
     if not spec.enabled:
         return None
+    if ":" in spec.type:
+        own = _own(spec, folder, own_code)
+        names = tuple(dict.fromkeys((own.type, own.name)))
+        return PlannedEvaluator(evaluator=own, optional=spec.optional, override_names=names)
     entry = evaluator_entry(spec.type)
     alias = entry.asked_as(spec.type)
     options = {**alias.presets, **alias.translate(spec.config)}
@@ -191,6 +200,14 @@ def _plan_one(
         optional=spec.optional,
         override_names=tuple(dict.fromkeys([*entry.names, name])),
     )
+
+
+def _own(spec: EvaluatorSpec, folder: Path, own_code: bool) -> Evaluator:
+    from baton.evaluators.own import NotLoaded, own_evaluator
+
+    if not own_code:
+        return NotLoaded(spec.name or spec.type, spec.type)
+    return own_evaluator(spec.type, spec.name, spec.config, folder)
 
 
 def _of_case(where: Location, case_id: str, problem: Problem) -> Problem:

@@ -122,6 +122,13 @@ def test_text_and_structured_output_stand_side_by_side(endpoint: Endpoint) -> No
     assert turn.output == Content(data={"n": 2})
 
 
+def test_structured_output_is_told_where_the_config_says_where_it_is(endpoint: Endpoint) -> None:
+    trace, turn = turn_of(endpoint, {"reply": "Two."}, structured="$.form")
+    assert known(trace, turn, "output.data")
+    trace, turn = turn_of(endpoint, {"reply": "Two."})
+    assert not known(trace, turn, "output.data")
+
+
 def test_several_texts_are_one_answer(endpoint: Endpoint) -> None:
     answer = {"content": [{"text": "Two "}, {"image": "x"}, {"text": "parts."}]}
     _, turn = turn_of(endpoint, answer, answer="$.content[*].text")

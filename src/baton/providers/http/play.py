@@ -54,10 +54,12 @@ class Played(NamedTuple):
 
     turns: list[Stated]
     trace_ids: dict[str, str]
+    tells_data: bool
 
     def trace(self, case: Case, source: Source, agents: Any) -> Trace:
         """Make a trace of them."""
         usage = sum_usage([stated.usage for stated in self.turns])
+        untold = [*([] if self.tells_data else ["turn.output.data"]), *([] if usage else ["usage"])]
         return Trace(
             schema_version=SCHEMA_VERSION,
             id=case.id,
@@ -66,7 +68,7 @@ class Played(NamedTuple):
             turns=[stated.turn for stated in self.turns],
             agents=agents,
             usage=usage,
-            unknown=["state", "turn.state", *([] if usage else ["usage"])],
+            unknown=["state", "turn.state", *untold],
             attributes={"trace_ids": dict(self.trace_ids)} if self.trace_ids else {},
         )
 
@@ -75,8 +77,8 @@ class Player:
     """Plays one case."""
 
     def __init__(self, endpoint: Endpoint, case: Case, state: dict[str, Any]) -> None:
-        self.played = Played([], {})
         self._options, self._request, self._paths, self._shared = endpoint
+        self.played = Played([], {}, self._paths.structured is not None)
         self._case = case
         self._state = state
 

@@ -14,8 +14,9 @@ from opentelemetry import trace as api
 from opentelemetry.context import Context
 
 from baton.model import Case, ExpectedTurn, ProviderError, Trace
+from baton.plugins.user_code import load_function
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.functions import load_function, worded
+from baton.providers.functions import worded
 from baton.providers.stated import stated_turn
 from baton.providers.target import Target
 

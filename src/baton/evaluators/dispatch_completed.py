@@ -1,0 +1,21 @@
+"""``dispatch_completed``: whether work that was handed over was done and answered."""
+
+from __future__ import annotations
+
+from baton.findings.completed import completed
+from baton.findings.finding import Answer
+from baton.model import Dispatch, EvalContext, Trace, Turn
+
+from .dispatches import DispatchEvaluator, DispatchOptions
+
+
+class DispatchCompleted(DispatchEvaluator[DispatchOptions]):
+    """Fails a dispatch that failed, was refused or stopped, or has no answer that is one."""
+
+    type = "dispatch_completed"
+    version = "1"
+    options_type = DispatchOptions
+
+    def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
+        """See :func:`baton.findings.completed.completed`."""
+        return completed(trace, turn, dispatch, context.agent_names)

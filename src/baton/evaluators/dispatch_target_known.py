@@ -1,0 +1,21 @@
+"""``dispatch_target_known``: whether there is such an agent as the one that got the work."""
+
+from __future__ import annotations
+
+from baton.findings.finding import Answer
+from baton.findings.target_known import target_known
+from baton.model import Dispatch, EvalContext, Trace, Turn
+
+from .dispatches import DispatchEvaluator, DispatchOptions
+
+
+class DispatchTargetKnown(DispatchEvaluator[DispatchOptions]):
+    """Fails a dispatch to an agent that does not exist, or that a policy or person refused."""
+
+    type = "dispatch_target_known"
+    version = "1"
+    options_type = DispatchOptions
+
+    def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
+        """See :func:`baton.findings.target_known.target_known`."""
+        return target_known(trace, turn, dispatch, context.agent_names)

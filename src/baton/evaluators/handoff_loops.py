@@ -1,0 +1,95 @@
+"""``handoff_loops``: whether agents go round in circles."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from baton.findings.finding import Finding, Untold
+from baton.findings.loops import LoopLimits, loops
+from baton.model import Case, EvalContext, Score, Trace, Unit, known
+
+from .base import OptionedEvaluator
+from .limits import unfinished
+from .turns import Unscored
+
+Times = Annotated[int, msgspec.Meta(ge=2)]
+
+
+class HandoffLoopsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options: how many repetitions are a loop.
+
+    ``rounds`` of control over the same agents, ``dispatches`` of the same message, equal
+    ``calls`` in a row. ``ignore_tools`` may be called again and again.
+    """
+
+    rounds: Times = 3
+    dispatches: Times = 3
+    calls: Times = 3
+    ignore_tools: tuple[str, ...] = ()
+
+
+class HandoffLoops(OptionedEvaluator[HandoffLoopsOptions]):
+    """Fails a trace in which hand-offs or tool calls repeat and bring nothing new."""
+
+    type = "handoff_loops"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = HandoffLoopsOptions
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: 0 with a loop, 1 without.
+
+        A loop that is proven fails, also in a turn that broke. Otherwise ``error`` when a turn
+        failed or was not played; ``skipped`` when contents that would tell were not recorded.
+        """
+        o = self.options
+        limits = LoopLimits(o.rounds, o.dispatches, o.calls, frozenset(o.ignore_tools))
+        answers = [loops(trace, turn, limits, context.agent_names) for turn in trace.turns]
+        found = [
+            (number, finding)
+            for number, answer in enumerate(answers, 1)
+            if isinstance(answer, list)
+            for finding in answer
+        ]
+        if found:
+            return [self._found(found)]
+        doubt = unfinished(trace, case) or _untold(trace)
+        for number, answer in enumerate(answers, 1):
+            if doubt is None and isinstance(answer, Untold):
+                doubt = Unscored("skipped", f"turn {number}: {answer.says}")
+        if doubt is not None:
+            return [self.unscored(doubt.status, doubt.reason)]
+        return [self.scored(1.0, _clear(trace), self.option_details())]
+
+    def _found(self, found: list[tuple[int, Finding]]) -> Score:
+        number, first = found[0]
+        more = f"; {len(found) - 1} more" if found[1:] else ""
+        details = {
+            **self.option_details(),
+            "findings": [
+                {"turn": turn, "kind": f.kind, "says": f.says, **f.details} for turn, f in found
+            ],
+        }
+        evidence = [each for _, finding in found for each in finding.evidence]
+        return self.scored(0.0, f"turn {number}: {first.says}{more}", details, evidence)
+
+
+def _untold(trace: Trace) -> Unscored | None:
+    if not trace.turns:
+        return Unscored("skipped", "the trace has no turns")
+    for number, turn in enumerate(trace.turns, 1):
+        if not known(trace, turn, "dispatches") or not known(trace, turn, "runs"):
+            supply = "record the agents' calls and spans"
+            said = f"turn {number}: the trace does not tell all hand-offs: {supply}"
+            return Unscored("skipped", said)
+    return None
+
+
+def _clear(trace: Trace) -> str:
+    runs = [run for turn in trace.turns for run in turn.runs]
+    unseen = sum(not known(trace, run, "steps.tool_call") for run in runs)
+    if not unseen:
+        return "no loop"
+    return f"no loop; what {unseen} of {len(runs)} runs did inside is not recorded"

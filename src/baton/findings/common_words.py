@@ -1,0 +1,142 @@
+"""Words that tell nothing about what an agent found out: too common to prove a use."""
+
+from __future__ import annotations
+
+_ENGLISH = """
+a able about above accordingly across actual actually add added addition additional after again
+against ago ahead all allow allowed almost alone along already also although always am amount an
+and another answer answered any anybody anyone anything anyway apart appear appears are area around
+as ask asked asking asks at available away back base based be became because become been before
+began begin behind being below beside best better between beyond bit both bring but by call called
+can cannot carefully case cases certain certainly change check checked checking clear clearly come
+comes coming complete completed concerning confirm confirmed consider considered contain contains
+could couple current currently data day days dear detail detailed details did different do does
+doing done down due during each early either else end ended enough etc even ever every everyone
+everything exact exactly example except expect fact few figure fine first follow following for
+found find finding findings form from full further gave general generally get gets getting give
+given gives giving go goes going gone good got great had happen happened hardly has have having he
+hello help helped helpful hence her here hers hi high him his hold hope how however i if important
+in include included includes including indeed info information inside instead into is issue it item
+items its itself job just keep kept kind know known knows large last late later latest least leave
+left less let like likely list listed little long longer look looked looking looks lot made main
+mainly make makes making many matter may maybe me mean means mention mentioned might mine more
+moreover most mostly much must my myself name named near nearly necessary need needed needs neither
+never new next nice no nobody none nor normal not note nothing now number numbers of off often ok
+okay on once one ones only onto open or order other others otherwise ought our out over overall own
+part particular per perhaps place please point points possible possibly present probably problem
+proceed process provide provided provides put quite rather read ready really reason receive
+received recent recently refer regard regarding related reply report reported request requested
+require required requires respond response rest result results return returned right run said same
+saw say saying says second see seem seems seen set several shall she should show showed shown shows
+similar simply since single small so some somebody someone something soon sorry specific start
+started state step steps still stop such sum summary sure take taken takes task tell tells than
+thank thanks that the their them then there therefore these they thing things think this those
+though through thus time times to today together told too took total toward towards tried try
+trying turn two type under unless until up update updated upon us use used useful user uses using
+usually value values various very via view want wanted wants was way we well went were what
+whatever when where whether which while who whole whom whose why will wish with within without wont
+word words work worked working works would write written yes yet you your yours yourself isn aren
+wasn weren don doesn didn hasn haven won wouldn couldn shouldn can't ain ll ve re
+true false null none null undefined agent agents assistant customer message tool tools
+"""
+_UNITS = """
+eur euro euros usd dollar dollars gbp pound pounds chf nok sek dkk jpy yen cent cents percent ms sec
+secs seconds minute minutes min mins hour hours hrs week weeks month months year years km cm mm
+meter meters metre metres mile miles kg gram grams ton tons liter liters litre litres celsius
+fahrenheit degree degrees kb mb gb tb byte bytes px am pm utc gmt kwh kw watt watts bar
+"""
+_GERMAN = """
+aber alle allem allen aller alles als also am an andere auch auf aus bei beim bereits bin bis bist
+bitte da dabei damit danach dann daran darauf das dass dazu dein deine dem den denn der des die dies
+diese diesem diesen dieser dieses doch dort durch ein eine einem einen einer eines er es etwa euch
+fur für gab gegen gibt haben hat hatte hier ich ihm ihn ihnen ihr ihre im in ins ist ja jede jeder
+jetzt kann kannst kein keine konnen können konnte mal man mehr mein meine mich mir mit muss nach
+nein nicht nichts noch nun nur ob oder ohne schon sehr sein seine seit sich sie sind so soll sollen
+sollte sowie uber über um und uns unser unter viel vom von vor war waren was weil welche wenn wer
+werden wie wieder wir wird wo wurde zu zum zur zwischen
+"""
+_FRENCH = """
+ainsi alors apres après au aucun aussi autre aux avant avec avez avoir avons bien bonjour car ce
+cela ces cet cette chez comme comment dans de des deux dont donc du elle elles en encore entre est
+et ete été etre être eu fait faire faut il ils je la le les leur lui ma mais me meme même mes moi
+mon ne nos notre nous on ont ou où par pas peut plus pour pouvez quand que quel quelle qui sa sans
+se ses si son sont sous sur ta te tes toi ton tous tout toute toutes tres très tu un une vers voici
+vos votre vous
+"""
+_SPANISH = """
+al algo algun alguna ante antes aqui aquí asi así aun cada como con contra cual cuál cuando cuanto
+cuánto de del desde donde dónde dos el ella ellas ellos en entre era eres es esa ese eso esta está
+estaba estan están estas este esto estos fue ha haber hace han hasta hay hola la las le les lo los
+mas más me mi mis mucho muy nada ni no nos nosotros nuestra nuestro otra otro para pero poco por
+porque puede pues que qué quien quién se sea ser si sí sido sin sobre solo sólo son su sus tal
+tambien también tan tanto te tiene tienen todo todos tu tus un una unas uno unos usted ustedes y ya
+"""
+
+LANGUAGES: dict[str, frozenset[str]] = {
+    "en": frozenset(_ENGLISH.split()),
+    "de": frozenset(_GERMAN.split()),
+    "fr": frozenset(_FRENCH.split()),
+    "es": frozenset(_SPANISH.split()),
+}
+"""By language, the words that stand in almost any text of it."""
+
+UNITS = frozenset(_UNITS.split())
+"""Units and currencies: with a number they tell nothing more than the number does."""
+
+COMMON = UNITS.union(*LANGUAGES.values())
+
+NUMBER_WORDS: dict[str, int] = {
+    word: value
+    for value, words in {
+        2: "two zwei deux dos both twice",
+        3: "three drei trois tres third",
+        4: "four vier quatre cuatro fourth",
+        5: "five fünf cinq cinco fifth",
+        6: "six sechs seis",
+        7: "seven sieben sept siete",
+        8: "eight acht huit ocho",
+        9: "nine neun neuf nueve",
+        10: "ten zehn dix diez",
+        11: "eleven elf onze",
+        12: "twelve dozen zwölf douze doce",
+        13: "thirteen",
+        14: "fourteen",
+        15: "fifteen quinze quince",
+        16: "sixteen",
+        17: "seventeen",
+        18: "eighteen",
+        19: "nineteen",
+        20: "twenty zwanzig vingt veinte",
+        30: "thirty dreißig trente treinta",
+        40: "forty vierzig quarante",
+        50: "fifty fünfzig cinquante",
+        60: "sixty sechzig soixante",
+        70: "seventy siebzig",
+        80: "eighty achtzig",
+        90: "ninety neunzig",
+        100: "hundred hundert",
+    }.items()
+    for word in words.split()
+}
+
+MONTHS: dict[str, int] = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januar janvier enero",
+            "february feb februar février febrero",
+            "march mar märz mars marzo",
+            "april apr avril abril",
+            "may mai mayo",
+            "june jun juni juin junio",
+            "july jul juli juillet julio",
+            "august aug août agosto",
+            "september sep sept septembre septiembre",
+            "october oct oktober octobre octubre",
+            "november nov novembre noviembre",
+            "december dec dezember décembre diciembre",
+        ),
+        1,
+    )
+    for name in names.split()
+}

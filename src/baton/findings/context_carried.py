@@ -1,0 +1,277 @@
+"""Did the numbers, identifiers and limits of a request go along with a dispatch?
+
+A sentence of the request concerns a dispatch when enough of its words stand in the prompt. Of
+these sentences, carried = facts that the receiver got / facts that no other dispatch, call or
+words of the caller took up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+
+from .constraints import forbids, sentences, sets_limit
+from .exchange import Piece, asked, dispatch_of, sender, shown_by
+from .facts import HARD, Fact, Reading, as_json, plain_text, read
+from .finding import Answer, Clear, Finding, Untold
+
+_SMALL = frozenset(
+    """
+    and are for from the was with over under than least most about only into until before after
+    within give book pay send find get take check does did has had und oder für von bis mit nach
+    über pour avec dans les des del los las para con por que
+    """.split()  # noqa: SIM905
+)
+"""Words before a number or name that do not say what it is of."""
+
+
+class Limits(NamedTuple):
+    """See the options of the evaluator."""
+
+    shared_words: float = 0.5
+    facts: int = 12
+
+
+class _Sent(NamedTuple):
+    """What the receiver was given, what the caller took up elsewhere, and the request."""
+
+    dispatch: Dispatch
+    request: Piece
+    given: Reading
+    elsewhere: Reading
+    alone: bool
+
+
+def context_carried(
+    trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits | None = None
+) -> Answer:
+    """Hold a prompt, and what was received, against what the caller was asked itself.
+
+    Faults: ``not_received`` (said in the prompt, and not in what came in), ``dropped``
+    (a number or identifier), ``dropped_constraint``, ``output_not_carried`` (of the agent
+    whose work is passed on). What the receiver said or called with, it knew. Untold: prompt or
+    request were not recorded, or hold nothing to tell by.
+    """
+    limits = limits or Limits()
+    lost = _lost_on_the_way(trace, dispatch)
+    if lost is not None:
+        return [lost]
+    given = _given(trace, dispatch)
+    if isinstance(given, Untold):
+        return given
+    unread = _output_lost(trace, turn, dispatch, given)
+    if unread is not None:
+        return [unread]
+    request = _request(trace, turn, dispatch)
+    if isinstance(request, Untold):
+        return request
+    facts = [fact for fact in read(request.text).facts if fact.kind in HARD]
+    if len(facts) > limits.facts:
+        return Untold(
+            says=f"the request holds {len(facts)} numbers and names: which of them the receiver "
+            "needs can't be told"
+        )
+    others = _elsewhere(trace, turn, dispatch)
+    alone = not any(
+        d.id != dispatch.id and d.from_run == dispatch.from_run for d in turn.dispatches
+    )
+    sent = _Sent(dispatch, request, given, others, alone)
+    return _judged(sent, limits)
+
+
+def _judged(sent: _Sent, limits: Limits) -> Answer:
+    asked_for: list[Fact] = []
+    dropped: list[tuple[Fact, str]] = []
+    limits_lost: list[str] = []
+    doubtful: list[Fact] = []
+    for sentence in sentences(sent.request.text):
+        reading = read(sentence)
+        hard = [f for f in reading.facts if f.kind in HARD and "@" not in f.text]
+        words = [fact for fact in reading.facts if fact.kind not in HARD]
+        kept = [fact for fact in hard if sent.given.holds(fact)]
+        about = _concerns(words + kept, sent.given, limits.shared_words)
+        gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
+        lost = [f for f in gone if about or _named_in(f, sentence, sent)]
+        asked_for += kept + lost
+        dropped += [(f, sentence) for f in lost]
+        doubtful += [f for f in gone if f not in lost]
+        if len(words) == len(reading.facts) and _limit_lost(sentence, words, sent, limits):
+            limits_lost.append(sentence)
+    findings = []
+    if dropped:
+        findings.append(_dropped(sent, asked_for, dropped))
+    findings += [_constraint(sent, sentence) for sentence in limits_lost]
+    if findings:
+        return findings
+    if doubtful:
+        names = ", ".join(f"`{fact.text}`" for fact in doubtful[:5])
+        return Untold(says=f"whether the receiver needs {names} of the request can't be told")
+    if not asked_for:
+        return Untold(says="the request holds no number, name or limit that the prompt is about")
+    return Clear(says=f"all {len(asked_for)} numbers and names of the request went along")
+
+
+def _concerns(words: list[Fact], given: Reading, share: float) -> bool:
+    """Tell whether a sentence is what the prompt is about, by the words they share."""
+    shared = sum(given.holds(word) for word in words)
+    return bool(words) and shared / len(words) > share
+
+
+def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
+    """Tell whether the prompt speaks of what the fact belongs to: ``order`` of ``order 88``.
+
+    A prompt that says which one it means speaks of that one.
+    """
+    match = re.search(rf"([^\W\d_]{{3,}})\s+{re.escape(fact.text)}", sentence)
+    if match is None or match[1].casefold() in _SMALL:
+        return False
+    prompt = "" if sent.dispatch.prompt is None else plain_text(sent.dispatch.prompt)
+    label = re.escape(match[1])
+    return re.search(rf"(?<!\w){label}(?!\w)(?!\s+#?\w*\d)", prompt, re.IGNORECASE) is not None
+
+
+def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -> bool:
+    """Tell whether a limit is gone: the prompt repeats the request, and limits nothing."""
+    if not (sent.alone and forbids(sentence)):
+        return False
+    if not words or any(sent.given.holds(w) or sent.elsewhere.holds(w) for w in words):
+        return False
+    prompt = "" if sent.dispatch.prompt is None else plain_text(sent.dispatch.prompt)
+    rest = [s for s in sentences(sent.request.text) if s != sentence]
+    others = [fact for s in rest for fact in read(s).facts]
+    return not sets_limit(prompt) and _concerns(others, sent.given, limits.shared_words)
+
+
+def _dropped(sent: _Sent, facts: list[Fact], dropped: list[tuple[Fact, str]]) -> Finding:
+    names = ", ".join(f"`{fact.text}`" for fact, _ in dropped)
+    limit = any(sets_limit(sentence) for _, sentence in dropped)
+    return Finding(
+        kind="dropped_constraint" if limit else "dropped",
+        says=f"`{sent.dispatch.to_agent}` was not told {names} of the request",
+        share=1 - len(dropped) / len(facts),
+        evidence=[
+            Evidence(ids=[sent.request.id], quote=dropped[0][1][:120]),
+            Evidence(ids=[sent.dispatch.id], quote=_prompt(sent.dispatch)),
+        ],
+        details={"dropped": [fact.text for fact, _ in dropped]},
+    )
+
+
+def _constraint(sent: _Sent, sentence: str) -> Finding:
+    return Finding(
+        kind="dropped_constraint",
+        says=f"`{sent.dispatch.to_agent}` was not told of a limit: {sentence[:120]}",
+        share=0.0,
+        evidence=[
+            Evidence(ids=[sent.request.id], quote=sentence[:120]),
+            Evidence(ids=[sent.dispatch.id], quote=_prompt(sent.dispatch)),
+        ],
+    )
+
+
+def _prompt(dispatch: Dispatch) -> str | None:
+    return None if dispatch.prompt is None else plain_text(dispatch.prompt)[:120] or None
+
+
+def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | Untold:
+    """Return what the caller was asked itself: by another agent, else by the user."""
+    run = sender(trace, dispatch)
+    by = (
+        None
+        if run is None
+        else next((d for id_ in run.started_by if (d := dispatch_of(trace, id_)) is not None), None)
+    )
+    if by is not None and dispatch.to_agent == by.from_agent:
+        return Untold(says="the work goes back to the agent it came from")
+    if by is not None and by.kind == "delegate" and by.prompt is not None:
+        return Piece(by.id, plain_text(by.prompt))
+    if turn.input is None or not known(trace, turn, "input"):
+        return Untold(says="the user's request was not recorded: record the messages of users")
+    if turn.input.text is None or as_json(turn.input.text) is not None:
+        return Untold(says="the request is data, and no words")
+    return Piece(turn.id, plain_text(turn.input))
+
+
+def _given(trace: Trace, dispatch: Dispatch) -> Reading | Untold:
+    """Return what the receiver was given; what it may have seen besides makes that unknown."""
+    pieces = asked(dispatch)[1:]
+    runs = _receivers(trace, dispatch)
+    pieces += [Piece(run.id, plain_text(run.input)) for run in runs if run.input is not None]
+    pieces += [piece for run in runs for piece in shown_by(trace, run)]
+    card = trace.agents.get(dispatch.to_agent)
+    pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
+    if dispatch.kind == "delegate" and dispatch.continues is None:
+        if dispatch.prompt is None:
+            return Untold(says="the prompt was not recorded: record the arguments of calls")
+        return read(*(piece.text for piece in pieces))
+    if not runs or not all(known(trace, run, "input") and run.input is not None for run in runs):
+        return Untold(
+            says=f"what came along with the {dispatch.kind} was not recorded: the receiver may "
+            "have seen the whole conversation"
+        )
+    return read(*(piece.text for piece in pieces))
+
+
+def _receivers(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
+    runs = (run for turn in trace.turns for run in turn.runs)
+    return [run for run in runs if run.id in dispatch.runs]
+
+
+def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
+    """Read what the caller took up in other dispatches and calls, and the numbers it answers with.
+
+    Who says the number may have counted with it, but any caller repeats a name.
+    """
+    pieces = []
+    for other in turn.dispatches:
+        if other.id != dispatch.id and other.from_agent == dispatch.from_agent:
+            pieces += asked(other)[1:]
+    run = sender(trace, dispatch)
+    for step in run.steps if run is not None else ():
+        if isinstance(step, ToolCall) and step.dispatch is None:
+            pieces.append(Piece(step.id, plain_text(step.arguments)))
+        elif isinstance(step, Said):
+            numbers = [f.text for f in read(plain_text(step.content)).facts if f.kind == "number"]
+            pieces.append(Piece(step.id, "\n".join(numbers)))
+    return read(*(piece.text for piece in pieces))
+
+
+def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
+    """Find numbers and identifiers of a prompt that the receiver's input has not."""
+    runs = [run for run in _receivers(trace, dispatch) if run.input]
+    if dispatch.prompt is None or not runs or not all(known(trace, r, "input") for r in runs):
+        return None
+    facts = [fact for fact in read(plain_text(dispatch.prompt)).facts if fact.kind in HARD]
+    inputs = [plain_text(run.input) for run in runs if run.input]
+    given = read(*inputs, *(piece.text for run in runs for piece in shown_by(trace, run)))
+    lost = [fact for fact in facts if not given.holds(fact)]
+    if not lost or dispatch.kind != "delegate":
+        return None
+    names = ", ".join(f"`{fact.text}`" for fact in lost)
+    return Finding(
+        kind="not_received",
+        says=f"{names} of the prompt did not reach `{dispatch.to_agent}`",
+        share=1 - len(lost) / len(facts),
+        evidence=[Evidence(ids=[dispatch.id, *(run.id for run in runs)], quote=_prompt(dispatch))],
+        details={"dropped": [fact.text for fact in lost]},
+    )
+
+
+def _output_lost(trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading) -> Finding | None:
+    """Find an agent whose output reached the next one in no part."""
+    run = sender(trace, dispatch)
+    if run is None or run.output is None or dispatch.kind != "sequence":
+        return None
+    had = read(*(plain_text(each) for each in (turn.input, run.input) if each is not None))
+    facts = [fact for fact in read(plain_text(run.output)).without(had) if fact.kind in HARD]
+    if not facts or any(given.holds(fact) for fact in facts):
+        return None
+    names = ", ".join(f"`{fact.text}`" for fact in facts[:5])
+    return Finding(
+        kind="output_not_carried",
+        says=f"nothing that `{run.agent}` found out ({names}) reached `{dispatch.to_agent}`",
+        evidence=[Evidence(ids=[run.id, dispatch.id], quote=plain_text(run.output)[:120])],
+        details={"dropped": [fact.text for fact in facts]},
+    )

@@ -1,0 +1,140 @@
+"""What a caller had before it handed work on, and what it gave out after the answer was there."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from baton.model import AgentRun, Dispatch, HandedOff, Said, Step, ToolCall, Trace, Turn, known
+from baton.model.views import RoundTrip, dispatch_view
+from baton.model.views.dispatch_view import child_runs
+
+from .facts import plain_text
+
+
+class Piece(NamedTuple):
+    """A text and the id of what holds it."""
+
+    id: str
+    text: str
+
+
+def turns_to(trace: Trace, turn: Turn) -> list[Turn]:
+    """Return the turns of a trace up to one of them, itself included."""
+    ids = [each.id for each in trace.turns]
+    return trace.turns[: ids.index(turn.id) + 1]
+
+
+def sender(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
+    """Return the run that made a dispatch; ``None`` when a program did."""
+    runs = (run for turn in trace.turns for run in turn.runs)
+    return next((run for run in runs if run.id == dispatch.from_run), None)
+
+
+def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
+    """Return what the caller knew: users' words, its input and earlier steps, the prompt."""
+    pieces = []
+    for each in turns_to(trace, turn):
+        if each.input is not None:
+            pieces.append(Piece(each.id, plain_text(each.input)))
+        if each.output is not None and each.id != turn.id:
+            pieces.append(Piece(each.id, plain_text(each.output)))
+    run = sender(trace, dispatch)
+    if run is not None and run.input is not None:
+        pieces.append(Piece(run.id, plain_text(run.input)))
+    made = _by_id(trace)
+    for step in dispatch_view(trace, dispatch).before:
+        pieces += _of_step(made, step, results=True)
+    return pieces + asked(dispatch)
+
+
+def asked(dispatch: Dispatch) -> list[Piece]:
+    """Return what was said to the agent that the work went to, and its name."""
+    texts = [dispatch.to_agent, dispatch.description or ""]
+    if dispatch.prompt is not None:
+        texts.append(plain_text(dispatch.prompt))
+    texts += [plain_text(value) for value in dispatch.context.values()]
+    return [Piece(dispatch.id, text) for text in texts if text]
+
+
+def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
+    """Return all that came from the caller after the answer, to the end of the conversation.
+
+    That is what it said, arguments of its calls, prompts of later dispatches, what the agents
+    that it passed control on to gave out, and answers of the turns.
+    """
+    later = trace.turns[len(turns_to(trace, turn)) :]
+    made = _by_id(trace)
+    pieces = list(_emitted(made, trip.after))
+    for run in _passed_on(trace, made, trip.after):
+        pieces += _shown(made, run)
+    for each in (turn, *later):
+        if each.output is not None:
+            pieces.append(Piece(each.id, plain_text(each.output)))
+    for run in (run for each in later for run in each.runs):
+        if run.agent == trip.dispatch.from_agent:
+            pieces += _emitted(made, run.steps)
+    return pieces
+
+
+def shown_by(trace: Trace, run: AgentRun) -> list[Piece]:
+    """Return what a run said, called with and answered: what it knew."""
+    return _shown(_by_id(trace), run)
+
+
+def _shown(made: Mapping[str, Dispatch], run: AgentRun) -> list[Piece]:
+    pieces = list(_emitted(made, run.steps))
+    return pieces if run.output is None else [*pieces, Piece(run.id, plain_text(run.output))]
+
+
+def _emitted(made: Mapping[str, Dispatch], steps: Iterable[Step]) -> Iterator[Piece]:
+    for step in steps:
+        yield from _of_step(made, step, results=False)
+
+
+def _of_step(made: Mapping[str, Dispatch], step: Step, *, results: bool) -> Iterator[Piece]:
+    """Yield what a step says; with ``results`` also what came back."""
+    if isinstance(step, Said):
+        yield Piece(step.id, plain_text(step.content))
+    elif isinstance(step, ToolCall):
+        yield Piece(step.id, f"{step.name}\n{plain_text(step.arguments)}")
+        if results and step.result is not None:
+            yield Piece(step.id, plain_text(step.result))
+    else:
+        dispatch = made.get(step.dispatch)
+        if isinstance(step, HandedOff) and dispatch is not None:
+            yield from asked(dispatch)
+        elif results and dispatch is not None and dispatch.result is not None:
+            yield Piece(dispatch.id, plain_text(dispatch.result))
+
+
+def _by_id(trace: Trace) -> dict[str, Dispatch]:
+    return {dispatch.id: dispatch for turn in trace.turns for dispatch in turn.dispatches}
+
+
+def dispatch_of(trace: Trace, id_: str) -> Dispatch | None:
+    """Return the dispatch with this id."""
+    return next((d for turn in trace.turns for d in turn.dispatches if d.id == id_), None)
+
+
+def _passed_on(
+    trace: Trace, made: Mapping[str, Dispatch], steps: Iterable[Step]
+) -> Iterator[AgentRun]:
+    """Yield the runs that got control, and with it what was said so far, from these steps."""
+    due, seen = deque(steps), set()
+    while due:
+        step = due.popleft()
+        dispatch = made.get(step.dispatch) if isinstance(step, HandedOff) else None
+        if dispatch is None or dispatch.kind == "delegate" or dispatch.id in seen:
+            continue
+        seen.add(dispatch.id)
+        for run in child_runs(trace, dispatch):
+            yield run
+            due += run.steps
+
+
+def all_told(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
+    """Tell whether all that the caller gave out was recorded."""
+    run = sender(trace, dispatch)
+    return run is not None and known(trace, run, "steps") and known(trace, turn, "output")

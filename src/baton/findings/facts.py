@@ -1,0 +1,361 @@
+"""The facts of a text: numbers, identifiers, paths, quoted strings, and words that are not common.
+
+A fact is known by its keys: another text holds it when it has one of them, however it is
+written (``1,234.50`` and ``1234.5 EUR``, ``R-77`` and ``r77``, ``src/retry.py`` and ``retry.py``).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.model import Content
+
+from .common_words import COMMON, LANGUAGES, UNITS
+from .numbers import (
+    CLOCK,
+    DATE,
+    DAY,
+    NUMBER,
+    SCALE,
+    clock_keys,
+    date_keys,
+    date_numbers,
+    named_days,
+    number_keys,
+    rounded_keys,
+    word_key,
+)
+
+Kind = Literal["number", "identifier", "path", "quote", "word"]
+HARD: frozenset[Kind] = frozenset({"number", "identifier", "path"})
+HARD_WEIGHT = 3
+_SAMPLE = 2000
+_KEPT = 20_000
+
+_EXTENSIONS = (
+    "py|js|ts|tsx|jsx|mjs|json|jsonl|yaml|yml|toml|md|rst|txt|csv|tsv|html|css|sh|go|rs|java|kt|c|h|"
+    "cpp|cs|rb|php|sql|xml|pdf|docx|xlsx|pptx|png|jpe?g|gif|svg|log|cfg|ini|lock|ipynb|env|proto|"
+    "parquet|zip|gz|tar|sse|db|sqlite"
+)
+_TOKEN = re.compile(
+    rf"(?P<url>https?://[^\s<>\"'`)\]}}]+)"
+    rf"|(?P<mail>(?<![\w.+@-])[\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)"
+    rf"|(?<![\w.@-])(?P<path>(?:[A-Za-z]:|~|\.{{1,2}})?(?:[\\/][\w.@-]+){{2,}}[\\/]?"
+    rf"|(?<!\w)/[A-Za-z][\w.@-]+|\.{{1,2}}/[\w.@-]+|(?:[\w.@-]+[\\/])+[\w@-]*\.[A-Za-z]\w*"
+    rf"|(?:[A-Za-z][\w.@-]*/){{2,}}[\w.@-]*"
+    rf"|[\w-]+(?:\.[\w-]+)*\.(?:{_EXTENSIONS})\b)"
+    rf"|(?P<date>\b(?:{DATE})(?!\d))"
+    rf"|(?P<day>(?i:{DAY}))"
+    rf"|(?P<clock>(?<![\w.])(?:{CLOCK}))"
+    rf"|(?P<number>(?<![\w])#?{NUMBER}(?![\w]*_)(?P<scale>{SCALE})?(?P<percent>\s?%)?"
+    rf"(?:st|nd|rd|th|{'|'.join(sorted(UNITS, key=len, reverse=True))}|[CFxhsgmlt])?(?![\w-]*\w))"
+    rf"|(?P<call>[A-Za-z_][\w.]*(?=\(\)))"
+    rf"|(?P<name>\w+(?:[-._:]\w+)*)"
+)
+_QUOTED = re.compile(
+    r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|«\s?([^»\n]{2,80}?)\s?»|`([^`\n]{2,80})`"
+    r"|(?<!\w)'([^'\n]{2,60})'(?!\w)"
+)
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Fact(NamedTuple):
+    """Something a text tells. ``keys`` are the forms of it, any of which is the fact."""
+
+    kind: Kind
+    text: str
+    keys: frozenset[str]
+
+    @property
+    def weight(self) -> int:
+        """How much it counts: numbers, identifiers and paths 3, anything else 1."""
+        return HARD_WEIGHT if self.kind in HARD else 1
+
+
+class Reading(NamedTuple):
+    """A text as read: its facts in order, each once, and all that it may be found by."""
+
+    facts: tuple[Fact, ...]
+    keys: frozenset[str]
+    language: str | None
+
+    def holds(self, fact: Fact, *, loosely: bool = False) -> bool:
+        """Tell whether the text has this fact, an identifier also as words.
+
+        ``loosely``: a number also when it is rounded, an identifier also by its only word.
+        """
+        if fact.keys & self.keys:
+            return True
+        if fact.kind == "number":
+            return loosely and any(rounded_keys(key) & self.keys for key in fact.keys)
+        words = [key for key in fact.keys if key.startswith("w:")]
+        if fact.kind == "word":
+            return any(self._near(word) for word in words)
+        parts = [f"w:{stem}" for stem in name_parts(fact.text)]
+        if fact.kind == "quote":
+            return 2 * sum(self._has(part) for part in parts) > len(parts)
+        enough = len(parts) > (0 if loosely or fact.kind == "path" else 1)
+        return enough and all(self._has(part) for part in parts)
+
+    def _has(self, key: str) -> bool:
+        return key in self.keys or self._near(key)
+
+    def _near(self, key: str) -> bool:
+        """Find a word that begins the same: ``expiry`` for ``expired``."""
+        stem = key[2:]
+        if len(stem) < 5:
+            return False
+        start = f"p:{stem[:5]}"
+        return start in self.keys and len(stem) <= 7
+
+    def without(self, had: Reading) -> list[Fact]:
+        """Return the facts that another text has not."""
+        return [fact for fact in self.facts if not had.holds(fact)]
+
+
+def plain_text(value: Content | Any) -> str:
+    """Return what content or JSON data says as text: values, a line each, without their names.
+
+    The name of a flag that is true is what it says; text that is JSON is read as such.
+    """
+    if isinstance(value, Content):
+        return plain_text(value.text if value.text is not None else value.data)
+    return "\n".join(_leaves(value))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        data = as_json(value)
+        if data is None:
+            yield value
+        else:
+            yield from _leaves(data)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if each is True:
+                yield str(name)
+            else:
+                yield from _leaves(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _leaves(each)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def as_json(text: str) -> dict[str, Any] | list[Any] | None:
+    """Return the object or list that a text as a whole is; ``None`` when it is neither."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        data = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return data if isinstance(data, dict | list) else None
+
+
+def read(*texts: str) -> Reading:
+    """Read the facts of texts as if they were one."""
+    if len(texts) == 1:
+        return _read_one(texts[0])
+    readings = [_read_one(text) for text in dict.fromkeys(texts)]
+    facts = {fact.keys: fact for reading in reversed(readings) for fact in reversed(reading.facts)}
+    keys = frozenset[str]().union(*(reading.keys for reading in readings))
+    spoken = language("\n".join(texts)[:_SAMPLE]) if texts else None
+    return Reading(tuple(reversed(facts.values())), keys, spoken)
+
+
+def _read_one(text: str) -> Reading:
+    """Read a text once: every dispatch of a run is held against the same steps."""
+    return _read_again(text) if len(text) <= _KEPT else _read(text)
+
+
+@lru_cache(maxsize=4096)
+def _read_again(text: str) -> Reading:
+    return _read(text)
+
+
+def _read(text: str) -> Reading:
+    quotes, rest = _quotes(text)
+    found: dict[frozenset[str], Fact] = {}
+    keys: set[str] = set(named_days(text))
+    everything = list(_facts(text))
+    for fact in (*quotes, *(_facts(rest) if quotes else everything)):
+        found.setdefault(fact.keys, fact)
+    for fact in everything:
+        keys |= fact.keys
+        if any(key.startswith("d:") for key in fact.keys):
+            keys |= date_numbers(fact.text)
+        keys.update(f"w:{part}" for part in name_parts(fact.text))
+    for match in _WORD.finditer(text):
+        keys.update(f"w:{each}" for each in _stems(match[0]))
+    keys.update(f"p:{key[2:7]}" for key in list(keys) if key.startswith("w:") and len(key) > 6)
+    return Reading(tuple(found.values()), frozenset(keys), language(text))
+
+
+def _quotes(text: str) -> tuple[list[Fact], str]:
+    """Take quoted strings of several words out of a text; numbers and names in them stay."""
+    facts = []
+    for match in _QUOTED.finditer(text):
+        inner = next(group for group in match.groups() if group is not None)
+        inside = list(_facts(inner))
+        if len(_WORD.findall(inner)) > 1 and inside and all(f.kind == "word" for f in inside):
+            facts.append(Fact("quote", inner, frozenset({f"q:{' '.join(name_parts(inner))}"})))
+            text = text.replace(match[0], " " * len(match[0]), 1)
+    return facts, text
+
+
+def _facts(text: str) -> Iterator[Fact]:
+    for match in _TOKEN.finditer(text):
+        kind, written = match.lastgroup, match[0].rstrip(".,:;")
+        if kind in ("scale", "percent"):
+            kind = "number"
+        if kind == "url":
+            yield _address(written)
+        elif kind == "path":
+            yield _path(written)
+        elif kind == "date":
+            yield Fact("number", written, date_keys(written))
+        elif kind == "day":
+            yield Fact("number", written, named_days(written))
+        elif kind == "clock":
+            yield Fact("number", written, clock_keys(written))
+        elif kind == "number":
+            yield _number(match)
+        elif kind == "call":
+            bare = _identifier(written)
+            yield bare._replace(keys=bare.keys | {f"w:{stem}" for stem in _stems(written)})
+        elif kind == "mail":
+            yield _identifier(written)
+        else:
+            yield from _named(written)
+
+
+def _address(written: str) -> Fact:
+    """Know an address by itself, its port, or the last part of its path."""
+    bare = written.casefold().split("://", 1)[1].rstrip("/.")
+    host, _, path = bare.partition("/")
+    keys = {f"i:{bare}"}
+    keys.update(f"n:{port}" for port in re.findall(r":(\d+)$", host))
+    if path:
+        keys.add(f"f:{path.rsplit('/', 1)[-1]}")
+    return Fact("identifier", written, frozenset(keys))
+
+
+def _number(match: re.Match[str]) -> Fact:
+    digits = re.search(NUMBER, match[0])
+    written = digits[0] if digits else match[0]
+    if re.fullmatch(r"\d+(?:\.\d+){2,}", written) and not re.fullmatch(r"\d+(?:\.\d{3})+", written):
+        return _identifier(written)
+    keys = number_keys(written, match["scale"] or "", percent=match["percent"] is not None)
+    return Fact("number", match[0].strip(), keys)
+
+
+def _path(written: str) -> Fact:
+    """Know a path by its last part; a file also by its name without extension, if it is a word."""
+    last = re.split(r"[\\/]", written.rstrip("\\/"))[-1].casefold()
+    keys = {f"f:{last}"}
+    bare = last.rsplit(".", 1)[0]
+    stems = [stem for stem in _stems(bare) if stem == _stem(bare)]
+    if len(bare) > 3:
+        keys.update(f"w:{stem}" for stem in stems)
+    return Fact("path", written, frozenset(keys))
+
+
+def _identifier(written: str) -> Fact:
+    squashed = re.sub(r"[-_.:#@/\s]", "", written.casefold())
+    return Fact("identifier", written, frozenset({f"i:{squashed}"}))
+
+
+@lru_cache(maxsize=8192)
+def _named(written: str) -> tuple[Fact, ...]:
+    return tuple(_name(written))
+
+
+def _name(written: str) -> Iterator[Fact]:
+    if _is_identifier(written):
+        yield _identifier(written)
+        return
+    for number in re.findall(r"^\d+(?=-)", written):
+        yield Fact("number", number, number_keys(number))
+    for part in re.split(r"[-._:\d]+", written):
+        value = word_key(part.casefold())
+        if value is not None:
+            yield Fact("number", part, frozenset({value}))
+            continue
+        for stem in _stems(part):
+            shown = part if len(stem) > 2 else stem
+            yield Fact("word", shown, frozenset({f"w:{stem}"}))
+
+
+def _is_identifier(written: str) -> bool:
+    """Tell a name apart from words: letters with digits, snake_case, camelCase, a dotted name."""
+    letters = any(c.isalpha() for c in written)
+    if letters and any(c.isdigit() for c in written):
+        return not re.fullmatch(r"\d+(?:st|nd|rd|th|e|er)|\d+(?:-[^\W\d]{2,})+", written)
+    if re.search(r"[^\W\d]_[^\W\d]", written) or re.search(r"[a-z]{2}[A-Z]", written):
+        return True
+    return re.search(r"[A-Z]{2}[a-z]{2}", written) is not None or (
+        re.fullmatch(r"[a-z_]{2,}(?:\.[a-z_]{2,})+", written) is not None
+    )
+
+
+@lru_cache(maxsize=8192)
+def _stems(word: str) -> tuple[str, ...]:
+    """Return the stem of a word that tells something; pairs of letters where none are spaced."""
+    folded = word.casefold()
+    if folded in COMMON or not folded.isalpha():
+        return ()
+    if ord(folded[0]) >= 0x2E80:
+        return tuple(folded[i : i + 2] for i in range(max(1, len(folded) - 1)))
+    return (_stem(folded),) if len(folded) > 2 else ()
+
+
+def _stem(folded: str) -> str:
+    """Cut what English, German, French and Spanish words end in when they are inflected."""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+    for ending, instead in (
+        ("ies", "y"),
+        ("sses", "ss"),
+        ("ing", ""),
+        ("ed", ""),
+        ("es", ""),
+        ("s", ""),
+    ):
+        if bare.endswith(ending) and not bare.endswith("ss") and len(bare) - len(ending) >= 3:
+            bare = bare.removesuffix(ending) + instead
+            break
+    bare = re.sub(r"([b-df-hj-np-tv-z])\1$", r"\1", bare)
+    return bare.removesuffix("e") if len(bare) > 4 else bare
+
+
+@lru_cache(maxsize=8192)
+def name_parts(text: str) -> tuple[str, ...]:
+    """Return the stems of the words that a name or phrase is made of."""
+    return tuple(stem for part in _PART.findall(text) for stem in _stems(part))
+
+
+def language(text: str) -> str | None:
+    """Guess the language of a text by its common words, or name its script; ``None`` = unsure."""
+    letters = [c for c in text[:_SAMPLE] if c.isalpha()]
+    foreign = [c for c in letters if ord(c) > 0x24F]
+    if 2 * len(foreign) > len(letters):
+        return unicodedata.name(foreign[0], "other").split()[0].casefold()
+    words = [word.casefold() for word in _WORD.findall(text[:_SAMPLE])]
+    counts = {name: sum(word in common for word in words) for name, common in LANGUAGES.items()}
+    best, second = sorted(counts.values(), reverse=True)[:2]
+    if best < 2 or best == second:
+        return None
+    return max(counts, key=lambda name: counts[name])
+
+
+def weight(facts: Iterable[Fact]) -> int:
+    """Add up how much facts count."""
+    return sum(fact.weight for fact in facts)

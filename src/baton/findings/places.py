@@ -1,0 +1,53 @@
+"""Where the parts of a dispatch stand in a trace."""
+
+from __future__ import annotations
+
+from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Trace, Turn
+from baton.model.views import run_names
+
+
+def sender_of(trace: Trace, turn: Turn, dispatch: Dispatch) -> AgentRun | None:
+    """Return the run that made a dispatch; ``None`` for a program or the user."""
+    found = next((run for run in turn.runs if run.id == dispatch.from_run), None)
+    if found is not None or dispatch.from_run is None:
+        return found
+    runs = (run for other in trace.turns for run in other.runs)
+    return next((run for run in runs if run.id == dispatch.from_run), None)
+
+
+def receivers_of(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
+    """Return the runs that a dispatch started itself."""
+    wanted = set(dispatch.runs)
+    return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
+
+
+def call_of(sender: AgentRun | None, dispatch: Dispatch) -> ToolCall | None:
+    """Return the tool call that made a dispatch."""
+    if sender is None or dispatch.call is None:
+        return None
+    calls = (step for step in sender.steps if isinstance(step, ToolCall))
+    return next((call for call in calls if call.id == dispatch.call), None)
+
+
+def steps_of(sender: AgentRun | None, dispatch: Dispatch) -> list[str]:
+    """Return the ids that show a dispatch: its own, its call or hand-over, and its answer."""
+    ids = [dispatch.id]
+    if sender is None:
+        return ids
+    for step in sender.steps:
+        if isinstance(step, HandedOff | GotBack) and step.dispatch == dispatch.id:
+            if isinstance(step, GotBack) or dispatch.call is None:
+                ids.append(step.id)
+    return ids if dispatch.call is None else [ids[0], dispatch.call, *ids[1:]]
+
+
+def name_key(name: str) -> str:
+    """Fold what spellings of one name differ in: case, and anything but letters and digits."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def has_run(trace: Trace, agent: str) -> bool:
+    """Tell whether an agent, by any of its names, ran anywhere in a trace."""
+    wanted = name_key(agent)
+    runs = (run for turn in trace.turns for run in turn.runs)
+    return any(wanted in map(name_key, run_names(trace, run)) for run in runs)

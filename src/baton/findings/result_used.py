@@ -1,0 +1,203 @@
+"""Was the result of a dispatch used? Shown by the facts of it that the caller gave out again.
+
+used = weight of the facts found / min(weight of all facts, 20), where a number, identifier or
+path weighs 3 and anything else 1. A caller that sums up a long result is not held to all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from baton.model import Dispatch, Evidence, Said, Trace, Turn, known
+from baton.model.views import RoundTrip, broken, round_trip
+
+from .contradicted import contradictions
+from .exchange import Piece, all_told, given_out, had_before
+from .facts import Fact, Reading, name_parts, plain_text, read, weight
+from .failure_words import reports_failure
+from .finding import Answer, Clear, Finding, Untold
+from .regenerated import repeated_calls
+
+LONG = 20
+REGENERATED_BELOW = 0.2
+TERSE = 3
+
+
+class Limits(NamedTuple):
+    """``ignored_below``: the share from which on a result is used. ``facts`` it has to have."""
+
+    ignored_below: float = 0.05
+    facts: int = 3
+
+
+class _Case(NamedTuple):
+    """One round trip as read."""
+
+    trip: RoundTrip
+    facts: list[Fact]
+    found: list[Fact]
+    had: Reading
+    pieces: list[Piece]
+    said: Reading
+
+    @property
+    def share(self) -> float:
+        return min(1.0, weight(self.found) / min(weight(self.facts), LONG))
+
+
+def result_used(
+    trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits | None = None
+) -> Answer:
+    """Tell whether a caller made anything of what came back.
+
+    ``ignored`` and ``regenerated`` are faults, ``contradicted`` is a warning. A failure that is
+    reported was used. Untold: nothing came back, fewer facts than ``limits.facts``, the caller's
+    words were not recorded, or are too few to tell.
+    """
+    limits = limits or Limits()
+    trip = round_trip(trace, dispatch)
+    failed = dispatch.status in ("failed", "refused", "unanswered")
+    if trip.result is None and not (failed and dispatch.error):
+        return Untold(says=_nothing_back(trace, dispatch))
+    result = plain_text(trip.result) if trip.result is not None else str(dispatch.error)
+    pieces = given_out(trace, turn, trip)
+    if failed:
+        return _failure(trip, result, pieces)
+    had = read(*(piece.text for piece in had_before(trace, turn, dispatch)))
+    facts = read(result).without(had)
+    if len(facts) < limits.facts:
+        told = f"{len(facts)} fact{'' if len(facts) == 1 else 's'}"
+        return Untold(
+            says=f"the result holds {told} that the caller had not already; "
+            f"{limits.facts} are needed to tell"
+        )
+    said = read(*(piece.text for piece in pieces))
+    found = [fact for fact in facts if said.holds(fact, loosely=True)]
+    case = _Case(trip, facts, found, had, pieces, said)
+    return _judged(trace, turn, case, result, limits)
+
+
+def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) -> Answer:
+    details = _details(case)
+    again = _regenerated(trace, case, result)
+    if again is not None:
+        return [again]
+    if case.share < limits.ignored_below:
+        doubt = _doubt(trace, turn, case, result)
+        if doubt is not None:
+            return Untold(says=f"{_told(case)}, but {doubt}")
+        return [
+            Finding(
+                kind="ignored",
+                says=f"the result of `{case.trip.dispatch.to_agent}` was not used: {_told(case)}",
+                share=case.share,
+                evidence=_evidence(case, result),
+                details=details,
+            )
+        ]
+    against = [
+        Finding(
+            kind="contradicted",
+            says=one.says,
+            share=case.share,
+            warning=True,
+            evidence=[Evidence(ids=[case.trip.dispatch.id, turn.id], quote=one.quote)],
+            details=details,
+        )
+        for one in contradictions(case.trip, result, turn)
+    ]
+    return against or Clear(says=f"the result was used: {_told(case)}", details=details)
+
+
+def _regenerated(trace: Trace, case: _Case, result: str) -> Finding | None:
+    """Find work that was done again by a caller that shows nothing of the result."""
+    dispatch, calls = case.trip.dispatch, repeated_calls(trace, case.trip)
+    if case.share >= REGENERATED_BELOW or not calls.repeated:
+        return None
+    return Finding(
+        kind="regenerated",
+        says=f"`{dispatch.from_agent}` did the work of `{dispatch.to_agent}` again: "
+        f"{len(calls.repeated)} of {calls.all} tool calls; {_told(case)}",
+        share=case.share,
+        evidence=[Evidence(ids=[dispatch.id, *calls.repeated], quote=result[:120])],
+        details=_details(case),
+    )
+
+
+def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
+    """Judge what was made of a failure: saying so is using it, trying otherwise may be."""
+    said = "\n".join(piece.text for piece in pieces)
+    reported = next((piece for piece in pieces if reports_failure(piece.text)), None)
+    details = {"failure": result[:200]}
+    if reported is not None:
+        return Clear(says="the failure was reported", details=details)
+    if not said.strip() or any(not isinstance(step, Said) for step in trip.after):
+        return Untold(says="the dispatch failed, and what the caller did then may be its answer")
+    if len(read(said).facts) < TERSE:
+        return Untold(says="the dispatch failed, and the caller said too little to tell")
+    return [
+        Finding(
+            kind="ignored",
+            says=f"`{trip.dispatch.to_agent}` failed, and nobody said so",
+            evidence=[Evidence(ids=[trip.dispatch.id, *_ids(pieces)], quote=result[:120])],
+            details=details,
+        )
+    ]
+
+
+def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
+    """Say why a result may have been used although little of it shows."""
+    if not all_told(trace, turn, case.trip.dispatch):
+        return "not all that the caller said was recorded: record its messages and calls"
+    if broken(turn) or turn.status != "completed":
+        return "the turn did not come to its end"
+    if not case.pieces:
+        return "the caller said nothing afterwards"
+    if len(read(*_words(turn, case)).without(case.had)) < TERSE:
+        return "the caller said too little to tell"
+    if any(f"w:{part}" in case.said.keys for part in name_parts(case.trip.dispatch.to_agent)):
+        return "the caller speaks of the agent that it heard"
+    spoken, answered = case.said.language, read(result).language
+    if spoken and answered and spoken != answered:
+        return "the caller spoke another language"
+    return None
+
+
+def _words(turn: Turn, case: _Case) -> list[str]:
+    """Return what the caller put into words; what it only did may follow from the result."""
+    texts = [plain_text(step.content) for step in case.trip.after if isinstance(step, Said)]
+    return texts if turn.output is None else [*texts, plain_text(turn.output)]
+
+
+def _nothing_back(trace: Trace, dispatch: Dispatch) -> str:
+    if not known(trace, dispatch, "result"):
+        return "the result was not recorded: record what agents say and what calls return"
+    if dispatch.kind == "delegate":
+        return "nothing came back: see `dispatch_completed`"
+    return f"control moved on by a {dispatch.kind}; no result came back"
+
+
+def _told(case: _Case) -> str:
+    return f"{len(case.found)} of {len(case.facts)} facts of it came up again"
+
+
+def _details(case: _Case) -> dict[str, Any]:
+    missing = [fact.text for fact in case.facts if fact not in case.found]
+    return {
+        "used": round(case.share, 4),
+        "facts": len(case.facts),
+        "found": [fact.text for fact in case.found][:20],
+        "missing": missing[:20],
+    }
+
+
+def _evidence(case: _Case, result: str) -> list[Evidence]:
+    quote = next((p.text for p in case.pieces if p.text.strip()), "")
+    return [
+        Evidence(ids=[case.trip.dispatch.id], quote=result[:120]),
+        Evidence(ids=_ids(case.pieces), quote=quote[:120] or None),
+    ]
+
+
+def _ids(pieces: list[Piece]) -> list[str]:
+    return list(dict.fromkeys(piece.id for piece in pieces))

@@ -1,0 +1,211 @@
+"""Whether the agent that got work kept to the tools it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known
+from baton.model.views import run_names
+
+from .finding import Answer, Clear, Finding, Untold
+from .places import name_key, receivers_of
+from .target_names import says_unknown
+from .tool_patterns import meant_by
+
+_SUPPLY = "give the agents' definitions as `agents:`"
+# Calls that a framework adds to any agent: how it answers and hands control on.
+_ADDED = frozenset(
+    {"finalanswer", "setmodelresponse", "structuredoutput", "transfertoagent", "handofftoagent"}
+)
+_NO_NAMES: Mapping[str, str] = {}
+
+Reach = Literal["executed", "attempted"]
+
+
+class _Outside(NamedTuple):
+    """A call outside the scope, and in what way."""
+
+    run: AgentRun
+    call: ToolCall
+    reach: Reach
+    denied: bool
+
+
+def scope(
+    trace: Trace,
+    turn: Turn,
+    dispatch: Dispatch,
+    renames: Mapping[str, str] = _NO_NAMES,
+    *,
+    attempts_are_faults: bool = True,
+) -> Answer:
+    """Tell whether the receiver called only tools that the dispatch allows.
+
+    Findings are ``tool_executed`` and ``tool_attempted`` (it was refused, or nothing tells that
+    it ran), one for each tool, with the agent it belongs to where that is another; and
+    ``unknown_tool``: it does not exist for this agent. ``attempts_are_faults`` false makes
+    attempts warnings. Calls that pass control on are no use of tools.
+    """
+    name = renames.get(dispatch.to_agent, dispatch.to_agent)
+    missing = _untold(trace, dispatch, name)
+    if missing is not None:
+        return Untold(says=missing)
+    runs = receivers_of(trace, dispatch)
+    placed = [(run, call) for run in runs for call in _used(trace, run)]
+    if dispatch.tools_source == "offered":
+        return _only_offered(dispatch, placed, name)
+    judged = [(run, call, _judge(trace, dispatch, call)) for run, call in placed]
+    outside = [
+        _Outside(run, call, _reach(call), verdict == "denied")
+        for run, call, verdict in judged
+        if verdict in ("denied", "outside")
+    ]
+    if outside:
+        right = 1 - len(outside) / len(placed)
+        return _findings(trace, dispatch, outside, right, renames, attempts_are_faults)
+    unseen = _unseen(trace, turn, runs, name)
+    if unseen is not None:
+        return Untold(says=unseen)
+    if any(verdict is None for _, _, verdict in judged):
+        return Untold(says=f"what `{name}` called its tools with is not recorded in full")
+    return Clear(says=f"`{name}` kept to its tools" if placed else f"`{name}` called no tool")
+
+
+def _untold(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
+    """Say why the scope of a dispatch is not known, and what would supply it."""
+    if dispatch.to_kind != "agent":
+        return f"`{name}` is a {dispatch.to_kind}: it has no tools of its own"
+    if not dispatch.runs:
+        return f"`{name}` was not started"
+    if not known(trace, dispatch, "tools_allowed") or dispatch.tools_allowed is None:
+        return f"which tools `{name}` may use is not recorded: {_SUPPLY}"
+    return None
+
+
+def _unseen(trace: Trace, turn: Turn, runs: Sequence[AgentRun], name: str) -> str | None:
+    if not all(known(trace, run, "steps.tool_call") for run in runs):
+        return f"what `{name}` called is not recorded: record the calls of its tools"
+    if turn.status == "incomplete":
+        return "the turn is incomplete: record it to its end"
+    return None
+
+
+def _used(trace: Trace, run: AgentRun) -> list[ToolCall]:
+    """Return the calls that use a tool: not those that pass control on, or give the answer."""
+    answer = run.output.data if run.output is not None else None
+    passing = {
+        dispatch.id
+        for turn in trace.turns
+        for dispatch in turn.dispatches
+        if dispatch.kind == "transfer"
+    }
+    return [
+        step
+        for step in run.steps
+        if isinstance(step, ToolCall)
+        and step.dispatch not in passing
+        and name_key(step.name) not in _ADDED
+        and (answer is None or step.arguments != answer)
+    ]
+
+
+def _judge(
+    trace: Trace, dispatch: Dispatch, call: ToolCall
+) -> Literal["inside", "outside", "denied"] | None:
+    """Judge one call; ``None`` when its arguments would have told."""
+    card = trace.agents.get(dispatch.to_agent)
+    denied = meant_by(call, (card.denied_tools if card else None) or (), every_part=False)
+    if denied:
+        return "denied"
+    allowed = dispatch.tools_allowed
+    if allowed == "all" or allowed is None:
+        return "inside" if denied is False else None
+    inside = meant_by(call, allowed, every_part=True)
+    if inside is False:
+        return "outside"
+    return "inside" if inside and denied is False else None
+
+
+def _reach(call: ToolCall) -> Reach:
+    if call.status == "ok":
+        return "executed"
+    ran = call.status == "failed" and not says_unknown(call.error or "")
+    return "executed" if ran else "attempted"
+
+
+def _findings(
+    trace: Trace,
+    dispatch: Dispatch,
+    outside: Sequence[_Outside],
+    share: float,
+    renames: Mapping[str, str],
+    attempts_are_faults: bool,
+) -> list[Finding]:
+    """Sum up the calls outside the scope by tool, those that ran before those that did not."""
+    name = renames.get(dispatch.to_agent, dispatch.to_agent)
+    found = []
+    for reach in ("executed", "attempted"):
+        tools = dict.fromkeys(one.call.name for one in outside if one.reach == reach)
+        for tool in tools:
+            calls = [one for one in outside if one.reach == reach and one.call.name == tool]
+            owners = [renames.get(owner, owner) for owner in _owners(trace, dispatch, calls)]
+            says = f"`{name}` {'used' if reach == 'executed' else 'tried to use'} `{tool}`"
+            says += ", which it is denied" if calls[0].denied else ", which is not among its tools"
+            if owners:
+                says += f"; it is a tool of {', '.join(f'`{owner}`' for owner in owners)}"
+            found.append(
+                Finding(
+                    kind=f"tool_{reach}",
+                    says=says,
+                    evidence=[_evidence(one.run, one.call) for one in calls],
+                    share=share,
+                    warning=reach == "attempted" and not attempts_are_faults,
+                    details={"tool": tool, "belongs_to": owners, "calls": len(calls)},
+                )
+            )
+    return found
+
+
+def _owners(trace: Trace, dispatch: Dispatch, calls: Sequence[_Outside]) -> list[str]:
+    """Return the other agents whose definitions list a tool by name."""
+    own = {name for one in calls for name in run_names(trace, one.run)} | {dispatch.to_agent}
+    return [
+        agent
+        for agent, card in trace.agents.items()
+        if agent not in own
+        and isinstance(card.tools, list)
+        and meant_by(calls[0].call, [t for t in card.tools if t != "*"], every_part=True)
+    ]
+
+
+def _only_offered(
+    dispatch: Dispatch, placed: Sequence[tuple[AgentRun, ToolCall]], name: str
+) -> Answer:
+    """What was offered cannot be exceeded: only a call that found no tool proves anything."""
+    allowed = dispatch.tools_allowed
+    offered = {name_key(tool) for tool in (allowed if isinstance(allowed, list) else ())}
+    found = [
+        Finding(
+            kind="unknown_tool",
+            says=f"`{name}` called `{call.name}`, a tool that it does not have",
+            evidence=[_evidence(run, call)],
+            details={"tool": call.name},
+        )
+        for run, call in placed
+        if _found_no_tool(call)
+        and name_key(call.name) not in offered | set(map(name_key, run.tools_offered or ()))
+    ]
+    return found or Untold(
+        says=f"only what `{name}` was offered is recorded, which no agent can exceed: {_SUPPLY}"
+    )
+
+
+def _found_no_tool(call: ToolCall) -> bool:
+    if call.status == "refused":
+        return call.refused_by in ("runtime", None)
+    return call.status == "failed" and says_unknown(call.error or "")
+
+
+def _evidence(run: AgentRun, call: ToolCall) -> Evidence:
+    return Evidence(ids=[run.id, call.id], quote=call.error[:200] if call.error else call.name)

@@ -1,0 +1,166 @@
+"""Whether there is such an agent as the one that work was handed to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
+from baton.model.views import run_names
+
+from .finding import Answer, Clear, Finding, Untold
+from .places import call_of, has_run, name_key, sender_of, steps_of
+from .target_names import agent_of, listed_names, says_unknown, unknown_name
+
+_ALIKE = 0.6
+_MISSPELT = 0.8
+_NO_NAMES: Mapping[str, str] = {}
+
+
+def target_known(
+    trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = _NO_NAMES
+) -> Answer:
+    """Tell whether the target of a dispatch is known, where nothing was started.
+
+    Findings are ``unknown_target`` and ``misspelt_target`` (a known name is much like it):
+    the system said so, the sender was not offered the tool it used, or definitions name the
+    agents and this is none of them; ``refused_target``: a policy or a person refused it.
+    """
+    name = renames.get(dispatch.to_agent, dispatch.to_agent)
+    if dispatch.to_kind == "human":
+        return Clear(says="asks a person")
+    if dispatch.runs or dispatch.status in ("completed", "waiting"):
+        return Clear(says=f"`{name}` is known: it got to work")
+    sender = sender_of(trace, turn, dispatch)
+    call = call_of(sender, dispatch)
+    texts = _texts(dispatch, call)
+    named_after = call is None or name_key(agent_of(call.name)) == name_key(dispatch.to_agent)
+    denial = next((text for text in texts if _denies(text, call, named_after)), None)
+    if denial is not None:
+        name = unknown_name(denial) or name
+        others = listed_names(denial) or _roster(trace, sender, name, renames)
+        return [_unknown(dispatch, sender, name, others, denial)]
+    if call is not None and call.refused_by in ("policy", "user"):
+        return [_refused(dispatch, sender, call, name)]
+    if not known(trace, dispatch, "to_agent"):
+        return Untold(says="the hand-off does not name its target: record arguments of calls")
+    offered = _offered(trace, sender, call) if named_after else None
+    if offered:
+        return Clear(says=f"`{name}` is known, though it was not started")
+    if offered is False:
+        others = _reachable(sender) or _roster(trace, sender, name, renames)
+        return [_unknown(dispatch, sender, name, others, None)]
+    return _by_roster(trace, dispatch, sender, name, renames)
+
+
+def _by_roster(
+    trace: Trace,
+    dispatch: Dispatch,
+    sender: AgentRun | None,
+    name: str,
+    renames: Mapping[str, str],
+) -> Answer:
+    roster = _roster(trace, sender, None, renames)
+    if has_run(trace, dispatch.to_agent) or name_key(name) in map(name_key, roster):
+        return Clear(says=f"`{name}` is known, though it was not started")
+    if _defined(trace):
+        others = _roster(trace, sender, name, renames)
+        turned_down = dispatch.status in ("refused", "failed")
+        if turned_down or nearest(name, others, 1, _MISSPELT):
+            return [_unknown(dispatch, sender, name, others, None)]
+    return Untold(
+        says=f"nothing tells whether there is an agent `{name}`: give the agents' definitions "
+        "as `agents:`"
+    )
+
+
+def _unknown(
+    dispatch: Dispatch,
+    sender: AgentRun | None,
+    name: str,
+    others: Sequence[str],
+    quote: str | None,
+) -> Finding:
+    others = list(dict.fromkeys(other for other in others if other != name))
+    alike = nearest(name, others, 1, _ALIKE)
+    misspelt = bool(nearest(name, others, 1, _MISSPELT))
+    says = f"there is no agent `{name}`"
+    if alike:
+        says += f"; the nearest is `{alike[0]}`"
+    elif others:
+        says += f"; known: {', '.join(f'`{other}`' for other in others[:8])}"
+    return Finding(
+        kind="misspelt_target" if misspelt else "unknown_target",
+        says=says,
+        evidence=[Evidence(ids=steps_of(sender, dispatch), quote=quote and quote[:200])],
+        details={"nearest": alike[0] if alike else None, "agents": others},
+    )
+
+
+def _refused(dispatch: Dispatch, sender: AgentRun | None, call: ToolCall, name: str) -> Finding:
+    who = "a policy" if call.refused_by == "policy" else "the user"
+    why = dispatch.error or call.error
+    return Finding(
+        kind="refused_target",
+        says=f"{who} refused the hand-off to `{name}`" + (f": {why[:200]}" if why else ""),
+        evidence=[Evidence(ids=steps_of(sender, dispatch), quote=why[:200] if why else None)],
+    )
+
+
+def _texts(dispatch: Dispatch, call: ToolCall | None) -> list[str]:
+    """Return what the sender was told in answer to a dispatch that started nothing."""
+    answers = [dispatch.error, dispatch.result.plain() if dispatch.result else None]
+    if call is not None:
+        answers += [call.error, call.result.plain() if call.result else None]
+    return [answer for answer in answers if answer]
+
+
+def _denies(text: str, call: ToolCall | None, named_after: bool) -> bool:
+    """Tell whether a text says that the target is unknown, and not the tool that hands over."""
+    about = unknown_name(text)
+    if call is not None and not named_after and about is not None:
+        return says_unknown(text) and name_key(about) != name_key(agent_of(call.name))
+    return says_unknown(text)
+
+
+def _offered(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> bool | None:
+    """Tell whether the sender was offered the tool it used; ``None`` when that is not known."""
+    if sender is None or call is None or not known(trace, sender, "tools_offered"):
+        return None
+    tools = sender.tools_offered
+    return name_key(call.name) in map(name_key, tools) if tools else None
+
+
+def _roster(
+    trace: Trace, sender: AgentRun | None, without: str | None, renames: Mapping[str, str]
+) -> list[str]:
+    """Return the agents that are known: defined, seen at work, or reachable by an offered tool.
+
+    ``without`` leaves a name out that only the record of its own dispatch may know.
+    """
+    names: list[str] = []
+    for agent, card in trace.agents.items():
+        names += [agent, *card.aliases, *card.sub_agents]
+    for turn in trace.turns:
+        for run in turn.runs:
+            if known(trace, run, "agent"):
+                names += run_names(trace, run)
+    names += _reachable(sender)
+    own = renames.get(sender.agent, sender.agent) if sender is not None else None
+    renamed = dict.fromkeys(renames.get(name, name) for name in names)
+    return [name for name in renamed if name not in (without, own)]
+
+
+def _reachable(sender: AgentRun | None) -> list[str]:
+    """Return the agents that tools a run was offered are named after."""
+    tools = (sender.tools_offered if sender is not None else None) or ()
+    named = [(tool, agent_of(tool)) for tool in tools]
+    return [agent for tool, agent in named if agent not in (tool, "agent")]
+
+
+def _defined(trace: Trace) -> bool:
+    """Tell whether definitions name the agents, also those that had nothing to do."""
+    return any(
+        (card.description or card.tools is not None or card.instructions or card.sub_agents)
+        and not has_run(trace, agent)
+        for agent, card in trace.agents.items()
+    )

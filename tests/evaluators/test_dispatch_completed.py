@@ -1,0 +1,127 @@
+"""`dispatch_completed`: work that was not done, or not answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.evaluators.dispatch_completed import DispatchCompleted
+from baton.model import (
+    AgentRun,
+    Content,
+    Dispatch,
+    EvalContext,
+    GotBack,
+    HandedOff,
+    Score,
+    Source,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+)
+
+
+def trace(*, run: dict[str, Any] | None = None, turn: dict[str, Any] | None = None, **fields: Any) -> Trace:  # fmt: skip
+    """A lead that hands work to a helper; the helper's run is there unless ``run`` is empty."""
+    steps: list[Step] = [
+        ToolCall(id="c1", name="Agent", dispatch="d1"),
+        HandedOff(id="h1", dispatch="d1"),
+        GotBack(id="g1", dispatch="d1"),
+    ]
+    runs = [AgentRun(id="r1", agent="lead", steps=steps)]
+    if run != {}:
+        runs.append(AgentRun(id="r2", agent="helper", started_by=["d1"], **(run or {})))
+    fields = {"kind": "delegate", **fields}
+    dispatch = Dispatch(
+        id="d1", from_run="r1", from_agent="lead", to_agent="helper", call="c1",
+        runs=[one.id for one in runs[1:]], **fields,
+    )  # fmt: skip
+    one = Turn(id="t1", runs=runs, dispatches=[dispatch], **(turn or {}))
+    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[one])
+
+
+def score(actual: Trace) -> Score:
+    (found,) = DispatchCompleted().evaluate(actual, None, EvalContext())
+    return found
+
+
+def kind(found: Score) -> str:
+    (one,) = found.details["findings"]
+    return str(one["kind"])
+
+
+ANSWER = Content(text="The lamp is on.")
+
+
+def test_an_answer_passes() -> None:
+    assert score(trace(result=ANSWER)).status == "passed"
+    assert score(trace(result=Content(data={"on": True}))).status == "passed"
+    assert score(trace(result=Content(data=False))).status == "passed"
+
+
+def test_a_failure_names_the_dispatch_its_call_the_answer_and_the_run() -> None:
+    found = score(trace(status="failed", error="RuntimeError: no power", run={"status": "failed"}))
+    assert (found.status, kind(found)) == ("failed", "failed")
+    assert found.reason == "`helper` failed: RuntimeError: no power"
+    assert found.evidence[0].ids == ["d1", "c1", "g1", "r2"]
+    assert found.evidence[0].quote == "RuntimeError: no power"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"status": "refused", "run": {}}, "refused"),
+        ({"status": "failed", "run": {"status": "cancelled"}}, "killed"),
+        ({"status": "failed", "error": "the agent was stopped"}, "killed"),
+        ({"status": "unanswered"}, "unanswered"),
+        ({"result": None}, "empty_answer"),
+        ({"result": Content(text=" \n")}, "empty_answer"),
+        ({"result": Content(text="Error: no power")}, "error_answer"),
+        ({"kind": "transfer", "run": {"status": "failed"}}, "receiver_failed"),
+        ({"kind": "transfer", "status": "unanswered", "run": {}}, "unanswered"),
+    ],
+)
+def test_faults_are_told_apart(fields: dict[str, Any], expected: str) -> None:
+    assert kind(score(trace(**fields))) == expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "waiting"},
+        {"status": "unknown"},
+        {"result": None, "unknown": ["result"]},
+        {"result": None, "run": {"output": ANSWER}},
+        {"status": "unanswered", "mode": "background"},
+        {"status": "unanswered", "turn": {"status": "incomplete"}},
+        {"kind": "transfer", "run": {"status": "waiting"}},
+        {"kind": "transfer", "run": {}, "status": "unanswered", "turn": {"unknown": ["output"]}},
+    ],
+)
+def test_what_the_record_does_not_tell_is_skipped(fields: dict[str, Any]) -> None:
+    assert score(trace(**fields)).status == "skipped"
+
+
+def test_a_background_agent_that_is_silent_through_later_turns_gave_no_answer() -> None:
+    actual = trace(status="unanswered", mode="background")
+    actual.turns.append(Turn(id="t2"))
+    assert kind(score(actual)) == "unanswered"
+
+
+def test_control_that_arrived_is_complete_whatever_is_said_of_it() -> None:
+    assert score(trace(kind="transfer")).status == "passed"
+
+
+def test_an_error_that_was_asked_for_is_an_answer() -> None:
+    asked = Content(text="With which exception does the test fail?")
+    answer = Content(text="AssertionError: 3 != 4")
+    assert score(trace(prompt=asked, result=answer)).status == "passed"
+    assert score(trace(prompt=Content(text="Add up."), result=answer)).status == "failed"
+
+
+def test_a_config_renames_agents() -> None:
+    context = EvalContext(agent_names={"helper": "electrician"})
+    (found,) = DispatchCompleted().evaluate(trace(status="unanswered"), None, context)
+    assert found.reason == "`electrician` gave no answer"

@@ -1,0 +1,162 @@
+"""`dispatch_target_known`: targets that are unknown, misspelt or refused, and what proves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.evaluators.dispatch_target_known import DispatchTargetKnown
+from baton.findings.target_names import listed_names, unknown_name
+from baton.model import (
+    AgentCard,
+    AgentRun,
+    Dispatch,
+    EvalContext,
+    HandedOff,
+    Score,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+
+
+def trace(
+    to: str,
+    *,
+    tool: str = "Agent",
+    offered: list[str] | None = None,
+    agents: dict[str, AgentCard] | None = None,
+    call: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Trace:
+    """A router whose hand-off to ``to`` started nothing."""
+    made = ToolCall(id="c1", name=tool, dispatch="d1", **(call or {}))
+    router = AgentRun(
+        id="r1", agent="router", steps=[made, HandedOff(id="h1", dispatch="d1")],
+        tools_offered=offered, unknown=[] if offered else ["tools_offered"],
+    )  # fmt: skip
+    fields = {"kind": "delegate", "status": "refused", **fields}
+    dispatch = Dispatch(
+        id="d1", from_run="r1", from_agent="router", to_agent=to, call="c1", **fields
+    )
+    turn = Turn(id="t1", runs=[router], dispatches=[dispatch])
+    source = Source(format="test")
+    return Trace(schema_version=1, id="x", source=source, turns=[turn], agents=agents or {})
+
+
+def score(actual: Trace, **context: Any) -> Score:
+    (found,) = DispatchTargetKnown().evaluate(actual, None, EvalContext(**context))
+    return found
+
+
+DEFINED = {
+    "researcher": AgentCard(description="Looks things up"),
+    "writer": AgentCard(description="Writes", aliases=["author"]),
+}
+
+
+def test_a_target_that_the_system_does_not_find_is_unknown() -> None:
+    found = score(trace("shipping", error="Agent 'shipping' not found in swarm"))
+    assert (found.status, found.value) == ("failed", 0.0)
+    assert found.reason == "there is no agent `shipping`"
+    assert found.subject == ["d1"]
+    assert found.evidence[0].ids == ["d1", "c1"]
+    assert found.evidence[0].quote == "Agent 'shipping' not found in swarm"
+
+
+def test_a_misspelt_target_is_told_with_the_name_that_was_meant() -> None:
+    error = "Agent type 'reasearch-agent' not found. Available agents: writer, research-agent"
+    found = score(trace("reasearch-agent", error=error))
+    assert found.reason == "there is no agent `reasearch-agent`; the nearest is `research-agent`"
+    assert found.details["findings"][0]["kind"] == "misspelt_target"
+    assert found.details["findings"][0]["agents"] == ["writer", "research-agent"]
+
+
+def test_a_hand_over_tool_that_was_never_offered_leads_nowhere() -> None:
+    actual = trace(
+        "shipping", tool="transfer_to_shipping", offered=["transfer_to_billing"],
+        kind="transfer", status="unanswered",
+    )  # fmt: skip
+    assert score(actual).reason == "there is no agent `shipping`; known: `billing`"
+
+
+def test_a_hand_over_tool_that_was_offered_proves_its_target() -> None:
+    tools = ["transfer_to_billing", "transfer_to_shipping"]
+    actual = trace("shipping", tool="transfer_to_shipping", offered=tools, kind="transfer")
+    assert score(actual).status == "passed"
+
+
+def test_definitions_tell_which_agents_there_are() -> None:
+    assert score(trace("ghost", agents=DEFINED)).status == "failed"
+    assert score(trace("author", agents=DEFINED)).status == "passed"
+    assert score(trace("Writer", agents=DEFINED, status="failed")).status == "passed"
+
+
+def test_definitions_may_be_incomplete_where_nobody_turned_the_hand_off_down() -> None:
+    assert score(trace("ghost", agents=DEFINED, status="unanswered")).status == "skipped"
+    assert score(trace("resercher", agents=DEFINED, status="unanswered")).status == "failed"
+
+
+def test_without_definitions_nothing_tells() -> None:
+    found = score(trace("ghost", status="unanswered"))
+    assert found.status == "skipped"
+    assert "`agents:`" in found.reason
+
+
+def test_an_agent_that_got_to_work_is_known_whatever_the_definitions_say() -> None:
+    actual = trace("ghost", agents=DEFINED, status="completed")
+    assert score(actual).status == "passed"
+
+
+def test_a_hand_off_that_a_policy_refused_is_told_as_such() -> None:
+    actual = trace(
+        "writer", agents=DEFINED, error="denied by a rule",
+        call={"status": "refused", "refused_by": "policy"},
+    )  # fmt: skip
+    found = score(actual)
+    assert found.reason == "a policy refused the hand-off to `writer`: denied by a rule"
+
+
+def test_a_missing_tool_is_not_a_missing_agent() -> None:
+    actual = trace("writer", agents=DEFINED, error="No such tool available: Agent")
+    assert score(actual).status == "passed"
+
+
+def test_agents_go_by_the_names_a_config_gives_them() -> None:
+    found = score(
+        trace("wrtr", agents={"w": AgentCard(description="Writes")}, error=None),
+        agent_names={"w": "wrtr2"},
+    )
+    assert found.details["findings"][0]["nearest"] == "wrtr2"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Agent type 'compile-agent' not found. Available agents: a, b", "compile-agent"),
+        ("ValueError: Transfer target agent 'garage' not found.", "garage"),
+        ("ValueError: Agent garage not found in the agent tree.", "garage"),
+        ("Error: transfer_to_king is not a valid tool, try one of [transfer_to_queen].", "king"),
+        ("Error: tool 'transfer_to_king' not found in any workbench", "king"),
+        ("Unknown tool name: 'transfer_to_king'. Available tools: 'a'", "king"),
+        ("The file agent.py was not found", None),
+        ("I could not find the agent you need in time", None),
+    ],
+)
+def test_texts_of_real_systems_name_what_they_do_not_know(text: str, name: str | None) -> None:
+    assert unknown_name(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("it must be one of the following options:\n- book keeper\n- clerk", ["book keeper", "clerk"]),
+        ("x is not a valid tool, try one of [transfer_to_a, transfer_to_b].", ["a", "b"]),
+        ("Unknown tool name: 'x'. Available tools: 'ask', 'find'", ["ask", "find"]),
+        ("not found", []),
+    ],
+)  # fmt: skip
+def test_texts_of_real_systems_list_what_they_know(text: str, names: list[str]) -> None:
+    assert listed_names(text) == names

@@ -1,0 +1,202 @@
+"""`handoff_loops`: control going round, messages and calls repeated; and what is no loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.evaluators.handoff_loops import HandoffLoops
+from baton.model import (
+    AgentRun,
+    Content,
+    Dispatch,
+    EvalContext,
+    GotBack,
+    HandedOff,
+    Said,
+    Score,
+    Source,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+)
+
+
+def wrap(*turns: Turn, unknown: tuple[str, ...] = ()) -> Trace:
+    source = Source(format="test")
+    return Trace(schema_version=1, id="x", source=source, turns=list(turns), unknown=list(unknown))
+
+
+def passed_round(agents: str, *, says: list[str] | None = None, prompts: list[str] | None = None) -> Turn:  # fmt: skip
+    """Control that goes from letter to letter by transfers."""
+    runs = [AgentRun(id=f"r{i}", agent=name) for i, name in enumerate(agents)]
+    moves = []
+    for i in range(len(agents) - 1):
+        if says is not None:
+            runs[i].steps.append(Said(id=f"s{i}", content=Content(text=says[i])))
+        runs[i].steps.append(HandedOff(id=f"h{i}", dispatch=f"d{i}"))
+        runs[i + 1].started_by = [f"d{i}"]
+        prompt = None if prompts is None else Content(text=prompts[i])
+        moves.append(
+            Dispatch(
+                id=f"d{i}",
+                kind="transfer",
+                from_run=f"r{i}",
+                from_agent=agents[i],
+                to_agent=agents[i + 1],
+                runs=[f"r{i + 1}"],
+                prompt=prompt,
+            )
+        )
+    return Turn(id="t1", runs=runs, dispatches=moves)
+
+
+def asked(*talks: tuple[str, str], between: ToolCall | None = None, **fields: Any) -> Turn:
+    """A lead that delegates each prompt to a helper and gets the answer."""
+    steps: list[Step] = []
+    made, helpers = [], []
+    for i, (prompt, answer) in enumerate(talks):
+        if between is not None and i:
+            steps.append(between)
+        steps += [HandedOff(id=f"h{i}", dispatch=f"d{i}"), GotBack(id=f"g{i}", dispatch=f"d{i}")]
+        helpers.append(AgentRun(id=f"k{i}", agent="helper", started_by=[f"d{i}"]))
+        made.append(
+            Dispatch(
+                id=f"d{i}",
+                kind="delegate",
+                from_run="r",
+                from_agent="lead",
+                to_agent="helper",
+                runs=[f"k{i}"],
+                prompt=Content(text=prompt),
+                result=Content(text=answer),
+                **fields,
+            )
+        )
+    lead = AgentRun(id="r", agent="lead", steps=steps)
+    return Turn(id="t1", runs=[lead, *helpers], dispatches=made)
+
+
+def called(*calls: tuple[str, str], name: str = "look") -> Turn:
+    steps: list[Step] = [
+        ToolCall(id=f"c{i}", name=name, arguments={"q": q}, result=Content(text=result))
+        for i, (q, result) in enumerate(calls)
+    ]
+    return Turn(id="t1", runs=[AgentRun(id="r", agent="lead", steps=steps)])
+
+
+def score(actual: Trace | Turn, **options: Any) -> Score:
+    trace = wrap(actual) if isinstance(actual, Turn) else actual
+    (found,) = HandoffLoops(options=options).evaluate(trace, None, EvalContext())
+    return found
+
+
+def kinds(found: Score) -> list[str]:
+    return [each["kind"] for each in found.details["findings"]]
+
+
+def test_ping_pong_in_which_nobody_does_anything_is_a_loop() -> None:
+    found = score(passed_round("abababa"))
+    assert (found.status, found.value, kinds(found)) == ("failed", 0.0, ["hand_off_cycle"])
+    assert found.reason == (
+        "turn 1: `a` → `b` → `a`: 3 times round, and nothing new after the first"
+    )
+    assert {"d0", "d5", "r6"} <= set(found.evidence[0].ids)
+
+
+def test_fewer_rounds_are_none_and_an_option_says_how_many_it_takes() -> None:
+    assert score(passed_round("ababa")).status == "passed"
+    assert score(passed_round("ababa"), rounds=2).status == "failed"
+    assert score(passed_round("abababa"), rounds=4).status == "passed"
+
+
+def test_longer_cycles_count_and_the_way_into_them_does_not() -> None:
+    found = score(passed_round("xabcabcabca"))
+    assert found.details["findings"][0]["agents"] == ["b", "c", "a"]
+    assert found.details["findings"][0]["rounds"] == 3
+
+
+def test_a_conversation_that_moves_on_is_no_loop() -> None:
+    says = ["Which maps?", "Found 3.", "Which is not damaged?", "Map 1.", "And 1890?", "Map 9."]
+    assert score(passed_round("abababa", says=says)).status == "passed"
+    assert score(passed_round("abababa", prompts=says)).status == "passed"
+
+
+def test_the_same_words_every_time_are_a_loop_all_the_same() -> None:
+    says = ["Over to you, please.", "Not mine."] * 3
+    says[2] = "Again over to you."
+    assert kinds(score(passed_round("abababa", says=says))) == ["hand_off_cycle"]
+
+
+def test_contents_that_nobody_recorded_leave_it_open() -> None:
+    actual = wrap(passed_round("abababa"), unknown=("dispatch.prompt",))
+    found = score(actual)
+    assert found.status == "skipped"
+    assert "record prompts and answers" in found.reason
+
+
+def test_a_supervisor_that_gets_results_back_is_no_loop() -> None:
+    talks = [("Check lamp 1", "on"), ("Check lamp 2", "off"), ("Check lamp 3", "on")]
+    assert score(asked(*talks)).status == "passed"
+
+
+def test_the_same_request_with_the_same_answer_is_a_loop() -> None:
+    talk = ("Find maps of the harbour", "Maps 1 and 3 are fine.")
+    found = score(asked(talk, ("Please find maps of the harbour again", talk[1]), talk))
+    assert kinds(found) == ["repeated_dispatch"]
+    assert found.evidence[0].ids == ["d0", "d1", "d2"]
+    assert score(asked(talk, talk)).status == "passed"
+
+
+def test_the_same_request_that_brings_something_new_is_none() -> None:
+    page = "Next page, please"
+    talks = [(page, "Storms at sea"), (page, "A lamp is lit"), (page, "Bread in the morning")]
+    assert score(asked(*talks)).status == "passed"
+
+
+def test_work_between_two_equal_requests_may_change_the_answer() -> None:
+    talk = ("Run the tests", "2 fail")
+    fix = ToolCall(id="c1", name="Edit")
+    assert score(asked(talk, talk, talk, between=fix)).status == "passed"
+
+
+def test_equal_requests_issued_together_are_a_vote() -> None:
+    talk = ("Is it true?", "yes")
+    assert score(asked(talk, talk, talk, group=1)).status == "passed"
+
+
+def test_the_direction_of_a_request_counts() -> None:
+    there, back = ("Change EUR to USD", "done"), ("Change USD to EUR", "done")
+    assert score(asked(there, back, there, back)).status == "passed"
+
+
+def test_equal_calls_in_a_row_with_equal_answers_are_a_loop() -> None:
+    found = score(called(("x", "none"), ("x", "none"), ("x", "none")))
+    assert kinds(found) == ["repeated_call"]
+    assert found.evidence[0].ids == ["r", "c0", "c1", "c2"]
+    assert score(called(("x", "none"), ("x", "none"))).status == "passed"
+
+
+def test_calls_that_differ_or_learn_something_are_none() -> None:
+    assert score(called(("x", "10 %"), ("x", "50 %"), ("x", "done"))).status == "passed"
+    assert score(called(("x", "-"), ("y", "-"), ("x", "-"), ("x", "-"))).status == "passed"
+
+
+def test_tools_that_wait_may_be_called_again() -> None:
+    turn = called(("x", "busy"), ("x", "busy"), ("x", "busy"), name="wait_for")
+    assert score(turn, ignore_tools=["wait_for"]).status == "passed"
+
+
+def test_a_turn_that_broke_is_an_error_unless_its_loop_is_proven() -> None:
+    broken = passed_round("ab")
+    broken.status = "failed"
+    assert score(broken).status == "error"
+    loop = passed_round("abababa")
+    loop.status = "failed"
+    assert score(loop).status == "failed"
+
+
+def test_hand_offs_that_are_not_told_are_skipped() -> None:
+    turn = passed_round("ab")
+    turn.unknown = ["dispatches"]
+    assert score(turn).status == "skipped"

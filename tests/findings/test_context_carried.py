@@ -1,0 +1,183 @@
+"""`context_carried`: what of a request its receiver never heard."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.findings.context_carried import Limits, context_carried
+from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.model import AgentCard, AgentRun, Content, Dispatch, Trace
+
+from .trips import called, said, trip
+
+DINNER = "Book a table for 4 in Porto on 12 May, at most 80 EUR."
+
+
+def judge(trace: Trace, number: int = 0, **limits: float) -> Answer:
+    turn = trace.turns[0]
+    return context_carried(trace, turn, turn.dispatches[number], Limits(**limits))  # type: ignore[arg-type]
+
+
+def only(answer: Answer) -> Finding:
+    assert isinstance(answer, list), answer
+    (finding,) = answer
+    return finding
+
+
+def asked(user: str, prompt: str | None) -> Trace:
+    return trip("done", said("Done."), user=user, prompt=prompt)
+
+
+def test_a_prompt_in_other_words_carries_all() -> None:
+    found = judge(asked(DINNER, "Reserve a table in Porto: four people, 2025-05-12, budget €80.00"))
+    assert isinstance(found, Clear)
+
+
+def test_a_number_that_was_left_out_was_dropped() -> None:
+    found = only(judge(asked(DINNER, "Book a table in Porto on 12 May.")))
+    assert found.kind == "dropped_constraint"
+    assert found.details["dropped"] == ["4", "80"]
+    assert found.share == pytest.approx(1 / 3)
+    assert [one.ids for one in found.evidence] == [["t"], ["d"]]
+
+
+def test_an_identifier_that_was_left_out_was_dropped() -> None:
+    found = only(
+        judge(asked("Did I pay A-17 twice?", "Was the invoice paid twice?"), shared_words=0.4)
+    )
+    assert (found.kind, found.details["dropped"]) == ("dropped", ["A-17"])
+
+
+def test_a_prompt_that_names_the_thing_has_to_say_which() -> None:
+    user = "Do I get my money back for order 88?"
+    assert only(judge(asked(user, "Is a refund due for the order?"))).kind == "dropped"
+    assert isinstance(judge(asked(user, "Is a refund due for order 88?")), Clear)
+
+
+def test_a_part_of_the_work_needs_a_part_of_the_request() -> None:
+    found = judge(asked("Convert 50 EUR to NOK and buy 3 chairs.", "What is the rate of NOK?"))
+    assert isinstance(found, Untold)
+
+
+def test_what_another_dispatch_took_up_was_not_dropped() -> None:
+    trace = asked(
+        "Plan a party for 60 on Friday.", "Plan the party on Friday: how big is the hall?"
+    )
+    assert only(judge(trace)).details["dropped"] == ["60"]
+    other = Dispatch(id="d2", kind="delegate", from_run="r1", from_agent="lead", to_agent="cook")
+    other.prompt = Content(text="Can you feed 60?")
+    trace.turns[0].dispatches.append(other)
+    assert isinstance(judge(trace), Untold)
+
+
+def test_what_the_caller_used_itself_was_not_dropped() -> None:
+    trace = trip(
+        "80 seats",
+        called("order_soup", portions=60),
+        user="Plan a party for 60 on Friday.",
+        prompt="Plan the party on Friday",
+    )
+    assert isinstance(judge(trace), Untold)
+
+
+def test_what_the_receiver_says_it_knew() -> None:
+    trace = trip(
+        "ok",
+        user="Is parcel P-3 late?",
+        prompt="Is the parcel late?",
+        child=(called("track", number="P-3"),),
+    )
+    assert not isinstance(judge(trace), list)
+
+
+def test_a_limit_in_words_is_dropped_where_the_rest_was_repeated() -> None:
+    user = "Translate the manual into German. Never change product names."
+    found = only(judge(asked(user, "Translate the manual into German.")))
+    assert found.kind == "dropped_constraint"
+    assert found.evidence[0].quote == "Never change product names."
+    carried = judge(asked(user, "Translate the manual into German; leave brands as they are."))
+    assert not isinstance(carried, list)
+
+
+def test_instructions_of_the_receiver_may_hold_the_limit() -> None:
+    trace = asked(
+        "Translate the manual into German. Never change product names.",
+        "Translate the manual into German.",
+    )
+    trace.agents["helper"] = AgentCard(instructions="Keep product names in English.")
+    assert not isinstance(judge(trace), list)
+
+
+def test_a_tag_in_brackets_asks_for_nothing() -> None:
+    found = judge(
+        asked("[ticket SHOP-13] Check that src/retry.py compiles.", "Does retry.py compile?")
+    )
+    assert isinstance(found, Clear)
+
+
+def test_what_the_prompt_says_has_to_arrive() -> None:
+    trace = trip("ok", prompt="Refund order A-100 by 3 May", received="Refund the order by 3 May")
+    found = only(judge(trace))
+    assert (found.kind, found.details["dropped"]) == ("not_received", ["A-100"])
+
+
+def test_a_nested_dispatch_is_held_against_the_prompt_of_its_caller() -> None:
+    trace = asked("Please help with my flat", "What is owed for flat 4?")
+    turn = trace.turns[0]
+    turn.runs.append(AgentRun(id="r3", agent="meter", started_by=["d2"], unknown=["input"]))
+    turn.dispatches.append(
+        Dispatch(
+            id="d2",
+            kind="delegate",
+            from_run="r2",
+            from_agent="helper",
+            to_agent="meter",
+            prompt=Content(text="What did the flat use?"),
+            runs=["r3"],
+        )
+    )
+    found = only(judge(trace, 1))
+    assert (found.details["dropped"], found.evidence[0].ids) == (["4"], ["d"])
+
+
+def test_work_that_goes_back_is_not_judged() -> None:
+    trace = asked("Find maps of 1872", "Find maps of 1872")
+    back = Dispatch(id="d2", kind="transfer", from_run="r2", from_agent="helper", to_agent="lead")
+    back.runs, back.prompt = ["r1"], Content(text="Found them")
+    trace.turns[0].runs[0].input = Content(text="Found them")
+    trace.turns[0].dispatches.append(back)
+    assert isinstance(judge(trace, 1), Untold)
+
+
+def test_a_transfer_of_which_the_input_is_unknown_may_carry_everything() -> None:
+    found = judge(trip(None, user=DINNER, prompt="Book it", kind="transfer"))
+    assert isinstance(found, Untold)
+    assert "whole conversation" in found.says
+
+
+def test_the_output_of_one_agent_has_to_reach_the_next() -> None:
+    trace = trip(None, user="Rate the lead", prompt=None, kind="sequence", received="Rate the lead")
+    trace.turns[0].runs[0].output = Content(text="Lead score: 87/100")
+    found = only(judge(trace))
+    assert found.kind == "output_not_carried"
+    trace.turns[0].runs[1].input = Content(text="Rate the lead; score 87")
+    assert not isinstance(judge(trace), list)
+    trace.turns[0].runs[1].input = Content(text="Rate the lead")
+    trace.turns[0].runs[1].output = Content(text="With 87 points we recommend Gold.")
+    assert not isinstance(judge(trace), list)
+
+
+def test_a_document_as_request_is_not_judged() -> None:
+    user = " ".join(f"Bill B-{i} was paid." for i in range(20))
+    found = judge(asked(user, "Which bill was paid?"))
+    assert isinstance(found, Untold)
+    assert "20 numbers and names" in found.says
+
+
+def test_what_was_not_recorded_is_not_judged() -> None:
+    trace = asked(DINNER, None)
+    trace.turns[0].dispatches[0].unknown = ["prompt"]
+    assert isinstance(judge(trace), Untold)
+    trace = asked(DINNER, "Book a table")
+    trace.turns[0].input, trace.turns[0].unknown = None, ["input"]
+    assert isinstance(judge(trace), Untold)

@@ -1,0 +1,155 @@
+"""Facts of a text: one form for however a number, name or word is written."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baton.findings.facts import language, plain_text, read, weight
+from baton.model import Content
+
+
+def kinds(text: str) -> dict[str, str]:
+    return {fact.text: fact.kind for fact in read(text).facts}
+
+
+@pytest.mark.parametrize(
+    ("told", "elsewhere"),
+    [
+        ("1,234.50", "1234.5"),
+        ("42.50 EUR", "€42.5"),
+        ("1.234,50", "1234.50 euros"),
+        ("1'234", "1234"),
+        ("1\u202f234 km", "1234"),
+        ("1,190", "1190.00"),
+        ("12 kg", "12kg"),
+        ("2 million", "2,000,000"),
+        ("79.9k", "79,900"),
+        ("85%", "0.85"),
+        ("two", "2 of them"),
+        ("sechzig", "60"),
+        ("14:30", "2:30 pm"),
+        ("18h04", "18:04"),
+        ("2024-05-12", "May 12"),
+        ("3 March", "2025-03-03"),
+        ("#412", "pull request 412"),
+    ],
+)
+def test_a_number_is_the_same_however_it_is_written(told: str, elsewhere: str) -> None:
+    (fact,) = read(told).facts
+    assert fact.kind == "number"
+    assert read(elsewhere).holds(fact)
+
+
+@pytest.mark.parametrize(
+    ("told", "elsewhere"),
+    [
+        ("A-100", "refund for a100"),
+        ("R-77", "reference R-77."),
+        ("max_attempts", "MAX_ATTEMPTS = 3"),
+        ("getUser", "get_user()"),
+        ("support_router", "the support router"),
+        ("retry()", "rename retry"),
+        ("https://a.example/x/report.html", "see report.html"),
+        ("http://127.0.0.1:4318", "port 4318"),
+        ("src/retry.py", "/workspace/shop/src/retry.py"),
+        ("C:\\data\\client.py", "client.py"),
+        ("client.py", "a constant in the client"),
+    ],
+)
+def test_a_name_is_the_same_however_it_is_written(told: str, elsewhere: str) -> None:
+    (fact,) = read(told).facts
+    assert fact.kind in ("identifier", "path")
+    assert fact.weight == 3
+    assert read(elsewhere).holds(fact)
+
+
+@pytest.mark.parametrize(
+    ("told", "elsewhere"),
+    [
+        ("1,234.50", "1234.6"),
+        ("A-100", "A-101"),
+        ("14:30", "2:30 am"),
+        ("85%", "8.5"),
+        ("with_retry", "retry"),
+        ("src/retry.py", "src/client.py"),
+        ("2024-05-12", "May 13"),
+    ],
+)
+def test_what_differs_is_another_fact(told: str, elsewhere: str) -> None:
+    (fact,) = read(told).facts
+    assert not read(elsewhere).holds(fact)
+
+
+@pytest.mark.parametrize(
+    ("told", "elsewhere"),
+    [("compiles", "compiled"), ("expired", "expiry"), ("Zölle", "zolle"), ("parcels", "Parcel")],
+)
+def test_a_word_is_the_same_when_inflected(told: str, elsewhere: str) -> None:
+    (fact,) = read(told).facts
+    assert (fact.kind, fact.weight) == ("word", 1)
+    assert read(elsewhere).holds(fact)
+
+
+def test_a_rounded_number_is_found_only_when_that_is_asked_for() -> None:
+    (fact,) = read("231,800").facts
+    assert read("about 232,000").holds(fact, loosely=True)
+    assert not read("about 232,000").holds(fact)
+    assert not read("about 240,000").holds(fact, loosely=True)
+
+
+def test_common_words_and_units_are_no_facts() -> None:
+    assert kinds("The result is 40 EUR, and it should be ok.") == {"40": "number"}
+    assert kinds("Das ist für Sie und nicht für uns") == {}
+
+
+def test_a_quoted_phrase_is_one_fact() -> None:
+    assert kinds("The sign says 'beware of the goose'") == {
+        "beware of the goose": "quote",
+        "sign": "word",
+    }
+
+
+def test_a_fact_counts_once() -> None:
+    assert weight(read("A-17, a17 and A17: parcel, parcels").facts) == 4
+
+
+def test_slashes_and_hyphens_between_words_make_no_names() -> None:
+    assert set(kinds("and/or 8/10 read-only 72-hour 35 km/h").values()) <= {"number", "word"}
+
+
+def test_data_is_read_by_its_values_and_a_flag_by_its_name() -> None:
+    data = {"sku": "LMP-204-B", "paid": False, "fragile": True, "left": [17, None]}
+    assert plain_text(Content(data=data)).split() == ["LMP-204-B", "fragile", "17"]
+    assert plain_text(Content(text='{"total": 1190.0}')) == "1190.0"
+    assert plain_text(Content(text="{not json}")) == "{not json}"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("It is not there and they know it", "en"),
+        ("Das ist nicht der Fehler", "de"),
+        ("Il est dans la voie", "fr"),
+        ("京都の天気は晴れ", "cjk"),
+        ("Lumora, Brightleaf", None),
+    ],
+)
+def test_the_language_is_guessed_by_common_words(text: str, name: str | None) -> None:
+    assert language(text) == name
+
+
+@given(st.text(max_size=300))
+def test_any_text_holds_its_own_facts(text: str) -> None:
+    reading = read(text)
+    assert reading.without(reading) == []
+
+
+@pytest.mark.parametrize("piece", ["a", "a/", "1,", "ab@", "a.b ", "京", "'a ", "May ", " ", "aB"])
+def test_hostile_text_is_read_in_time(piece: str) -> None:
+    started = time.process_time()
+    read(piece * 10_000)
+    assert time.process_time() - started < 1.0

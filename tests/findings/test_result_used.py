@@ -1,0 +1,235 @@
+"""`result_used`: what a caller made of an answer, and the traps on the way to telling."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.findings.result_used import Limits, result_used
+from baton.model import Content, Dispatch, HandedOff, Said, Trace, Turn
+
+from .trips import called, said, trip
+
+HOTEL = "Hotel Lutetia, 45 Boulevard Raspail, 210 EUR a night, free cancellation until 4 June."
+ELSEWHERE = "Our kitchen offers vegetarian menus and drinks, shall I send a brochure?"
+
+
+def judge(trace: Trace, **limits: float) -> Answer:
+    turn = trace.turns[0]
+    return result_used(trace, turn, turn.dispatches[0], Limits(**limits))  # type: ignore[arg-type]
+
+
+def kinds(answer: Answer) -> list[str]:
+    assert isinstance(answer, list), answer
+    return [finding.kind for finding in answer]
+
+
+def only(answer: Answer) -> Finding:
+    assert isinstance(answer, list), answer
+    (finding,) = answer
+    return finding
+
+
+def test_a_result_that_shows_in_the_answer_was_used() -> None:
+    found = judge(trip(HOTEL, said("You sleep at the Lutetia for 210 euros.")))
+    assert isinstance(found, Clear)
+    assert found.details["found"] == ["Lutetia", "210"]
+
+
+def test_a_result_of_which_nothing_shows_was_ignored() -> None:
+    found = only(judge(trip(HOTEL, said(ELSEWHERE))))
+    assert (found.kind, found.share, found.warning) == ("ignored", 0.0, False)
+    assert found.evidence[0].ids == ["d"]
+    assert found.evidence[1].quote == ELSEWHERE
+
+
+def test_the_share_is_the_weight_found_of_the_weight_of_all() -> None:
+    found = judge(trip("Ferry 14:30 from pier 4 with Ada", said("Take the 14:30 boat")))
+    assert isinstance(found, Clear)
+    assert found.details["used"] == pytest.approx(3 / (3 + 3 + 1 + 1 + 1), abs=1e-4)
+
+
+def test_a_caller_is_not_held_to_all_of_a_long_result() -> None:
+    long = " ".join(f"item_{i} costs {i}.5" for i in range(100, 200))
+    found = judge(trip(long, said("Take item_140, which is the cheapest that fits.")))
+    assert isinstance(found, Clear)
+    assert found.details["used"] == 3 / 20
+
+
+def test_a_terse_use_is_no_fault() -> None:
+    assert isinstance(judge(trip("Hotel Lutetia, 210 EUR", said("Hotel found"))), Clear | Untold)
+    assert isinstance(judge(trip(HOTEL, said("All booked."))), Untold)
+
+
+def test_a_word_that_was_in_the_prompt_proves_no_use() -> None:
+    trace = trip(
+        "Hotel Lutetia, Raspail, 210 EUR",
+        said("A hotel in Paris is best found on the web by yourself, museums also sell maps."),
+        prompt="Find a hotel in Paris",
+    )
+    assert kinds(judge(trace)) == ["ignored"]
+
+
+def test_what_the_user_or_an_earlier_step_said_proves_no_use() -> None:
+    seen = said(f"I know of this: {HOTEL}", "s0")
+    trace = trip(HOTEL, said(ELSEWHERE), before=(seen,))
+    assert isinstance(judge(trace), Untold)
+
+
+def test_two_of_five_failed_before_a_mend_and_all_five_pass_after_it() -> None:
+    trace = trip(
+        "2 of 5 fail: test_login and test_refund",
+        called("edit", path="src/session.py"),
+        said("I mended the session module; all 5 pass now."),
+    )
+    assert isinstance(judge(trace), Clear)
+
+
+def test_fewer_than_three_facts_can_not_tell() -> None:
+    found = judge(trip("Order A1 shipped.", said(ELSEWHERE)))
+    assert isinstance(found, Untold)
+    assert "2 facts" in found.says
+    assert kinds(judge(trip("Order A1 shipped.", said(ELSEWHERE)), facts=2)) == ["ignored"]
+
+
+def test_arguments_of_a_later_call_use_a_result() -> None:
+    trace = trip(HOTEL, called("book", hotel="lutetia"), said("Done."))
+    assert isinstance(judge(trace), Clear)
+
+
+def test_the_prompt_of_a_later_dispatch_uses_a_result() -> None:
+    trace = trip("Bug in src/retry.py line 88, see R-77", said("Passing that on."))
+    trace.turns[0].runs[0].steps.append(HandedOff(id="h2", dispatch="d2"))
+    trace.turns[0].dispatches.append(
+        Dispatch(
+            id="d2",
+            kind="delegate",
+            from_run="r1",
+            from_agent="lead",
+            to_agent="mender",
+            prompt=Content(text="Mend retry.py"),
+        )
+    )
+    assert isinstance(judge(trace), Clear)
+
+
+def test_a_later_turn_may_use_a_result() -> None:
+    trace = trip(HOTEL, said(ELSEWHERE))
+    trace.turns.append(Turn(id="t2", output=Content(text="As I found: the Lutetia.")))
+    assert isinstance(judge(trace), Clear)
+
+
+def test_reporting_a_failure_is_using_it() -> None:
+    failed = trip(
+        None, said("The ledger could not be read."), status="failed", error="ledger locked"
+    )
+    assert isinstance(judge(failed), Clear)
+
+
+def test_a_failure_that_nobody_speaks_of_was_ignored() -> None:
+    trace = trip(
+        None,
+        said("Your balance is 12.40 and the harbour tour starts at seven."),
+        status="failed",
+        error="ledger locked",
+    )
+    assert kinds(judge(trace)) == ["ignored"]
+
+
+def test_who_goes_another_way_after_a_failure_may_have_used_it() -> None:
+    trace = trip(
+        None,
+        called("read", path="ledger.txt"),
+        said("Your balance is 12.40, as of Monday noon."),
+        status="failed",
+        error="timeout",
+    )
+    assert isinstance(judge(trace), Untold)
+
+
+def test_work_that_is_done_again_was_regenerated() -> None:
+    work = (called("grep", "c1", pattern="retry"), called("read", "c2", path="src/retry.py"))
+    trace = trip(
+        "Defined in src/retry.py line 88; called by src/client.py",
+        called("grep", "a1", pattern="retry"),
+        called("read", "a2", path="src/retry.py"),
+        said("Nothing of interest there."),
+        child=work,
+        prompt="Where is the function retry defined?",
+    )
+    found = only(judge(trace))
+    assert found.kind == "regenerated"
+    assert found.evidence[0].ids == ["d", "a1", "a2"]
+
+
+def test_reading_a_file_again_before_changing_it_is_no_fault() -> None:
+    trace = trip(
+        "The bug is on line 88, off by one, ticket R-77",
+        called("read", "a1", path="src/retry.py"),
+        called("edit", "a2", path="src/retry.py"),
+        said("Mended."),
+        child=(called("read", "c1", path="src/retry.py"),),
+    )
+    assert isinstance(judge(trace), Untold)
+
+
+def test_another_value_under_the_same_label_is_a_warning() -> None:
+    trace = trip(
+        "Porto: 231800 people, mayor Moreira, timeout: 30 seconds",
+        said("Mayor Moreira says the timeout is 60 seconds."),
+    )
+    found = only(judge(trace))
+    assert (found.kind, found.warning) == ("contradicted", True)
+    assert found.says == "the result says timeout 30, the answer 60"
+
+
+def test_a_value_that_may_have_changed_since_is_no_contradiction() -> None:
+    trace = trip(
+        "mayor Moreira, timeout: 30 seconds, R-77",
+        called("set_timeout", seconds=60),
+        said("Mayor Moreira's timeout is 60 seconds."),
+    )
+    assert isinstance(judge(trace), Clear)
+
+
+def test_another_language_can_not_tell() -> None:
+    trace = trip(
+        "Il est dans la gare avec des valises rouges, et le guichet ferme.",
+        said("It will be there when they have opened the counter, with porters and trolleys."),
+    )
+    found = judge(trace)
+    assert isinstance(found, Untold)
+    assert "language" in found.says
+
+
+def test_who_speaks_of_the_agent_it_heard_has_read_it() -> None:
+    trace = trip(HOTEL, said("The helper booked something nice, enjoy your evening in town!"))
+    assert isinstance(judge(trace), Untold)
+
+
+def test_what_was_not_recorded_is_not_judged() -> None:
+    trace = trip(HOTEL, said(ELSEWHERE))
+    trace.turns[0].runs[0].unknown = ["steps.said"]
+    found = judge(trace)
+    assert isinstance(found, Untold)
+    assert "record" in found.says
+    masked = trip(None, said(ELSEWHERE), unknown=["result"])
+    assert "not recorded" in getattr(judge(masked), "says", "")
+
+
+def test_a_turn_that_did_not_end_is_not_judged() -> None:
+    trace = trip(HOTEL, said(ELSEWHERE))
+    trace.turns[0].status = "incomplete"
+    assert isinstance(judge(trace), Untold)
+
+
+def test_control_that_moved_on_brings_no_result() -> None:
+    found = judge(trip(None, kind="sequence"))
+    assert isinstance(found, Untold)
+    assert "sequence" in found.says
+
+
+def test_a_caller_that_says_nothing_can_not_tell() -> None:
+    trace = trip(HOTEL)
+    assert isinstance(judge(trace), Untold)
+    assert not any(isinstance(step, Said) for step in trace.turns[0].runs[0].steps)
