@@ -132,12 +132,10 @@ def test_each_file_is_scored_by_what_its_own_cases_state(baton: Run, folder: Pat
 
 
 def test_what_is_stated_and_not_scored_is_said(baton: Run, folder: Path) -> None:
-    (folder / "c.yaml").write_text(
-        "cases: [{id: a, input: hi, agents: [desk], final_state: {x: 1}}]"
-    )
+    (folder / "c.yaml").write_text("cases: [{id: a, input: hi, agents: [desk], rubrics: [polite]}]")
     outcome = evaluate(baton, "c.yaml")
     assert outcome.code == 0
-    assert "looked at by no evaluator: `final_state`" in outcome.err
+    assert "looked at by no evaluator: `rubrics`" in outcome.err
 
 
 def read(folder: Path, text: str) -> Any:
@@ -190,7 +188,25 @@ def test_both_spellings_and_options_are_read(tmp_path: Path) -> None:
             '{"criteria": {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "ANYORDER"}}}',
             "did you mean `ANY_ORDER`?",
         ),
-        ('{"custom_metrics": {"mine": {}}}', "custom metrics of ADK are not run"),
+        ('{"criteria": {"token_usage_v1": 1}}', "it is in every report"),
+        ('{"custom_metrics": {"mine": {}}}', 'mine: needs `"code_config": {"name":'),
+        ('{"custom_metrics": []}', "has to name metrics"),
+        (
+            '{"custom_metrics": {"mine": {"code_config": {"name": "a.b"}}}}',
+            "mine: is not among the `criteria`",
+        ),
+        (
+            '{"criteria": {"m": 1}, "custom_metrics": {"m": {"code_config": {"name": "nowhere.f"}}}}',
+            "no module `nowhere`",
+        ),
+        (
+            '{"criteria": {"m": {}}, "custom_metrics": {"m": {"code_config": {"name": "math.sqrt"}}}}',
+            "`threshold` is missing",
+        ),
+        (
+            '{"criteria": {"m": 1}, "custom_metrics": {"m": {"code_confg": {"name": "math.sqrt"}}}}',
+            "did you mean `code_config`?",
+        ),
     ],
 )
 def test_criteria_that_cannot_be_scored_stop_the_run(tmp_path: Path, text: str, said: str) -> None:

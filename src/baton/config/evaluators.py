@@ -8,18 +8,22 @@ from pathlib import Path
 import msgspec
 
 from baton.model import Dataset
+from baton.model.dataset import Format
 from baton.runner.plan import EvaluatorSpec, Plan, PlannedEvaluator, unchecked
 
 from .dialects.adk import FILE_NAME, default_criteria, read_criteria
+from .dialects.strands import read_experiment
 
 MakePlan = Callable[[Sequence[EvaluatorSpec | str]], Plan]
 STATED = (
     ("agents", "agent_chain"),
+    ("dispatches", "dispatch_routing"),
     ("tools", "tool_calls"),
     ("response", "response"),
     ("response_contains", "response"),
-    ("structured", "response"),
-    ("interactions", "intermediate_responses"),
+    ("structured", "structured_output"),
+    ("interactions", "interactions"),
+    ("final_state", "state_equals"),
 )
 """What a case may state, and the evaluator that looks at it."""
 
@@ -27,35 +31,59 @@ STATED = (
 def plan_for(dataset: Dataset, make: MakePlan) -> Plan:
     """Choose evaluators file by file.
 
-    A ``test_config.json`` in a file's folder says what to score. Without one, ADK's own eval
-    sets get ADK's default criteria, and all others the evaluators for what their cases state.
+    An experiment of Strands names its own, a ``test_config.json`` in a file's folder says what
+    to score. Without one, ADK's own eval sets get ADK's default criteria, and all others the
+    evaluators for what their cases state.
 
     Raises:
-        InputError: a ``test_config.json`` has faults, or no case states what can be checked.
+        InputError: an experiment or a ``test_config.json`` has faults, or asks for a judge.
     """
     chosen: dict[str, tuple[PlannedEvaluator, ...]] = {}
     plan: Plan | None = None
     by_folder: dict[Path, Plan] = {}
+    own_words = False
     for file, format_ in dataset.files.items():
         folder = Path(file).parent
-        if (folder / FILE_NAME).is_file():
+        experiment = read_experiment(Path(file)) if format_ == "strands" else None
+        if experiment is not None:
+            plan, own_words = make(experiment.evaluators), True
+            dataset.notes += [text for text in experiment.notes if text not in dataset.notes]
+        elif (folder / FILE_NAME).is_file():
             if folder not in by_folder:
                 by_folder[folder] = make(read_criteria(folder / FILE_NAME))
-            plan = by_folder[folder]
+            plan, own_words = by_folder[folder], True
         else:
             stated = dataset.stated_in(file)
-            plan = make(default_criteria() if format_ == "adk" else _for_stated(stated))
+            plan = make(default_criteria() if format_ == "adk" else _for_stated(stated, format_))
         chosen[file] = plan.evaluators
     if plan is None:
-        return make(_for_stated(dataset.stated))
-    if len(set(map(_names, chosen.values()))) == 1 and not by_folder:
+        return make(_for_stated(dataset.stated, dataset.format))
+    if len(set(map(_names, chosen.values()))) == 1 and (len(chosen) == 1 or not own_words):
         return plan
     return msgspec.structs.replace(plan, files=chosen)
 
 
-def _for_stated(stated: Collection[str]) -> list[EvaluatorSpec]:
-    names = dict.fromkeys(name for field, name in STATED if field in stated)
-    return [EvaluatorSpec(type=name) for name in names or ("agent_chain",)]
+def says_what_to_score(dataset: Dataset) -> bool:
+    """Tell whether cases of Strands or the accelerator are among those to score.
+
+    Their files name evaluators, or state what to look at in words that each stand for one.
+    """
+    return "strands" in dataset.files.values()
+
+
+def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]:
+    """Choose by what is stated.
+
+    Eval sets of judge-llm tell what agents said on the way, not who set them to work, and a
+    final state that judge-llm itself never looks at: it may go unscored.
+    """
+    found = [name for field, name in STATED if field in stated]
+    theirs = format_ == "judge-llm"
+    names = ["intermediate_responses" if theirs and n == "interactions" else n for n in found]
+    return [
+        EvaluatorSpec(type=name, optional=theirs and name == "state_equals")
+        for name in dict.fromkeys(names or ["agent_chain"])
+    ]
 
 
 def _names(evaluators: tuple[PlannedEvaluator, ...]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from baton.runner.live import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
+from .dialects.accelerator import translate
 from .environment import interpolate
 from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
@@ -25,7 +26,7 @@ _JUDGE_LLM_DEFAULT = 4
 
 
 class Config(msgspec.Struct, kw_only=True):
-    """A checked config; ``resolved`` is what it says, secrets masked.
+    """A checked config; ``resolved`` is what it says, secrets masked; ``notes`` what is not used.
 
     ``evaluators`` is ``None`` when it asks for none; ``plan`` has the default one then.
     """
@@ -41,6 +42,7 @@ class Config(msgspec.Struct, kw_only=True):
     run: RunOptions
     reporters: list[ReporterSpec]
     resolved: dict[str, Any]
+    notes: list[str] = msgspec.field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -55,13 +57,20 @@ class Config(msgspec.Struct, kw_only=True):
             pass_rule=self.plan.pass_rule,
             prices=self.plan.prices,
             default_model=self.plan.default_model,
+            folder=self.folder,
         )
 
 
 def load_config(
-    path: str | os.PathLike[str], environment: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    own_code: bool = True,
 ) -> Config:
     """Load and check a config; paths in it are relative to its own folder.
+
+    Evaluators of the user's own are imported, unless ``own_code`` is false: then they cannot
+    score anything.
 
     Raises:
         InputError: unknown keys, evaluators, options, modes, providers or reporters, variables
@@ -73,12 +82,13 @@ def load_config(
     if not isinstance(value, dict):
         raise InputError(document.problem("a config is a mapping with `evaluators:`"))
     value = interpolate(document, value, os.environ if environment is None else environment)
-    spec = document.convert(value, ConfigFile)
+    told, notes = translate(document, value, ConfigFile.__struct_fields__)
+    spec = document.convert(told, ConfigFile)
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
     run = _run_options(document, spec, problems)
-    plan = _plan(document, spec, providers, problems)
+    plan = _plan(document, spec, providers, problems, own_code)
     if problems or plan is None:
         raise InputError(problems)
     folder = file.parent
@@ -101,6 +111,7 @@ def load_config(
         run=run,
         reporters=reporters,
         resolved=masked(value),
+        notes=[f"{file}: {text}" for text in notes],
     )
 
 
@@ -142,12 +153,14 @@ def _plan(
     spec: ConfigFile,
     providers: Sequence[ProviderOptions],
     problems: list[Problem],
+    own_code: bool,
 ) -> Plan | None:
+    folder = Path(document.file).parent
     found = []
     for index, evaluator in enumerate(spec.evaluators or ()):
         try:
             if isinstance(evaluator, str) or evaluator.enabled:
-                make_plan([evaluator])
+                make_plan([evaluator], folder=folder, own_code=own_code)
         except InputError as error:
             found += [
                 document.problem_at(_path_of(index, problem), problem.message)
@@ -164,6 +177,8 @@ def _plan(
             pass_rule=spec.pass_rule,
             prices=prices,
             default_model=next((p.model for p in providers if p.model), None),
+            folder=folder,
+            own_code=own_code,
         )
     except InputError as error:
         problems += _located(document, ("evaluators",), error)

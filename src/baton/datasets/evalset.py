@@ -33,13 +33,15 @@ from baton.model import (
     Session,
 )
 
+from .strays import refuse_misspelt
+
 W = TypeVar("W")
 
 
 def eval_case(document: Document, strays: list[Stray]) -> Case:
     """Read one case of an eval set; raises InputError with every fault it has."""
     wire = document.decode(EvalCase, strays=strays, spellings=(camel_twin(EvalCase),))
-    _refuse_misspelt(document, strays)
+    refuse_misspelt(document, strays)
     if (wire.conversation is None) == (wire.conversation_scenario is None):
         message = "needs `conversation` or `conversation_scenario`, and not both"
         raise InputError(document.problem_at((), message))
@@ -52,7 +54,12 @@ def eval_case(document: Document, strays: list[Stray]) -> Case:
         scenario=Scenario(start=scenario.starting_prompt, plan=scenario.conversation_plan)
         if scenario
         else None,
-        session=Session(app=session.app_name, user=session.user_id, id=session.session_id)
+        session=Session(
+            # judge-llm cannot do without the names; empty ones name nothing.
+            app=session.app_name or None,
+            user=session.user_id or None,
+            id=session.session_id or None,
+        )
         if session
         else Session(),
         state=(session.state if session else None) or {},
@@ -66,7 +73,7 @@ def eval_case(document: Document, strays: list[Stray]) -> Case:
 def legacy_case(document: Document, strays: list[Stray]) -> Case:
     """Read one conversation of ADK's first eval set format."""
     wire = document.decode(LegacyCase, strays=strays)
-    _refuse_misspelt(document, strays)
+    refuse_misspelt(document, strays)
     start = wire.initial_session or wire.initial_state or {}
     session = start.get("session", start) if isinstance(start.get("session"), dict) else start
     return Case(
@@ -80,7 +87,7 @@ def legacy_case(document: Document, strays: list[Stray]) -> Case:
 def legacy_flat(document: Document, strays: list[Stray], case_id: str) -> Case:
     """Read a flat test file: a list of turns, one case."""
     turns = document.decode(list[LegacyTurn], strays=strays)
-    _refuse_misspelt(document, strays)
+    refuse_misspelt(document, strays)
     return Case(id=case_id, turns=_turns(document, (), turns, _legacy_turn))
 
 
@@ -172,14 +179,3 @@ def _legacy_turn(wire: LegacyTurn) -> ExpectedTurn:
         tool_calls=None if uses is None else _tool_calls(data),
         interactions=_visits(data),
     )
-
-
-def _refuse_misspelt(document: Document, strays: list[Stray]) -> None:
-    """Stop on a key that looks like a known one; merely unknown ones are only noted."""
-    problems = [
-        document.problem_at(stray.path, f"unknown key; did you mean `{stray.meant}`?")
-        for stray in strays
-        if stray.meant
-    ]
-    if problems:
-        raise InputError(problems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +13,14 @@ import msgspec
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.prune import Stray
-from baton.model import Case, CaseIndex, InputError, Location, Problem
+from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem
 from baton.model.dataset import Format
 
 from .evalset import eval_case, legacy_case, legacy_flat
 from .lazy import LazyCases, line_documents
 from .own import DatasetSpec, own_case
 from .sniff import Dialect, dialect_of_case, dialect_of_mapping
+from .strands import Known, strands_case
 
 _SUFFIXES = {".json", ".jsonl", ".ndjson", ".yaml", ".yml"}
 
@@ -51,10 +52,18 @@ def dataset_files(folder: Path) -> list[Path]:
     )
 
 
-def read_file(path: Path, label: str) -> FileCases | None:
-    """Read and check one file; ``None`` when it is readable but holds no cases.
+class About(NamedTuple):
+    """What is known of a file beforehand: a short name for it, and definitions of agents.
 
-    ``label`` is short for the file; it names the one case of a flat test file, which has no id.
+    The name is that of the one case of a flat test file, which has no id.
+    """
+
+    label: str
+    agents: Mapping[str, AgentCard] | None = None
+
+
+def read_file(path: Path, about: About) -> FileCases | None:
+    """Read and check one file; ``None`` when it is readable but holds no cases.
 
     Raises:
         InputError: with every problem of the file.
@@ -62,15 +71,23 @@ def read_file(path: Path, label: str) -> FileCases | None:
     file = str(path)
     lines = _json_lines_dialect(path)
     if lines is not None:
-        return _checked(file, lines, label, *line_documents(file))
-    data = read_bytes(path)
+        return _checked(file, lines, about, *line_documents(file))
+    return read_data(file, read_bytes(path), about)
+
+
+def read_data(file: str, data: bytes, about: About) -> FileCases | None:
+    """Read and check what a file says that has no JSON lines; ``file`` is only its name.
+
+    Raises:
+        InputError: with every problem there is.
+    """
     if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         try:
-            return _read_json(file, data, label)
+            return _read_json(file, data, about)
         except InputError:
             if not _is_commented(file, data):
                 raise
-    return _read_yaml(file, data, label)
+    return _read_yaml(file, data, about)
 
 
 def _is_commented(file: str, data: bytes) -> bool:
@@ -86,7 +103,7 @@ def _is_commented(file: str, data: bytes) -> bool:
     return False
 
 
-def _read_json(file: str, data: bytes, label: str) -> FileCases | None:
+def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
     data = data.removeprefix(b"\xef\xbb\xbf")
     whole = Document(file, data, "json")
     top = whole.shallow()
@@ -96,7 +113,7 @@ def _read_json(file: str, data: bytes, label: str) -> FileCases | None:
             return None
         dialect, key = found
         if key is None:
-            return _checked(file, dialect, label, 1, lambda _: whole)
+            return _checked(file, dialect, about, 1, lambda _: whole)
         name = _head(whole, dialect, {k: v for k, v in top.items() if k != key})
         try:
             raws = msgspec.json.decode(top[key], type=list[msgspec.Raw])
@@ -110,11 +127,11 @@ def _read_json(file: str, data: bytes, label: str) -> FileCases | None:
             return None
         dialect = dialect_
         if dialect == "legacy-flat":
-            return _checked(file, dialect, label, 1, lambda _: whole)
-    return _checked(file, dialect, label, len(raws), raw_documents(file, data, raws), name)
+            return _checked(file, dialect, about, 1, lambda _: whole)
+    return _checked(file, dialect, about, len(raws), raw_documents(file, data, raws), name)
 
 
-def _read_yaml(file: str, data: bytes, label: str) -> FileCases | None:
+def _read_yaml(file: str, data: bytes, about: About) -> FileCases | None:
     whole = Document(file, data, "yaml")
     value = whole.value()
     if isinstance(value, dict):
@@ -123,7 +140,7 @@ def _read_yaml(file: str, data: bytes, label: str) -> FileCases | None:
             return None
         dialect, key = found
         if key is None:
-            return _checked(file, dialect, label, 1, lambda _: whole.part(value, ()))
+            return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
         name = _head(whole, dialect, {k: v for k, v in value.items() if k != key})
         items, base = value[key], [key]
         if not isinstance(items, list):
@@ -134,11 +151,11 @@ def _read_yaml(file: str, data: bytes, label: str) -> FileCases | None:
             return None
         dialect, items, base, name = first, value, [], None
         if dialect == "legacy-flat":
-            return _checked(file, dialect, label, 1, lambda _: whole.part(value, ()))
+            return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
     else:
         return None
     parts = [whole.part(item, (*base, i)) for i, item in enumerate(items)]
-    return _checked(file, dialect, label, len(parts), lambda i: parts[i], name)
+    return _checked(file, dialect, about, len(parts), lambda i: parts[i], name)
 
 
 def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> str | None:
@@ -158,17 +175,20 @@ def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> str | N
 def _checked(
     file: str,
     dialect: Dialect,
-    label: str,
+    about: About,
     count: int,
     document: Callable[[int], Document],
     name: str | None = None,
 ) -> FileCases:
     """Read every case once, to find all problems before anything runs."""
-    parse = _parser(dialect, label)
+    known = Known(about.agents)
+    if dialect == "strands":
+        _note_nodes(known, count, document)
+    parse = _parser(dialect, about.label, known)
     strays: list[Stray] = []
     found = CaseIndex()
     problems: list[Problem] = []
-    format_: Format = "baton" if dialect == "own" else "adk"
+    format_ = _FORMATS.get(dialect, "adk")
     scenarios = 0
     for index in range(count):
         text = document(index)
@@ -191,15 +211,32 @@ def _checked(
         notes.append(f"{file}: not read, as Baton does not know them: {names}")
     if scenarios:
         notes.append(f"{file}: {scenarios} of {count} cases need a simulated user")
+    if known.undecided:
+        notes.append(
+            f"{file}: `expected_trajectory` of {known.undecided} of {count} cases is taken for "
+            "calls of tools; where these are agents, give their definitions (`agents`)"
+        )
     cases = LazyCases(file, count, document, lambda text: parse(text, []))
-    return FileCases(file, label, name or label, format_, cases, found, notes)
+    return FileCases(file, about.label, name or about.label, format_, cases, found, notes)
 
 
-def _parser(dialect: Dialect, label: str) -> Callable[[Document, list[Stray]], Case]:
+_FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands"}
+
+
+def _note_nodes(names: Known, count: int, document: Callable[[int], Document]) -> None:
+    """Learn from all cases which names are agents; faults are found when they are read."""
+    for index in range(count):
+        with suppress(InputError):
+            names.add_nodes(document(index).value())
+
+
+def _parser(dialect: Dialect, label: str, names: Known) -> Callable[[Document, list[Stray]], Case]:
     if dialect == "legacy-flat":
         return lambda text, strays: legacy_flat(text, strays, label)
     if dialect == "own":
         return lambda text, _: own_case(text)
+    if dialect == "strands":
+        return lambda text, strays: strands_case(text, strays, names)
     return eval_case if dialect == "evalset" else legacy_case
 
 

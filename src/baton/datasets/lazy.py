@@ -28,6 +28,17 @@ class CaseSequence(Sequence[Case]):
     @abstractmethod
     def _case(self, index: int) -> Case: ...
 
+    @abstractmethod
+    def source(self, index: int) -> Source:
+        """Return what a case is read from."""
+
+
+class Source(NamedTuple):
+    """The text of a case, and what reads one of its dialect."""
+
+    document: Document
+    parse: Parse
+
 
 class LazyCases(CaseSequence):
     """Cases of one file, each decoded from its text when it is asked for."""
@@ -40,6 +51,14 @@ class LazyCases(CaseSequence):
 
     def __len__(self) -> int:
         return self._count
+
+    def document(self, index: int) -> Document:
+        """Return the text of one case, which knows its lines."""
+        return self._document(index)
+
+    def source(self, index: int) -> Source:
+        """Return what a case is read from."""
+        return Source(self._document(index), self._parse)
 
     def _case(self, index: int) -> Case:
         document = self._document(index)
@@ -69,6 +88,11 @@ class JoinedCases(CaseSequence):
         case = place.cases[place.position]
         case.id = self._ids[index]
         return case
+
+    def source(self, index: int) -> Source:
+        """Return what a case is read from; its id there may be another one."""
+        place = self._places[index]
+        return place.cases.source(place.position)
 
 
 def line_documents(file: str) -> tuple[int, Callable[[int], Document]]:

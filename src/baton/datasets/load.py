@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from baton.model import CaseIndex, Dataset, InputError, Problem, suggestion
+from baton.model import AgentCard, CaseIndex, Dataset, InputError, Problem, suggestion
 from baton.model.dataset import Format
 
-from .files import FileCases, dataset_files, read_file
+from .files import About, FileCases, dataset_files, read_file
 from .lazy import CaseSequence, JoinedCases, Place
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-def load_dataset(path: Paths) -> Dataset:
+def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) -> Dataset:
     """Load cases from a file, a folder, ``FILE:case1,case2``, or several of these.
 
     The format of each file is told by its content: eval sets of ADK (both shapes, and the two
-    older formats), judge-llm's dialect in JSON or YAML, Baton's own YAML, JSON or JSON lines.
-    Folders are walked; files in them that hold no cases are named in ``notes``.
+    older formats), judge-llm's dialect in JSON or YAML, cases and experiments of Strands, test
+    cases of AWS's accelerator, Baton's own YAML, JSON or JSON lines. Folders are walked; files in
+    them that hold no cases are named in ``notes``. ``agents`` are definitions, by name: a
+    trajectory of Strands may name agents or tools, and does not say which.
 
     Raises:
         InputError: with every problem of every file; nothing is loaded then.
@@ -33,7 +35,7 @@ def load_dataset(path: Paths) -> Dataset:
     wanted: dict[str, list[str]] = {}
     for target, chosen in _targets(paths).items():
         try:
-            files = _read(target, notes, problems)
+            files = _read(target, agents, notes, problems)
             parts += files
             for part in files if chosen else ():
                 wanted[part.file] = chosen
@@ -71,11 +73,16 @@ def _selection(spec: str) -> tuple[Path, list[str]]:
     return Path(head), [name.strip() for name in tail.split(",") if name.strip()]
 
 
-def _read(target: Path, notes: list[str], problems: list[Problem]) -> list[FileCases]:
+def _read(
+    target: Path,
+    agents: Mapping[str, AgentCard] | None,
+    notes: list[str],
+    problems: list[Problem],
+) -> list[FileCases]:
     if not target.exists():
         raise InputError(Problem(file=str(target), message="no such file or folder"))
     if target.is_file():
-        found = read_file(target, target.name.split(".")[0])
+        found = read_file(target, About(target.name.split(".")[0], agents))
         if found is None:
             raise InputError(Problem(file=str(target), message=_NOT_A_DATASET))
         return [found]
@@ -83,7 +90,7 @@ def _read(target: Path, notes: list[str], problems: list[Problem]) -> list[FileC
     for file in dataset_files(target):
         stem = file.relative_to(target).with_name(file.name.split(".")[0]).as_posix()
         try:
-            found = read_file(file, stem)
+            found = read_file(file, About(stem, agents))
         except InputError as error:
             problems += error.problems
             continue
@@ -99,7 +106,7 @@ _CRITERIA = "test_config.json"  # lies beside cases of ADK, and says how to scor
 
 _NOT_A_DATASET = (
     "holds no cases: an eval set has `eval_cases`, a dataset of Baton `cases`, "
-    "a flat test file a list of turns with `query`"
+    "a flat test file a list of turns with `query`, test cases of Strands `input` and `name`"
 )
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from baton.formats.document import Document
 from baton.model import (
+    AnyOrder,
     Case,
     CaseRubric,
     Content,
@@ -71,7 +72,7 @@ class Expectations(Own, kw_only=True):
     response: str | None = None
     response_contains: str | list[str] | None = None
     structured: dict[str, Any] | None = None
-    agents: list[str] | None = None
+    agents: list[str | dict[str, list[str] | None]] | None = None
     dispatches: list[str | DispatchSpec] | None = None
     tools: list[str | ToolSpec] | None = None
     interactions: list[VisitSpec] | None = None
@@ -83,6 +84,8 @@ class Expectations(Own, kw_only=True):
                 "`agents: []` can't be: an agent always runs; "
                 "for no hand-off write `dispatches: []`"
             )
+        for stage in self.agents or ():
+            _stage(stage)
 
 
 class TurnSpec(Expectations, kw_only=True):
@@ -162,12 +165,26 @@ def _turn(spec: TurnSpec) -> ExpectedTurn:
         response=None if spec.response is None else Content(text=spec.response),
         response_contains=_list(spec.response_contains),
         structured=spec.structured,
-        agents=spec.agents,
+        agents=None if spec.agents is None else [_stage(stage) for stage in spec.agents],
         dispatches=None if spec.dispatches is None else [_dispatch(d) for d in spec.dispatches],
         tool_calls=None if spec.tools is None else [_tool(tool) for tool in spec.tools],
         interactions=_visits(spec.interactions),
         rubrics=_rubrics(spec.rubrics),
     )
+
+
+def _stage(spec: str | dict[str, list[str] | None]) -> str | AnyOrder:
+    """Read one place of a chain: a name, ``{any_order: [a, b]}``, or ``{a, b}`` for short."""
+    if isinstance(spec, str):
+        return spec
+    stated = spec.get("any_order")
+    names = stated if stated is not None and len(spec) == 1 else list(spec)
+    if len(names) < 2 or (names is not stated and any(spec.values())):
+        raise ValueError(
+            "agents that may run in any order are written `{a, b}` or `{any_order: [a, b]}`, "
+            f"two at least; got {spec!r}"
+        )
+    return AnyOrder(any_order=names)
 
 
 def _dispatch(spec: str | DispatchSpec) -> ExpectedDispatch:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from baton.model import Case, EvalContext, ExpectedTurn, InputError, Score, Trace, Turn, Unit
-from baton.model.views import broken
 
 from .base import OptionedEvaluator
 from .texts.answers import (
@@ -28,7 +27,7 @@ from .texts.answers import (
 from .texts.matchers import Match, Reading
 from .texts.rouge import require_rouge
 from .texts.rules import Check, RuleOptions, Rules, stated_checks
-from .turns import Unscored, not_played, stated_turns
+from .turns import Unscored, last_turn, stated_turns
 
 
 class ResponseOptions(RuleOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,7 +56,7 @@ class Response(OptionedEvaluator[ResponseOptions]):
     version = "1"
     unit: ClassVar[Unit] = "trace"
     options_type = ResponseOptions
-    checks = frozenset({"response", "response_contains", "structured"})
+    checks = frozenset({"response", "response_contains"})
 
     __slots__ = ("_rules",)
 
@@ -131,22 +130,13 @@ class Response(OptionedEvaluator[ResponseOptions]):
 
 def _states(turn: ExpectedTurn) -> bool:
     # An empty list of texts would be met by any answer: it states nothing.
-    whole = (turn.response, turn.structured)
-    return bool(turn.response_contains) or any(one is not None for one in whole)
+    return bool(turn.response_contains) or turn.response is not None
 
 
 def _last(trace: Trace, case: Case | None) -> Job | Unscored:
     """Find the turn that rules hold for: the last one that was played."""
-    missing = not_played(trace, case) if case is not None else None
-    if missing is None and not trace.turns:
-        missing = "no turn was played"
-    if missing is not None:
-        return Unscored("error", missing)
-    number, turn = len(trace.turns), trace.turns[-1]
-    trouble = broken(turn)
-    if trouble is not None:
-        return Unscored("error", f"turn {number} {trouble}")
-    return Job(number, turn, None, True)
+    last = last_turn(trace, case)
+    return last if isinstance(last, Unscored) else Job(*last, None, True)
 
 
 def _check_row(check: Check, threshold: float) -> dict[str, Any]:

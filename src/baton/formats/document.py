@@ -182,12 +182,18 @@ def _refuse_constant(name: str) -> None:
 
 
 def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
-    """Give the documents of values that stand one after the other in ``data``."""
+    """Give the documents of values that stand one after the other in ``data``.
+
+    A value that was mended stands in no text; the line of the one before is the nearest known.
+    """
     lines = array("L")
     at, line = 0, 1
     for raw in raws:
         text = bytes(raw)
-        start = data.index(text, at)
+        start = data.find(text, at)
+        if start < 0:
+            lines.append(line)
+            continue
         line += data.count(b"\n", at, start)
         lines.append(line)
         at = start + len(text)

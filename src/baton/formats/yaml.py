@@ -19,6 +19,10 @@ _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
+class _CoreDumper(_Dumper):  # type: ignore[misc]
+    """The safe dumper, which also quotes what only the core schema takes for no text."""
+
+
 class _CoreLoader(_Loader):  # type: ignore[misc]
     """The safe loader with the scalars of YAML 1.2's core schema."""
 
@@ -34,7 +38,8 @@ _SCALARS = [
     ("merge", r"<<", "<"),
 ]
 for _name, _pattern, _first in _SCALARS:
-    _CoreLoader.add_implicit_resolver(_TAG + _name, re.compile(f"(?:{_pattern})$"), list(_first))
+    for _class in (_CoreLoader, _CoreDumper):
+        _class.add_implicit_resolver(_TAG + _name, re.compile(f"(?:{_pattern})$"), list(_first))
 
 
 def load_yaml(text: str, file: str) -> Any:
@@ -71,7 +76,9 @@ def load_yaml(text: str, file: str) -> Any:
 def dump_yaml(value: Any) -> str:
     """Write plain data as block-style YAML that :func:`load_yaml` reads back the same."""
     return str(
-        yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96, indent=2)
+        yaml.dump(
+            value, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=96, indent=2
+        )
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +16,7 @@ from baton.model import InputError, Problem, suggestion
 from baton.runner.plan import EvaluatorSpec, make_plan
 
 FILE_NAME = "test_config.json"
+_CUSTOM_TYPE = "adk_custom_metric"
 DEFAULT_CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 _KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
 _OPTIONS = {
@@ -34,14 +37,48 @@ _JUDGED = (
     "safety_v1",
 )
 _COMMON = ("threshold", "include_intermediate_responses_in_final")
+_COUNTED = (
+    "inference_call_count_v1",
+    "invocation_duration_v1",
+    "token_usage_v1",
+    "tool_call_count_v1",
+)
+_CUSTOM = ("code_config", "metric_info", "description")
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
-def read_criteria(path: Path) -> list[EvaluatorSpec]:
+class Criteria(NamedTuple):
+    """What a file of criteria asks for, and what is wrong with the rest of it."""
+
+    specs: list[EvaluatorSpec]
+    problems: list[Problem]
+
+
+def read_criteria(path: Path, *, own_code: bool = True) -> list[EvaluatorSpec]:
     """Read a file of criteria; every metric becomes a spec under its own name.
+
+    The functions of custom metrics are imported, to see that they are there, unless ``own_code``
+    is false.
 
     Raises:
         InputError: the file is missing or broken, or asks for a metric that Baton cannot score.
     """
+    criteria = _read(path, own_code)
+    if criteria.problems:
+        raise InputError(criteria.problems)
+    return criteria.specs
+
+
+def scorable_criteria(path: Path) -> list[EvaluatorSpec]:
+    """Return what a file of criteria asks for and has no faults, custom metrics apart.
+
+    Raises:
+        InputError: the file is missing, or is no JSON.
+    """
+    return [spec for spec in _read(path, own_code=False).specs if spec.type != _CUSTOM_TYPE]
+
+
+def _read(path: Path, own_code: bool) -> Criteria:
     document = Document(str(path), read_bytes(path), "json")
     value = document.value()
     if not isinstance(value, dict):
@@ -51,10 +88,8 @@ def read_criteria(path: Path) -> list[EvaluatorSpec]:
         for key in value
         if snake(str(key)) not in _KEYS
     ]
-    plain = {snake(str(key)): (key, item) for key, item in value.items()}
-    if plain.get("custom_metrics", ("", None))[1]:
-        key = plain["custom_metrics"][0]
-        problems.append(document.problem_at((key,), "custom metrics of ADK are not run"))
+    plain = {snake(str(key)): (str(key), item) for key, item in value.items()}
+    custom = _custom_metrics(document, plain, problems)
     key, criteria = plain.get("criteria", ("criteria", DEFAULT_CRITERIA))
     if not isinstance(criteria, dict) or not criteria:
         problems.append(document.problem_at((key,), "has to name at least one metric"))
@@ -62,21 +97,61 @@ def read_criteria(path: Path) -> list[EvaluatorSpec]:
     specs = []
     for name, criterion in criteria.items():
         try:
-            specs.append(_spec(str(name), criterion))
-            make_plan(specs[-1:])
+            spec = _spec(str(name), criterion, custom, path.parent)
+            if own_code or spec.type != _CUSTOM_TYPE:
+                make_plan([spec])
+            specs.append(spec)
         except InputError as error:
             problems += [document.problem_at((key, name), p.message) for p in error.problems]
-    if problems:
-        raise InputError(problems)
-    return specs
+    for name in custom.keys() - criteria.keys():
+        message = "is not among the `criteria`: give it a threshold there, or it is not run"
+        problems.append(document.problem_at((plain["custom_metrics"][0], name), message))
+    return Criteria(specs, problems)
+
+
+def _custom_metrics(
+    document: Document, plain: dict[str, tuple[str, Any]], problems: list[Problem]
+) -> dict[str, str]:
+    """Return the dotted path of the function of each custom metric."""
+    key, metrics = plain.get("custom_metrics", ("custom_metrics", None))
+    if metrics is not None and not isinstance(metrics, dict):
+        problems.append(document.problem_at((key,), "has to name metrics"))
+        return {}
+    found = {}
+    for name, metric in (metrics or {}).items():
+        said = {snake(str(k)): item for k, item in _object(metric).items()}
+        function = _object(said.get("code_config")).get("name")
+        unknown = [k for k in said if k not in _CUSTOM]
+        if unknown:
+            message = f"unknown key `{unknown[0]}`; {suggestion(unknown[0], _CUSTOM)}"
+            problems.append(document.problem_at((key, name), message))
+        elif not isinstance(function, str) or not _DOTTED.fullmatch(function):
+            message = 'needs `"code_config": {"name": "module.function"}`'
+            problems.append(document.problem_at((key, name), message))
+        found[str(name)] = str(function)
+    return found
+
+
+def _object(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def default_criteria() -> list[EvaluatorSpec]:
     """Return what ADK scores when nobody says what to."""
-    return [_spec(name, threshold) for name, threshold in DEFAULT_CRITERIA.items()]
+    return [
+        EvaluatorSpec(type=name, config={"threshold": threshold})
+        for name, threshold in DEFAULT_CRITERIA.items()
+    ]
 
 
-def _spec(name: str, criterion: Any) -> EvaluatorSpec:
+def _spec(name: str, criterion: Any, custom: Mapping[str, str], folder: Path) -> EvaluatorSpec:
+    if name in custom:
+        config = {"function": custom[name], "folder": str(folder)}
+        return EvaluatorSpec(
+            type=_CUSTOM_TYPE, name=name, config={**config, "threshold": _threshold(criterion)}
+        )
+    if name in _COUNTED:
+        raise InputError(f"`{name}` has no threshold: it is in every report; take it out")
     if name in _JUDGED:
         raise InputError(f"`{name}` needs a judge, which Baton does not have yet; take it out")
     if name not in _OPTIONS:
@@ -97,6 +172,16 @@ def _spec(name: str, criterion: Any) -> EvaluatorSpec:
         raise InputError("`include_intermediate_responses_in_final` is not supported")
     options = {key: plain[key] for key in allowed if key in plain}
     return EvaluatorSpec(type=name, config={**options, "threshold": _number(plain["threshold"])})
+
+
+def _threshold(criterion: Any) -> float:
+    """Return the threshold of a criterion that is a number, or an object of whatever kind."""
+    if not isinstance(criterion, dict):
+        return _number(criterion)
+    plain = {snake(str(key)): item for key, item in criterion.items()}
+    if "threshold" not in plain:
+        raise InputError("`threshold` is missing")
+    return _number(plain["threshold"])
 
 
 def _number(value: Any) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +11,7 @@ import msgspec
 from baton.model import Content, ExpectedTurn
 
 from .answers import quote
-from .json_answers import json_differences, json_in
+from .json_answers import json_in
 from .matchers import Match, Reading, match_score
 from .schemas import SchemaCheck, schema_check
 
@@ -90,8 +89,6 @@ def stated_checks(
         yield _matches(expected.response.plain(), text, match, reading)
     if expected.response_contains:
         yield _contains("response_contains", expected.response_contains, text, reading)
-    if expected.structured is not None:
-        yield _structured(expected.structured, answer)
 
 
 def _matches(wanted: str, text: str, match: Match, reading: Reading) -> Check:
@@ -115,14 +112,6 @@ def _contains(name: str, wanted: list[str], text: str, reading: Reading) -> Chec
     return Check(
         name, float(not missing), f"the answer lacks {_listed(missing)}" if missing else ""
     )
-
-
-def _structured(wanted: dict[str, Any], answer: Content | None) -> Check:
-    found = json_in(answer)
-    if found is msgspec.UNSET:
-        return Check("structured", 0.0, "the answer holds no JSON")
-    wrong = list(islice(json_differences(wanted, found), 5))
-    return Check("structured", float(not wrong), "; ".join(wrong))
 
 
 def _fits(schema: SchemaCheck, answer: Content | None) -> Check:

@@ -1,0 +1,223 @@
+"""``interactions``: which agents had their turn, after whom, and what they said of it.
+
+Known to Strands as ``InteractionsEvaluator``; the part of it that needs no judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import msgspec
+
+from baton.model import (
+    AgentRun,
+    Case,
+    EvalContext,
+    Evidence,
+    ExpectedVisit,
+    InputError,
+    Score,
+    Trace,
+    Turn,
+    Unit,
+    known,
+)
+
+from .base import OptionedEvaluator
+from .texts.matchers import Match, Reading
+from .texts.rouge import require_rouge
+from .turns import Pair, Unscored, stated_turns
+from .visits.align import best_alignment
+from .visits.fit import GRADED, Fit, Played, Sure, Terms
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class InteractionsOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options; ``threshold`` is the share of visits from which a case passes.
+
+    ``match`` compares messages, or ignores them; ``match_threshold`` is what a message has to
+    score by ``jaccard``, ``recall`` and ``rouge1``. ``dependencies: ignore`` looks at order
+    alone; ``order``: who set whom to work counts also where only the order of runs tells it.
+    """
+
+    match: Match | Literal["ignore"] = "contains"
+    match_threshold: Share = 0.8
+    dependencies: Literal["exact", "ignore"] = "exact"
+    order: bool = False
+    allow_extra: bool = True
+    threshold: Share = 1.0
+
+
+class Seen(NamedTuple):
+    """An expected visit, the run it was laid against, and how well that fits."""
+
+    visit: ExpectedVisit
+    run: AgentRun | None
+    fit: Fit | None
+    problem: str
+
+    @property
+    def met(self) -> bool:
+        """Whether the visit surely took place."""
+        return self.fit is not None and self.fit.met is Sure.YES
+
+
+class SeenTurn(NamedTuple):
+    """The visits of a turn; ``least`` and ``most`` of them were met, as far as is known."""
+
+    number: int
+    turn: Turn
+    visits: list[Seen]
+    extra: list[AgentRun]
+    least: int
+    most: int
+    unsure: str
+
+
+class Interactions(OptionedEvaluator[InteractionsOptions]):
+    """Lays the visits that turns state against the runs there were, both in order."""
+
+    type = "interactions"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = InteractionsOptions
+    checks = frozenset({"interactions"})
+
+    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Raise InputError for a wrong option, or when the library for ROUGE is missing."""
+        super().__init__(name, options)
+        if self.options.match == "rouge1":
+            require_rouge()
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: the share of expected visits that took place.
+
+        ``error`` when a planned turn was not played or broke, or a message should be a pattern
+        and is none; ``skipped`` when no visit is stated, or what was not recorded decides.
+        """
+        pairs = stated_turns(trace, case, lambda turn: bool(turn.interactions), "interactions")
+        if isinstance(pairs, Unscored):
+            return [self.unscored(pairs.status, pairs.reason)]
+        try:
+            turns = [self._look(trace, pair, context) for pair in pairs]
+        except InputError as error:
+            return [self.unscored("error", str(error))]
+        return [self._verdict(turns)]
+
+    def _look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+        visits, runs = pair.expected.interactions or [], pair.turn.runs
+        played = Played(trace, pair.turn, context.agent_names)
+        terms = self._terms()
+        fits = [[played.fit(visit, run, terms) for run in runs] for visit in visits]
+        sure, maybe = _lay(fits, Sure.YES), _lay(fits, Sure.MAYBE)
+        complete = known(trace, pair.turn, "runs")
+        least = _count(fits, sure, Sure.YES)
+        most = _count(fits, maybe, Sure.MAYBE) if complete else len(visits)
+        extra = [run for place, run in enumerate(runs) if place not in sure]
+        if not self.options.allow_extra:
+            left = len(runs) - sum(place is not None for place in maybe)
+            least = least if complete and not extra else 0
+            most = 0 if len(runs) > len(visits) or (complete and left) else most
+        seen = [
+            _seen(visit, runs, row, sure[number])
+            for number, (visit, row) in enumerate(zip(visits, fits, strict=True))
+        ]
+        unsure = _unsure(visits, fits, maybe) if complete else "not all agents that ran are known"
+        return SeenTurn(pair.number, pair.turn, seen, extra, least, most, unsure)
+
+    def _terms(self) -> Terms:
+        options = self.options
+        return Terms(
+            match=None if options.match == "ignore" else options.match,
+            enough=options.match_threshold - 1e-9 if options.match in GRADED else 1.0,
+            reading=options,
+            dependencies=options.dependencies == "exact",
+            order=options.order,
+        )
+
+    def _verdict(self, turns: list[SeenTurn]) -> Score:
+        """Give the share; what is not sure leaves it open only where it decides."""
+        total = sum(len(turn.visits) for turn in turns)
+        least = sum(turn.least for turn in turns) / total
+        most = sum(turn.most for turn in turns) / total
+        enough = self.threshold - 1e-9
+        if least < enough <= most:
+            open_ = next(turn for turn in turns if turn.least < turn.most)
+            return self.unscored("skipped", f"turn {open_.number}: {open_.unsure}")
+        value = least if least >= enough else most
+        wrong = [(turn, seen) for turn in turns for seen in turn.visits if not seen.met]
+        extra = [] if self.options.allow_extra else [(t, run) for t in turns for run in t.extra]
+        said = f"{total} of {total} visits took place"
+        if wrong:
+            more = f"; {total - len(wrong)} of {total} visits took place" if total > 1 else ""
+            said = f"turn {wrong[0][0].number}: {wrong[0][1].problem}{more}"
+        elif extra:
+            said = f"turn {extra[0][0].number}: `{extra[0][1].agent}` was not expected"
+        details = {**self.option_details(), "turns": [_row(turn) for turn in turns]}
+        proof = [_evidence(turn, seen) for turn, seen in wrong]
+        proof += [Evidence(ids=[run.id], quote=f"{run.agent} was not expected") for _, run in extra]
+        return self.scored(value, said, details, proof)
+
+
+def _lay(fits: list[list[Fit]], level: Sure) -> list[int | None]:
+    """Lay visits against runs so that most are met, and of the others most stand by their agent."""
+    if not fits:
+        return []
+    big = len(fits) + len(fits[0]) + 1
+    weights = [
+        [big if fit.met >= level else int(fit.agent >= level) for fit in row] for row in fits
+    ]
+    return best_alignment(weights)
+
+
+def _count(fits: list[list[Fit]], places: list[int | None], level: Sure) -> int:
+    return sum(
+        place is not None and row[place].met >= level
+        for row, place in zip(fits, places, strict=True)
+    )
+
+
+def _seen(visit: ExpectedVisit, runs: list[AgentRun], row: list[Fit], place: int | None) -> Seen:
+    if place is not None:
+        return Seen(visit, runs[place], row[place], row[place].problem)
+    own = sum(fit.agent is Sure.YES for fit in row)
+    problem = f"`{visit.agent}` did not run"
+    if own:
+        problem = f"`{visit.agent}` ran {own} {'time' if own == 1 else 'times'}, none left in order"
+    return Seen(visit, None, None, problem)
+
+
+def _unsure(visits: list[ExpectedVisit], fits: list[list[Fit]], places: list[int | None]) -> str:
+    """Say what would have to be known of the first visit that is not sure."""
+    for visit, row, place in zip(visits, fits, places, strict=True):
+        fit = row[place] if place is not None else None
+        if fit is not None and fit.met is Sure.MAYBE:
+            nameless = f"a run whose agent is not recorded may be that of `{visit.agent}`"
+            return nameless if fit.agent is Sure.MAYBE else fit.problem
+    return "the order of visits is not known"
+
+
+def _row(turn: SeenTurn) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "turn": turn.number,
+        "met": sum(seen.met for seen in turn.visits),
+        "visits": [_visit_row(seen) for seen in turn.visits],
+    }
+    if turn.extra:
+        row["extra"] = [run.agent for run in turn.extra]
+    return row
+
+
+def _visit_row(seen: Seen) -> dict[str, Any]:
+    row: dict[str, Any] = {"agent": seen.visit.agent, "met": seen.met}
+    if seen.run is not None:
+        row["run"] = seen.run.id
+    if seen.fit is not None and seen.fit.found:
+        row["said"] = [{"text": text, "in": where} for text, where in seen.fit.found]
+    return row if seen.met else {**row, "problem": seen.problem}
+
+
+def _evidence(turn: SeenTurn, seen: Seen) -> Evidence:
+    return Evidence(ids=[seen.run.id if seen.run else turn.turn.id], quote=seen.problem)

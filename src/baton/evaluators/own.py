@@ -1,0 +1,212 @@
+"""Evaluators of the user's own: a function or a class that a config names."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from baton.model import (
+    Case,
+    EvalContext,
+    Evaluator,
+    InputError,
+    Problem,
+    Score,
+    Trace,
+    Unit,
+    suggestion,
+)
+from baton.plugins.user_code import load_function
+
+_GIVEN = 3
+
+
+class OwnEvaluator:
+    """A function, or the method ``evaluate`` of a class, as an evaluator.
+
+    It is called with the trace, the case (``None`` without one) and the context, as many of them
+    as it takes. It returns a :class:`Score` or several, a number or a truth value that is
+    compared with ``threshold``, a number and a reason, or ``None`` where there is nothing to
+    score. All other options are arguments of the function, or of the class.
+    """
+
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+
+    __slots__ = ("_call", "_given", "_source", "name", "options", "threshold", "type")
+
+    def __init__(
+        self, name: str, type_: str, source: Callable[..., Any], options: Mapping[str, Any]
+    ) -> None:
+        """Take options as plain data; raises InputError for each that is wrong."""
+        self.name, self.type, self._source = name, type_, source
+        self.options = dict(options)
+        self.threshold = _threshold(self.options.get("threshold", 1.0))
+        own = self._own_options()
+        if inspect.isclass(source):
+            _check_options(source, 0, own)
+            self._call = _made(type_, source, own).evaluate
+            self._given = _positional(self._call)
+        else:
+            self._given = _positional(source)
+            _check_options(source, self._given, own)
+            self._call = functools.partial(source, **own)
+
+    def with_options(self, override: Mapping[str, Any]) -> Self:
+        """Return a copy with some options replaced; raises InputError for a wrong one."""
+        if not override:
+            return self
+        options = {**self.options, **override}
+        return self.__class__(self.name, self.type, self._source, options)
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Call it.
+
+        Raises:
+            TypeError: what it returned is no verdict.
+        """
+        arguments = (trace, case, context)[: self._given]
+        answer = self._call(*arguments)
+        if isinstance(answer, Score):
+            return [msgspec.structs.replace(answer, type=self.type)]
+        if isinstance(answer, list) and all(isinstance(score, Score) for score in answer):
+            return [msgspec.structs.replace(score, type=self.type) for score in answer]
+        value, reason = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, "")
+        return [self._verdict(value, reason)]
+
+    def _verdict(self, value: Any, reason: Any) -> Score:
+        if value is None:
+            return self._score(status="skipped", reason=str(reason or "it gave no verdict"))
+        if not isinstance(value, bool | int | float) or not math.isfinite(value):
+            raise TypeError(f"{self.type} returned {value!r}, which is no finite number")
+        passed = value >= self.threshold - 1e-9
+        return self._score(
+            status="passed" if passed else "failed", value=float(value), reason=str(reason)
+        )
+
+    def _score(self, **verdict: Any) -> Score:
+        return Score(
+            evaluator=self.name,
+            type=self.type,
+            version=self.version,
+            unit=self.unit,
+            threshold=self.threshold,
+            details=self._own_options(),
+            **verdict,
+        )
+
+    def _own_options(self) -> dict[str, Any]:
+        return {name: value for name, value in self.options.items() if name != "threshold"}
+
+
+class NotLoaded:
+    """Stands for an evaluator whose code is not to be run, as by ``baton check``."""
+
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+
+    def __init__(self, name: str, type_: str) -> None:
+        self.name, self.type = name, type_
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
+        """Refuse."""
+        raise RuntimeError(f"`{self.type}` was not loaded")
+
+    def with_options(self, override: Mapping[str, Any]) -> Self:  # noqa: ARG002
+        """Take anything: only its code knows its options."""
+        return self
+
+
+def own_evaluator(
+    target: str, name: str | None, options: Mapping[str, Any], folder: Path
+) -> Evaluator:
+    """Make an evaluator of ``module:name`` or ``file.py:name``, as seen from ``folder``.
+
+    A class with ``with_options`` is one of Baton's kind, made by ``Class(name, options)``. Any
+    other class is made from its options, and its ``evaluate`` is called like a function.
+
+    Raises:
+        InputError: there is no such thing, it is no evaluator, or it refuses its options.
+    """
+    found = load_function(target, folder)
+    if inspect.isclass(found) and hasattr(found, "with_options"):
+        return _of_class(found, target, name, options)
+    if inspect.isclass(found) and not callable(getattr(found, "evaluate", None)):
+        raise InputError(f"`{target}` has no method `evaluate(trace, case, context)`")
+    return OwnEvaluator(name or target, target, found, options)
+
+
+def _of_class(
+    class_: type[Any], target: str, name: str | None, options: Mapping[str, Any]
+) -> Evaluator:
+    made = _made(target, class_, {"name": name or target, "options": dict(options)})
+    if not isinstance(made, Evaluator):
+        needed = "`name`, `type`, `version`, `unit`, `evaluate` and `with_options`"
+        raise InputError(f"`{target}` is no evaluator: it needs {needed}")
+    return made
+
+
+def _made(target: str, class_: type[Any], options: Mapping[str, Any]) -> Any:
+    try:
+        return class_(**options)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"`{target}` raised {type(error).__name__}: {error}") from error
+
+
+def _threshold(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        message = f"expected a number, got {value!r}"
+        raise InputError(Problem(path="config.threshold", message=message))
+    return float(value)
+
+
+def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+
+
+def _positional(function: Callable[..., Any]) -> int:
+    """Return how many of trace, case and context a function takes.
+
+    A parameter with a default value is an option, unless it is called like one of the three.
+    """
+    found = 0
+    for parameter in _parameters(function):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return _GIVEN
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            option = parameter.default is not parameter.empty
+            if option and parameter.name not in ("trace", "case", "context"):
+                break
+            found += 1
+    return min(found, _GIVEN)
+
+
+def _check_options(function: Callable[..., Any], given: int, options: Mapping[str, Any]) -> None:
+    """Refuse options that a function does not take, and miss those it needs."""
+    parameters = list(_parameters(function))[given:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    named = {p.name: p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    problems = [
+        Problem(path=f"config.{name}", message=f"unknown option; {suggestion(name, named)}")
+        for name in options
+        if name not in named
+    ]
+    problems += [
+        Problem(path="config", message=f"the option `{name}` is missing")
+        for name, parameter in named.items()
+        if parameter.default is parameter.empty and name not in options
+    ]
+    if problems:
+        raise InputError(problems)

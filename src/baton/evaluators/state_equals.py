@@ -1,0 +1,94 @@
+"""``state_equals``: whether the session ends in the state that is expected.
+
+Known to Strands as ``StateEquals``, for one state of the environment.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from baton.model import Case, EvalContext, Evidence, Score, Trace, Unit, known
+
+from .base import OptionedEvaluator
+from .texts.json_answers import json_differences
+from .turns import Unscored, not_played_or_broken
+
+
+class StateEqualsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options: ``state`` looks at one key alone, and expects ``value`` if that is given.
+
+    ``threshold`` is the share of the stated keys from which a case passes.
+    """
+
+    state: str | None = None
+    value: Any = None
+    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+
+    def __post_init__(self) -> None:
+        if self.value is not None and self.state is None:
+            raise ValueError("`value` needs `state`, the key that should have it")
+
+
+class StateEquals(OptionedEvaluator[StateEqualsOptions]):
+    """Compares the keys that a case states of the final state; others may be there."""
+
+    type = "state_equals"
+    version = "1"
+    unit: ClassVar[Unit] = "trace"
+    options_type = StateEqualsOptions
+
+    @property
+    def checks(self) -> frozenset[str]:  # type: ignore[override]
+        """What it looks at in a case: nothing, when an option says what to expect."""
+        return frozenset({"final_state"} if self.options.value is None else ())
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
+        """Give one score for the trace: keys with the expected value / keys expected.
+
+        ``error`` when a turn broke or was not played; ``skipped`` when no state is expected,
+        or the source does not tell the state at the end.
+        """
+        expected = self._expected(case)
+        if isinstance(expected, Unscored):
+            return [self.unscored(expected.status, expected.reason)]
+        trouble = not_played_or_broken(trace, case)
+        if trouble is not None:
+            return [self.unscored("error", trouble)]
+        if not known(trace, trace, "state"):
+            message = "the state at the end was not recorded; record the session's state"
+            return [self.unscored("skipped", message)]
+        actual = trace.state or {}
+        wrong = {
+            key: problem
+            for key, value in expected.items()
+            if (problem := _problem(key, value, actual)) is not None
+        }
+        share = 1 - len(wrong) / len(expected)
+        said = f"{len(expected)} of {len(expected)} expected states are there"
+        if wrong:
+            more = f"; {len(expected) - len(wrong)} of {len(expected)} states are as expected"
+            said = next(iter(wrong.values())) + (more if len(expected) > 1 else "")
+        details = {**self.option_details(), "states": {key: key not in wrong for key in expected}}
+        proof = [Evidence(ids=[trace.id], quote=problem) for problem in wrong.values()]
+        return [self.scored(share, said, details, proof)]
+
+    def _expected(self, case: Case | None) -> dict[str, Any] | Unscored:
+        key, value = self.options.state, self.options.value
+        if key is not None and value is not None:
+            return {key: value}
+        stated = case.final_state if case is not None else None
+        if key is None and stated:
+            return stated
+        if key is not None and stated is not None and key in stated:
+            return {key: stated[key]}
+        what = f"`{key}` in its final state" if key is not None else "a final state"
+        return Unscored("skipped", f"no expectation: the case does not state {what}")
+
+
+def _problem(key: str, expected: Any, actual: dict[str, Any]) -> str | None:
+    """Say how a state differs; one that is expected to be null may be missing."""
+    if key not in actual:
+        return None if expected is None else f"`{key}` is missing"
+    return next(json_differences(expected, actual[key], key), None)

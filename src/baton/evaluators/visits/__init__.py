@@ -1,0 +1,1 @@
+"""Comparing expected visits with runs."""

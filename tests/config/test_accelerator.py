@@ -1,0 +1,189 @@
+"""`evaluatorConfig` of the accelerator, with its test cases, as its guide prints them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.config import load_config
+from baton.model import InputError
+from baton.runner.verdict import MeanRule
+
+Run = Callable[..., Any]
+PRINTED = Path(__file__).parent.parent / "data" / "accelerator"
+CONFIG = PRINTED / "evaluator_config.yaml"
+AGENT = """
+NODES = ["researcher", "architect", "coder", "reviewer"]
+SAYS = [
+    "I've completed the research phase and handed off to the architect.",
+    "I've completed a comprehensive system architecture design for the TODO app REST API",
+    "So: I've successfully completed the implementation of the TODO app REST API",
+    "I'll conduct a comprehensive code review of the TODO app REST API implementation",
+]
+
+
+def swarm(nodes=NODES, says=SAYS):
+    from baton.model import AgentRun, Content, Dispatch, Source, Trace, Turn
+
+    turn = Turn(id="t", output=Content(text="Reviewed."))
+    for place, (node, said) in enumerate(zip(nodes, says)):
+        run = AgentRun(id=f"r{place}", agent=node, output=Content(text=said))
+        if place:
+            run.started_by = [f"d{place}"]
+            turn.dispatches.append(
+                Dispatch(id=f"d{place}", kind="sequence", from_run=f"r{place - 1}",
+                         from_agent=nodes[place - 1], to_agent=node, runs=[run.id])
+            )
+        turn.runs.append(run)
+    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
+
+
+def good(message, case):
+    if "Bedrock" in message:
+        return {"output": {"aws_services": ["Amazon Bedrock"], "links": []}}
+    if "TODO" in message.upper():
+        return swarm()
+    assert "internal" not in message or case.state["s3_bucket"] == "your-bucket"
+    tool = "summarize_document" if "internal" in message else "get_weather_forecast"
+    calls = [{"name": tool, "arguments": {}}]
+    return {"output": case.turns[0].response.text, "tool_calls": calls, "agents": ["chat"]}
+
+
+def half(message, case):
+    if "TODO" in message.upper():
+        return swarm(NODES[::-1])
+    return {"output": "I do not know.", "tool_calls": [], "agents": ["chat"]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "desk.py").write_text(AGENT)
+    return tmp_path
+
+
+def config(folder: Path, agent: str, **more: Any) -> Path:
+    """Put the printed section into a config of ours."""
+    path = folder / f"{agent}.yaml"
+    ours = {"providers": [{"type": "python", "target": f"desk.py:{agent}"}], **more}
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in ours.items()]
+    path.write_text(CONFIG.read_text() + "".join(lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluators"),
+    [
+        ("single_agent", ["tool_calls", "response"]),
+        ("structured_output", ["structured_output"]),
+        ("agent_state", ["tool_calls", "response"]),
+        ("swarm", ["agent_chain", "interactions"]),
+    ],
+)
+def test_each_printed_file_of_cases_runs_with_the_printed_config(
+    baton: Run, folder: Path, name: str, evaluators: list[str]
+) -> None:
+    cases = PRINTED / f"{name}.json"
+    good = baton("eval", config(folder, "good"), cases, "--json")
+    assert good.code == 0
+    (result,) = json.loads(good.out)["results"]
+    assert [score["evaluator_type"] for score in result["scores"]] == evaluators
+    assert result["mean"] == 1
+    bad = baton("eval", config(folder, "half"), cases, "--json")
+    assert bad.code == 1
+
+
+def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
+    read = load_config(CONFIG)
+    assert read.plan.pass_rule == MeanRule(mean=0.8)
+    assert read.evaluators is None
+    (note,) = read.notes
+    assert "rubrics and models of `evaluatorConfig` are for judges" in note
+
+
+def test_the_printed_config_is_checked_and_what_is_not_used_is_said(
+    baton: Run, folder: Path
+) -> None:
+    assert baton("check", CONFIG).code == 0
+    outcome = baton("eval", config(folder, "good"), PRINTED / "swarm.json")
+    assert "are for judges, which Baton does not have yet" in outcome.err
+
+
+def test_one_score_below_the_threshold_may_be_made_good_by_another(
+    baton: Run, folder: Path
+) -> None:
+    more = {"evaluators": [{"type": "tool_calls"}, {"type": "contains", "config": {"value": "x"}}]}
+    cases = PRINTED / "single_agent.json"
+    strict = config(folder, "good", **more)
+    (result,) = json.loads(baton("eval", strict, cases, "--json").out)["results"]
+    assert (result["status"], result["mean"]) == ("failed", 0.5)
+    strict.write_text(strict.read_text().replace("passThreshold: 0.8", "passThreshold: 0.5"))
+    (result,) = json.loads(baton("eval", strict, cases, "--json").out)["results"]
+    assert (result["status"], result["mean"]) == ("passed", 0.5)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "config.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_threshold_is_that_of_the_accelerator_where_none_is_stated(tmp_path: Path) -> None:
+    read = load_config(written(tmp_path, "evaluatorConfig: {}\n"))
+    assert read.plan.pass_rule == MeanRule(mean=0.8)
+    assert read.notes == []
+
+
+def test_other_sections_of_the_accelerators_own_config_are_named_and_left(tmp_path: Path) -> None:
+    text = "prefix: aca\nknowledgeBase: {}\nevaluatorConfig: {passThreshold: 0.6}\n"
+    read = load_config(written(tmp_path, text))
+    assert read.plan.pass_rule == MeanRule(mean=0.6)
+    assert any("`prefix`, `knowledgeBase`" in note for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("evaluatorConfig: {passThreshold: 80}", "expected a number <= 1, got 80"),
+        ("evaluatorConfig: {passTreshold: 0.8}", "did you mean `pass_threshold`?"),
+        ("evaluatorConfig: 0.8", "has to be a mapping"),
+        ("evaluatorConfig: {defaultRubrics: [x]}", "expected a mapping, got a list"),
+        ("evaluatorConfig: {}\npass_rule: all", "leave one of them out"),
+        ("evaluatorConfig: {}\ntimeout: 5\nprefix: x", "unknown key"),
+    ],
+)
+def test_what_is_wrong_with_the_section_is_said_with_its_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(InputError, match=r"config\.yaml:\d") as raised:
+        load_config(written(tmp_path, text))
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OutputEvaluator", "HelpfulnessEvaluator", "FaithfulnessEvaluator",
+        "GoalSuccessRateEvaluator", "ToolSelectionAccuracyEvaluator",
+        "ToolParameterAccuracyEvaluator",
+    ],
+)  # fmt: skip
+def test_an_evaluator_that_asks_a_model_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    text = f"evaluatorConfig: {{}}\nevaluators: [{{type: {name}}}]\n"
+    with pytest.raises(InputError, match=f"`{name}` needs a judge") as raised:
+        load_config(written(tmp_path, text))
+    assert raised.value.problems[0].line == 2
+
+
+@pytest.mark.parametrize("name", ["StructuredOutputEvaluator", "InteractionsEvaluator"])
+def test_the_evaluators_of_the_accelerator_that_ask_nobody_have_their_names(
+    tmp_path: Path, name: str
+) -> None:
+    text = f"evaluatorConfig: {{}}\nevaluators: [{name}]\n"
+    (planned,) = load_config(written(tmp_path, text)).plan.evaluators
+    assert planned.entry is not None
+    assert name in planned.entry.names

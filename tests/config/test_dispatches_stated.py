@@ -1,0 +1,57 @@
+"""Cases that state dispatches are scored by `dispatch_routing`, and nobody leaves them unchecked."""
+
+from __future__ import annotations
+
+import baton
+from baton.model import (
+    AgentRun,
+    Case,
+    Content,
+    Dispatch,
+    ExpectedDispatch,
+    ExpectedTurn,
+    HandedOff,
+    RoutingCell,
+    Source,
+    Trace,
+    Turn,
+)
+
+
+def case(**stated: object) -> Case:
+    turn = ExpectedTurn(input=Content(text="hi"))
+    for name, value in stated.items():
+        setattr(turn, name, value)
+    return Case(id="x", turns=[turn])
+
+
+def played(case: Case) -> Trace:
+    runs = [AgentRun(id="r1", agent="router"), AgentRun(id="r2", agent="b", started_by=["d"])]
+    made = Dispatch(id="d", kind="transfer", to_agent="b")
+    runs[0].steps.append(HandedOff(id="h", dispatch="d"))
+    made.from_run, made.from_agent, made.runs = "r1", "router", ["r2"]
+    turn = Turn(id="t", runs=runs, dispatches=[made])
+    return Trace(schema_version=1, id="x", case="x", source=Source(format="test"), turns=[turn])
+
+
+def test_an_evaluation_asks_for_it_by_itself() -> None:
+    both = case(agents=["router", "a"], dispatches=[ExpectedDispatch(to="a")])
+    evaluation = baton.evaluate([both], played)
+    assert [counts.type for counts in evaluation.evaluators] == ["agent_chain", "dispatch_routing"]
+    assert evaluation.status == "failed"
+    assert evaluation.notices == []
+    assert evaluation.routing == [RoutingCell(expected="a", actual="b", count=1)]
+    assert evaluation.efficiency.dispatches.sum == 1
+
+
+def test_scoring_by_something_else_says_what_looks_at_dispatches() -> None:
+    stated = case(agents=["router", "b"], dispatches=[])
+    (notice,) = baton.score(played(stated), [stated]).notices
+    assert "`dispatches` (`dispatch_routing`)" in notice
+
+
+def test_agents_alone_make_a_matrix_of_first_hand_offs() -> None:
+    evaluation = baton.score(played(case()), [case(agents=["router", "a"])])
+    assert evaluation.routing == [RoutingCell(expected="a", actual="b", count=1)]
+    (result,) = evaluation.results
+    assert result.routing == [("a", "b")]

@@ -1,0 +1,143 @@
+"""`equals`, `contains` and `starts_with`: answers by their characters, or by their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.evaluators.contains import Contains, StartsWith
+from baton.evaluators.equals import Equals
+from baton.model import (
+    Case,
+    Content,
+    EvalContext,
+    ExpectedTurn,
+    InputError,
+    Score,
+    Source,
+    Trace,
+    Turn,
+)
+from baton.runner.plan import make_plan
+
+
+def trace(*answers: Any, **fields: Any) -> Trace:
+    """Texts are answers in words, anything else is structured output, `None` no answer."""
+    turns = [Turn(id=f"t{n}", output=_content(answer)) for n, answer in enumerate(answers)]
+    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns, **fields)
+
+
+def _content(value: Any) -> Content | None:
+    if value is None:
+        return None
+    return Content(text=value) if isinstance(value, str) else Content(data=value)
+
+
+def case(*expected: Any) -> Case:
+    turns = [
+        ExpectedTurn(input=Content(text="hi"), structured=each)
+        if isinstance(each, dict)
+        else ExpectedTurn(input=Content(text="hi"), response=_content(each))
+        for each in expected
+    ]
+    return Case(id="x", turns=turns)
+
+
+def score(kind: type[Any], actual: Trace, expected: Case | None = None, **options: Any) -> Score:
+    (found,) = kind(options=options).evaluate(actual, expected, EvalContext())
+    assert isinstance(found, Score)
+    return found
+
+
+def equal(expected: Any, actual: Any, **options: Any) -> float | None:
+    return score(Equals, trace(actual), case(expected), **options).value
+
+
+def test_a_text_is_equal_character_by_character() -> None:
+    assert equal("Paris", "Paris") == 1
+    assert equal("Paris", "paris") == 0
+    assert equal("Paris", "Paris ") == 0
+    assert equal("Paris", "paris", case_sensitive=False) == 1
+    assert equal("STRASSE", "straße", case_sensitive=False) == 1
+    assert equal("None", None) == 0
+    assert equal("", None) == 1
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ({"a": 1}, {"a": 1.0}, True),
+        ({"a": 1}, '{"a": 1}', True),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"a": None}, {}, False),
+        ({"a": [1, 2]}, {"a": [2, 1]}, False),
+        ({"a": 1}, 'It is {"a": 1}', False),
+        ([1, 2], [1, 2], True),
+        (42, "42", False),
+        (42, 42.0, True),
+    ],
+)
+def test_json_is_equal_as_a_whole(expected: Any, actual: Any, same: bool) -> None:
+    assert equal(expected, actual) == float(same)
+
+
+def test_where_json_differs_is_said() -> None:
+    found = score(Equals, trace({"city": "Rome"}), case({"city": "Paris", "ok": True}))
+    assert found.reason == 'turn 1: `city` is "Rome", not "Paris"; `ok` is missing'
+
+
+def test_a_value_of_its_own_is_for_the_last_answer_whatever_the_case_states() -> None:
+    actual = trace("one", "two")
+    assert score(Equals, actual, case("one", "?"), value="two").value == 1
+    assert score(Equals, actual, case("one", "?")).value == 0.5
+    assert score(Equals, actual, None, value="two").value == 1
+    assert score(Equals, actual, None).status == "skipped"
+
+
+def test_only_a_value_of_its_own_leaves_what_the_case_states_unchecked() -> None:
+    assert Equals().checks == {"response", "structured"}
+    assert not Equals(options={"value": "x"}).checks
+
+
+def test_contains_and_starts_with_look_at_the_last_answer_as_it_is() -> None:
+    assert score(Contains, trace("no", "the Reply"), value="Reply").value == 1
+    assert score(Contains, trace("the Reply", "no"), value="Reply").value == 0
+    assert score(Contains, trace("the Reply"), value="reply").value == 0
+    assert score(Contains, trace("the Reply"), value="reply", case_sensitive=False).value == 1
+    assert score(Contains, trace({"a": 1}), value='{"a":1}').value == 1
+    assert score(StartsWith, trace("Hello you"), value="Hello").value == 1
+    assert score(StartsWith, trace("Oh, Hello"), value="Hello").value == 0
+
+
+def test_no_answer_holds_nothing_not_even_the_word_none() -> None:
+    found = score(Contains, trace(None), value="None")
+    assert (found.value, found.reason) == (0, "turn 1: no answer")
+
+
+@pytest.mark.parametrize("kind", [Contains, StartsWith])
+def test_an_empty_text_is_refused(kind: type[Any]) -> None:
+    for options in ({"value": ""}, {}):
+        with pytest.raises(InputError):
+            kind(options=options)
+
+
+@pytest.mark.parametrize("kind", [Equals, Contains, StartsWith])
+def test_what_cannot_be_known_is_skipped_and_what_broke_is_an_error(kind: type[Any]) -> None:
+    lost = trace(None, unknown=["turn.output"])
+    assert score(kind, lost, value="x").status == "skipped"
+    broken = trace(None)
+    broken.turns[0].status = "failed"
+    assert score(kind, broken, value="x").status == "error"
+    assert score(kind, trace("x"), case("x", "x"), value="x").status == "error"
+
+
+def test_they_are_known_by_the_names_of_strands() -> None:
+    specs: list[dict[str, Any]] = [
+        {"type": "Equals"},
+        {"type": "Contains", "config": {"value": "x", "case_sensitive": False}},
+        {"type": "StartsWith", "config": {"value": "x"}},
+    ]
+    names = [planned.evaluator.name for planned in make_plan(specs).evaluators]
+    assert names == ["equals", "contains", "starts_with"]
