@@ -233,7 +233,8 @@ def test_what_a_case_states_and_nobody_checks_is_said(
     outcome = baton("score", run, "-d", "c.json")
     assert outcome.code == 0
     assert (
-        "no evaluator for it is asked for: `response` (`response`), `tools` (`tool_calls`)"
+        "no evaluator for it is asked for: "
+        "`final_state` (`state_equals`), `response` (`response`), `tools` (`tool_calls`)"
         in outcome.err
     )
     (tmp_path / "c.json").write_text(json.dumps({"cases": [case]}))

@@ -102,7 +102,7 @@ def test_list_takes_names(baton: Run) -> None:
     assert "tool_calls" in outcome.out
     assert "replay" in outcome.out
     assert "agent_chain" not in outcome.out
-    assert "did you mean `tool_calls`?" in baton("list", "tool_cals").err
+    assert "did you mean `tool_calls` or `tool_called`?" in baton("list", "tool_cals").err
 
 
 def test_check_tells_what_each_file_is(baton: Run, tmp_path: Path, recordings: Path) -> None:

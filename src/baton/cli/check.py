@@ -4,47 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
 from baton.datasets import load_dataset
 from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.lint import lint, refuse_unknown
 from baton.model import InputError, Problem
 from baton.readers import load_catalog, load_traces
 from baton.readers.load import NOT_A_TRACE, files_below
 from baton.runner.plan import check_overrides, make_plan
 from baton.store import read_evaluation
 
+from .gather import scope_of
 from .kinds import Kind, kind_of_file
-from .notes import note
+from .notes import note, say
 from .target import configured
 
+WARNED = 1
 
-def check_command(*files: Path) -> int:
+
+def check_command(
+    *files: Path,
+    strict: Annotated[bool, Parameter(negative="")] = False,
+    ignore: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+) -> int:
     """Check datasets, configs, traces and agent definitions, and run nothing.
+
+    What is valid and still does not test what was meant is a warning.
 
     Parameters
     ----------
     files
-        Files or folders; what each one is is told by its content.
+        Files or folders; what each one is is told by its content. A folder of ADK agents says
+        what its cases can be checked against.
+    strict
+        Warnings give exit code 1.
+    ignore
+        A kind of warning to leave out, by the name in its brackets. May be given several times.
     """
     if not files:
         raise InputError("name the files to check")
+    refuse_unknown(ignore)
     problems: list[Problem] = []
+    seen: dict[Kind, list[Path]] = {}
     for file in files:
         if file.is_dir():
-            problems += _check_folder(file)
+            problems += _check_folder(file, seen)
             continue
         try:
-            print(f"{file}: {_check(file)}")
+            print(f"{file}: {_check(file, seen)}")
         except InputError as error:
             problems += error.problems
+    warnings = lint(scope_of(seen, [file for file in files if file.is_dir()]), ignore)
+    for warning in warnings:
+        say(f"warning: {warning}")
     if problems:
         raise InputError(problems)
-    return 0
+    return WARNED if strict and warnings else 0
 
 
-def _check_folder(folder: Path) -> list[Problem]:
+def _check_folder(folder: Path, seen: dict[Kind, list[Path]]) -> list[Problem]:
     """Check every file of a folder; one that is nothing Baton reads is noted."""
     problems: list[Problem] = []
     found = 0
@@ -54,7 +77,7 @@ def _check_folder(folder: Path) -> list[Problem]:
             found += 1
             continue
         try:
-            print(f"{file}: {_check(file)}")
+            print(f"{file}: {_check(file, seen)}")
             found += 1
         except InputError as error:
             if error.problems[0].message == NOT_A_TRACE:
@@ -66,8 +89,10 @@ def _check_folder(folder: Path) -> list[Problem]:
     return problems
 
 
-def _check(file: Path) -> str:
-    return _CHECKS[kind_of_file(file)](file)
+def _check(file: Path, seen: dict[Kind, list[Path]]) -> str:
+    kind = kind_of_file(file)
+    seen.setdefault(kind, []).append(file)
+    return _CHECKS[kind](file)
 
 
 def _check_dataset(file: Path) -> str:
@@ -80,7 +105,7 @@ def _check_dataset(file: Path) -> str:
 
 
 def _check_config(file: Path) -> str:
-    config = load_config(file)
+    config = load_config(file, own_code=False)
     if config.dataset:
         check_overrides(config.plan, load_dataset(config.dataset))
     for index, options in enumerate(config.providers):
@@ -91,7 +116,7 @@ def _check_config(file: Path) -> str:
 
 
 def _check_criteria(file: Path) -> str:
-    return f"criteria of ADK, {_count(len(make_plan(read_criteria(file)).evaluators), 'evaluator')}"
+    return f"criteria of ADK, {_count(len(read_criteria(file, own_code=False)), 'evaluator')}"
 
 
 def _check_evaluation(folder: Path) -> str:

@@ -28,7 +28,7 @@ from baton.runner.plan import Plan, make_plan
 
 from .notes import note, say
 from .numbers import Whole
-from .output import OUT, header_of, load_cases, note_unchecked, prepare, report
+from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare, report
 from .progress import progress
 from .target import find_target, provider_of
 
@@ -107,10 +107,11 @@ def eval_command(
     found = find_target(target, app)
     settings = found.config
     _quiet(settings)
+    note_config(settings)
     paths = [*found.datasets, *dataset] or (settings.dataset if settings else [])
     if not paths:
         raise InputError("name a dataset: baton eval AGENT DATASET, or `dataset:` in the config")
-    cases = choose(load_cases(paths, settings), filters, _at_least_one("--limit", limit))
+    cases = choose(load_cases(paths, settings, agents), filters, _at_least_one("--limit", limit))
     plan = _plan(settings, evaluators, config_file_path, cases)
     note_unchecked(plan, cases)
     options = _run_options(

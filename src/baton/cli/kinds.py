@@ -13,7 +13,7 @@ from baton.readers.adk.wire import looks_like_sse
 from baton.readers.sniff import kind_of
 
 Kind = Literal["agents", "config", "criteria", "dataset", "traces", "unknown"]
-_CONFIG = {"evaluators", "providers", "reporters", "dataset", "agent_names"}
+_CONFIG = {"evaluators", "providers", "reporters", "dataset", "agent_names", "evaluator_config"}
 
 
 def kind_of_file(file: Path) -> Kind:
@@ -28,15 +28,19 @@ def kind_of_file(file: Path) -> Kind:
     keys = _top_keys(file, data)
     if "criteria" in keys:
         return "criteria"
-    if keys & _CONFIG and not keys & {"cases", "id", "turns"}:
+    if "test_passes" in keys:
+        return "traces"
+    if keys & _CONFIG and not keys & {"cases", "id", "turns", "eval_id", "conversation"}:
         return "config"
     if "agents" in keys and not keys & {"turns", "cases", "id", "input"}:
         return "agents"
     if keys & {"cases", "eval_cases", "eval_id", "query", "data"}:
         return "dataset"
+    if kind_of(keys):
+        return "traces"
     if keys & {"id", "input"} and not keys & {"turns", "events", "author", "schema_version"}:
         return "dataset"
-    return "traces" if kind_of(keys) else "unknown"
+    return "unknown"
 
 
 def given_as(files: Iterable[Path], kind: Kind, message: str) -> list[Problem]:

@@ -16,6 +16,7 @@ from baton.config.evaluators import left_unchecked
 from baton.datasets import load_dataset
 from baton.model import Dataset, InputError, Problem
 from baton.plugins import reporter_entry, resolve
+from baton.readers import load_catalog
 from baton.reports.json import EXIT_CODES
 from baton.runner.plan import Plan
 from baton.store import StoredEvaluation, read_evaluation
@@ -45,10 +46,15 @@ def header_of(
     }
 
 
-def load_cases(paths: list[str], settings: Config | None) -> Dataset:
-    """Load a dataset; what is wrong with a path that a config names says so."""
+def load_cases(paths: list[str], settings: Config | None, agents: Path | None = None) -> Dataset:
+    """Load a dataset; what is wrong with a path that a config names says so.
+
+    ``agents`` is a file of definitions, which goes before the config's.
+    """
+    definitions = agents or (settings.agents if settings else None)
+    catalog = load_catalog(definitions) if definitions is not None else None
     try:
-        return load_dataset(paths)
+        return load_dataset(paths, agents=catalog)
     except InputError as error:
         swapped = given_as(map(Path, paths), "traces", SWAPPED.format("recording", "dataset"))
         if swapped:
@@ -64,6 +70,12 @@ def load_cases(paths: list[str], settings: Config | None) -> Dataset:
             )
             for problem in error.problems
         ) from None
+
+
+def note_config(settings: Config | None) -> None:
+    """Say what of a config is not used."""
+    for text in settings.notes if settings else ():
+        note(text)
 
 
 def note_unchecked(plan: Plan, dataset: Dataset) -> None:

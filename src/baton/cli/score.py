@@ -9,8 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from baton.config import Config, load_config
+from baton.config.evaluators import plan_for, says_what_to_score
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.model import InputError, Trace
+from baton.model import Dataset, InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
 from baton.runner.plan import Plan, make_plan
 from baton.runner.recorded import score_to_folder
@@ -19,7 +20,16 @@ from baton.store import read_evaluation
 from .kinds import given_as
 from .notes import note
 from .numbers import Whole
-from .output import OUT, SWAPPED, header_of, load_cases, note_unchecked, prepare, report
+from .output import (
+    OUT,
+    SWAPPED,
+    header_of,
+    load_cases,
+    note_config,
+    note_unchecked,
+    prepare,
+    report,
+)
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
@@ -64,11 +74,12 @@ def score_command(
     if not traces:
         raise InputError("name the files or folders that hold the traces")
     settings = load_config(config) if config is not None else None
-    plan = _plan(settings, evaluators)
+    note_config(settings)
     definitions = agents or (settings.agents if settings else None)
     catalog = load_catalog(definitions) if definitions is not None else None
     paths = list(dataset) or (settings.dataset if settings else [])
-    cases = load_cases(paths, settings) if paths else None
+    cases = load_cases(paths, settings, agents) if paths else None
+    plan = _plan(settings, evaluators, cases)
     if cases is not None:
         note_unchecked(plan, cases)
     else:
@@ -107,10 +118,15 @@ def _repeats(path: Path) -> int:
     return read_evaluation(folder).header.repeats if is_evaluation(folder) else 1
 
 
-def _plan(settings: Config | None, evaluators: tuple[str, ...]) -> Plan:
-    if settings is None:
-        return make_plan(evaluators or None)
-    return settings.plan_with(evaluators) if evaluators else settings.plan
+def _plan(settings: Config | None, evaluators: tuple[str, ...], cases: Dataset | None) -> Plan:
+    make = settings.plan_with if settings else make_plan
+    if evaluators:
+        return make(evaluators)
+    if settings is not None and settings.evaluators is not None:
+        return settings.plan
+    if cases is not None and says_what_to_score(cases):
+        return plan_for(cases, make)
+    return settings.plan if settings else make_plan(None)
 
 
 def _read(

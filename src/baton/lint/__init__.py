@@ -1,0 +1,7 @@
+"""What is valid, runs, and still does not test what was meant: one file a gotcha."""
+
+from .rules import RULES, lint, refuse_unknown
+from .scope import CaseFile, CriteriaFile, Scope
+from .warning import LintWarning
+
+__all__ = ["RULES", "CaseFile", "CriteriaFile", "LintWarning", "Scope", "lint", "refuse_unknown"]

@@ -1,0 +1,263 @@
+"""A folder of agents for Google ADK, read without running it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+_AGENT_FILES = ("agent.py", "root_agent.yaml")
+_LLM_AGENTS = ("Agent", "LlmAgent")
+_BEFORE = ("before_agent_callback", "before_model_callback")
+_PROJECT = (".git", "pyproject.toml", "setup.py", "requirements.txt")
+_HIDDEN = ("__pycache__", "node_modules", "site-packages")
+
+
+class Instruction(NamedTuple):
+    """The instruction of an agent, and where it stands."""
+
+    agent: str | None
+    text: str
+    file: str
+    line: int
+
+
+class DeclaredName(NamedTuple):
+    """The name that an ``App`` gets in the code."""
+
+    name: str
+    file: str
+    line: int
+
+
+class App(NamedTuple):
+    """What the code of an app says.
+
+    ``root`` is the name of the agent that opens a turn, where the code states it. ``mentioned``
+    are all texts and keywords that may be keys of the state; ``state_types`` the types of the
+    literals that the code puts there. ``state_unclear`` says that more may be put there than
+    can be read.
+    """
+
+    folder: Path
+    root: str | None
+    instructions: list[Instruction]
+    functions: frozenset[str]
+    mentioned: frozenset[str]
+    state_types: Mapping[str, frozenset[type]]
+    state_unclear: bool
+    declared: DeclaredName | None
+
+    @property
+    def name(self) -> str:
+        """The name ADK knows it by: that of its folder."""
+        return self.folder.resolve().name
+
+
+def is_app(folder: Path) -> bool:
+    """Tell whether a folder holds an agent of ADK."""
+    return any((folder / name).is_file() for name in _AGENT_FILES)
+
+
+def apps_below(folder: Path) -> Iterator[Path]:
+    """Yield the folder itself where it is an app, or else the apps right below it."""
+    if is_app(folder):
+        yield folder
+    elif folder.is_dir():
+        yield from sorted(child for child in folder.iterdir() if child.is_dir() and is_app(child))
+
+
+def apps_near(file: Path, steps: int = 4) -> list[Path]:
+    """Return the apps that a file lies in or beside.
+
+    These are the nearest folder above it that is an app, or has apps in it: its own folder, the
+    one above, and further up (``steps`` folders at most) only the root of a project.
+    """
+    for step, folder in enumerate(list(file.resolve().parents)[:steps]):
+        is_project = any((folder / name).exists() for name in _PROJECT)
+        found = list(apps_below(folder)) if step < 2 or is_project else []
+        if is_app(folder) or found or is_project:
+            return [folder] if is_app(folder) else found
+    return []
+
+
+def read_app(folder: Path) -> App:
+    """Read the Python files of an app; one that cannot be parsed is taken to do anything."""
+    trees: dict[str, ast.Module] = {}
+    unclear = not (folder / "agent.py").is_file()
+    for file in sorted(folder.rglob("*.py")):
+        if any(part.startswith(".") or part in _HIDDEN for part in file.parts[len(folder.parts) :]):
+            continue
+        try:
+            trees[str(file)] = ast.parse(file.read_text(encoding="utf-8"))
+        except (SyntaxError, ValueError, OSError):
+            unclear = True
+    nodes = [(file, node) for file, tree in trees.items() for node in ast.walk(tree)]
+    texts = _module_texts(trees.values())
+    functions = frozenset(
+        node.name for _, node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    types, writes_unclear = _state_types(node for _, node in nodes)
+    return App(
+        folder=folder,
+        root=_root(trees.get(str(folder / "agent.py"))),
+        instructions=list(_instructions(nodes, texts)),
+        functions=functions,
+        mentioned=_mentioned(node for _, node in nodes),
+        state_types=types,
+        state_unclear=unclear or writes_unclear or _foreign(nodes, functions),
+        declared=next(_declared(nodes), None),
+    )
+
+
+def _module_texts(trees: Iterable[ast.Module]) -> dict[str, str | None]:
+    """Return the texts that modules give names to; ``None`` for a name that two give."""
+    found: dict[str, str | None] = {}
+    for tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                text = _text(node.value, {})
+                name = node.targets[0].id
+                found[name] = None if name in found else text
+    return found
+
+
+def _text(node: ast.expr, texts: Mapping[str, str | None]) -> str | None:
+    """Return the text an expression stands for, gaps for what is filled in by the code."""
+    match node:
+        case ast.Constant(value=str() as value):
+            return value
+        case ast.JoinedStr(values=values):
+            return "".join(_text(part, texts) or "\0" for part in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return (_text(left, texts) or "\0") + (_text(right, texts) or "\0")
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return texts.get(name)
+        case ast.Call(func=ast.Name(id="dedent" | "cleandoc"), args=[only]):
+            return _text(only, texts)
+        case ast.Call(func=ast.Attribute(attr="dedent" | "cleandoc"), args=[only]):
+            return _text(only, texts)
+        case ast.Call(func=ast.Attribute(value=inner, attr="strip"), args=[]):
+            return _text(inner, texts)
+    return None
+
+
+def _instructions(
+    nodes: Iterable[tuple[str, ast.AST]], texts: Mapping[str, str | None]
+) -> Iterator[Instruction]:
+    for file, node in nodes:
+        if not isinstance(node, ast.Call) or _called(node) not in _LLM_AGENTS:
+            continue
+        for keyword in node.keywords:
+            if keyword.arg in ("instruction", "global_instruction"):
+                text = _text(keyword.value, texts)
+                if text is not None:
+                    yield Instruction(_name_of(node), text, file, keyword.value.lineno)
+
+
+def _root(tree: ast.Module | None) -> str | None:
+    """Return the name of ``root_agent``, where it is made right there and is an LLM agent."""
+    made = {
+        target.id: node.value
+        for node in (tree.body if tree else ())
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    value = made.get("root_agent")
+    if isinstance(value, ast.Name):
+        value = made.get(value.id)
+    if isinstance(value, ast.Call) and _called(value) in _LLM_AGENTS:
+        return _name_of(value)
+    return None
+
+
+def _declared(nodes: Iterable[tuple[str, ast.AST]]) -> Iterator[DeclaredName]:
+    for file, node in nodes:
+        if isinstance(node, ast.Call) and _called(node) == "App":
+            name = _name_of(node)
+            if name is not None and any(k.arg == "root_agent" for k in node.keywords):
+                yield DeclaredName(name, file, node.lineno)
+
+
+def _mentioned(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        elif isinstance(node, ast.keyword) and node.arg is not None:
+            found.add(node.arg)
+    return frozenset(found)
+
+
+def _state_types(nodes: Iterable[ast.AST]) -> tuple[dict[str, frozenset[type]], bool]:
+    """Return the types of literals put into the state by name, and whether more is put there."""
+    types: dict[str, set[type]] = {}
+    unclear = False
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=held, slice=key)], value=value):
+                if _is_state(held):
+                    types.setdefault(_key(key), set()).add(_type(value))
+            case ast.Call(func=ast.Attribute(value=held, attr="setdefault"), args=[key, value]):
+                if _is_state(held):
+                    types.setdefault(_key(key), set()).add(_type(value))
+            case ast.Call(func=ast.Attribute(value=held, attr="update")):
+                unclear = unclear or _is_state(held)
+            case ast.AugAssign(target=ast.Subscript(value=held, slice=key)):
+                if _is_state(held):
+                    types.setdefault(_key(key), set()).add(object)
+    unclear = unclear or "" in types
+    return {key: frozenset(found) for key, found in types.items() if key}, unclear
+
+
+def _foreign(nodes: Iterable[tuple[str, ast.AST]], functions: frozenset[str]) -> bool:
+    """Tell whether code from elsewhere runs before an agent does: callbacks, plugins."""
+    for _, node in nodes:
+        if isinstance(node, ast.keyword) and node.arg == "plugins":
+            return True
+        if isinstance(node, ast.keyword) and node.arg in _BEFORE:
+            own = isinstance(node.value, ast.Name) and node.value.id in functions
+            if not own:
+                return True
+    return False
+
+
+def _called(node: ast.Call) -> str | None:
+    match node.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return None
+
+
+def _name_of(node: ast.Call) -> str | None:
+    for keyword in node.keywords:
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+            value = keyword.value.value
+            return value if isinstance(value, str) else None
+    return None
+
+
+def _is_state(node: ast.expr) -> bool:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name == "state" or name.endswith("_state")
+    return False
+
+
+def _key(node: ast.expr) -> str:
+    """Return a literal key; empty for one that the code works out."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _type(node: ast.expr) -> type:
+    """Return the type of a literal; ``object`` for anything else."""
+    match node:
+        case ast.Constant(value=value):
+            return type(value)
+        case ast.List() | ast.ListComp():
+            return list
+        case ast.Dict() | ast.DictComp():
+            return dict
+    return object

@@ -1,0 +1,28 @@
+"""`baton check` tells cases, configs and recordings of Strands and the accelerator apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("accelerator/single_agent.json", "dataset (strands), 1 case, 1 turn"),
+        ("accelerator/swarm.json", "dataset (strands), 1 case, 1 turn"),
+        ("accelerator/evaluator_config.yaml", "config, 1 evaluator"),
+        ("strands/experiment.json", "dataset (strands), 2 cases, 2 turns"),
+        ("strands/report_session.json", "4 traces, 4 turns"),
+        ("strands/swarm_state.json", "1 trace, 1 turn"),
+        ("strands/graph_state.json", "1 trace, 1 turn"),
+    ],
+)
+def test_a_file_is_checked_as_what_it_is(baton: Callable[..., Any], file: str, said: str) -> None:
+    outcome = baton("check", DATA / file)
+    assert (outcome.code, outcome.out.strip()) == (0, f"{DATA / file}: {said}")
