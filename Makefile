@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DESK := examples/adk/recordings/support_desk
 
-.PHONY: help demo demo-adk test test-heavy check format bench schemas frameworks clean
+.PHONY: help demo demo-adk test test-heavy check format bench accuracy schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ format: $(VENV)/.dev ## Format the code.
 
 bench: $(VENV)/.core ## Measure start-up, speed and memory against the aims.
 	$(BIN)/python benchmarks/run.py
+
+accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds them into docs/accuracy.md.
+	cd benchmarks && ../$(BIN)/python -m accuracy --write
 
 schemas: $(VENV)/.core ## Write the JSON Schemas that editors check datasets and configs with.
 	$(BIN)/python -m baton.schemas docs/schemas

@@ -1,0 +1,45 @@
+"""Faults to seed into good traces, to see what finds them.
+
+Each injector takes a trace and a ``random.Random`` and gives a copy with one fault and what it
+is, or ``None`` when the trace has no place for it. It knows nothing of evaluators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from baton.model import Trace
+
+from .contents import dropped_constraint, ignored_result, repeated_work
+from .receivers import unknown_target, wrong_target
+from .seeded import Seeded
+from .work import dead_child, loop, tool_outside_subset
+
+Injector = Callable[[Trace, Random], tuple[Trace, Seeded] | None]
+
+FAULTS: dict[str, Injector] = {
+    "wrong_target": wrong_target,
+    "unknown_target": unknown_target,
+    "dropped_constraint": dropped_constraint,
+    "tool_outside_subset": tool_outside_subset,
+    "ignored_result": ignored_result,
+    "repeated_work": repeated_work,
+    "loop": loop,
+    "dead_child": dead_child,
+}
+"""Every injector by the kind of fault it seeds."""
+
+__all__ = [
+    "FAULTS",
+    "Injector",
+    "Seeded",
+    "dead_child",
+    "dropped_constraint",
+    "ignored_result",
+    "loop",
+    "repeated_work",
+    "tool_outside_subset",
+    "unknown_target",
+    "wrong_target",
+]
