@@ -52,7 +52,8 @@ def score(
         traces: traces, or the path of files that hold them.
         dataset: what should have happened; without one, only what needs no expectation scores.
         evaluators: specs (``{"type": "agent_chain", "config": {...}}``), names or objects;
-            ``agent_chain`` when left out.
+            when left out ``agent_chain``, or for cases of Strands what their file asks for,
+            else what they state.
         pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
         prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
         agent_names: recorded agent name to the name that cases use.
@@ -64,11 +65,24 @@ def score(
     Raises:
         InputError: an unknown evaluator, option or value, or a file with faults.
     """
-    plan = _planner(pass_rule, prices, agent_names)(evaluators)
     cases = None if dataset is None else as_dataset(dataset)
+    plan = _plan_for_recorded(_planner(pass_rule, prices, agent_names), evaluators, cases)
     label = name or (cases.name if cases else "score")
     evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
     return _noted(evaluation, plan, cases)
+
+
+def _plan_for_recorded(
+    plan_with: Callable[[Evaluators | None], Plan],
+    evaluators: Evaluators | None,
+    cases: Dataset | None,
+) -> Plan:
+    """Make a plan; cases of Strands say themselves what to score."""
+    if evaluators is None and cases is not None and "strands" in cases.files.values():
+        from baton.config.evaluators import plan_for
+
+        return plan_for(cases, plan_with)
+    return plan_with(evaluators)
 
 
 P = ParamSpec("P")

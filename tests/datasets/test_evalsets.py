@@ -26,7 +26,7 @@ def turn(**data: Any) -> dict[str, Any]:
     }
 
 
-def agents(folder: Path, **data: Any) -> list[str] | None:
+def agents(folder: Path, **data: Any) -> Any:
     (case,) = load(folder, {"eval_cases": [{"eval_id": "x", "conversation": [turn(**data)]}]})
     return case.turns[0].agents
 

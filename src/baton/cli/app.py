@@ -24,6 +24,7 @@ VERBS = {
     "show": "Draw recorded traces: runs, dispatches and tools.",
     "pull": "Fetch traces from Phoenix or Langfuse into a file.",
     "draft": "Turn a good run into a case.",
+    "convert": "Write a dataset in another dialect, and list what that has no place for.",
     "check": "Check datasets, configs, traces and agent definitions, and run nothing.",
     "report": "Report on a stored evaluation.",
     "list": "List evaluators, providers and reporters, with their options.",

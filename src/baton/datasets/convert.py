@@ -1,0 +1,197 @@
+"""Datasets from one dialect to another, and all that gets lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.formats.explain import path_text
+from baton.formats.spelling import snake
+from baton.formats.yaml import dump_yaml
+from baton.model import AgentCard, Case, Dataset, InputError
+
+from .carry import ID_KEYS, blobs, carried
+from .differences import Difference, differences
+from .files import About, read_data
+from .lazy import CaseSequence, Source
+from .sniff import dialect_of_case, dialect_of_mapping
+from .unread import unread
+from .write import TARGETS, Target, Writer
+from .write.target import Head
+
+UNREAD = "not read, and so not carried to another dialect"
+NO_TURN = "a case needs a message of the user: it is left out"
+NO_HEAD = "nothing of the kind stands beside the cases"
+
+
+class Loss(NamedTuple):
+    """Something that the converted file does not say as the source did.
+
+    ``case`` is empty for what a file says beside its cases. ``field`` is a path in our case, or
+    in the source's where no case of ours holds it. ``is_added``: the source did not say it, and
+    the dialect can't help saying it.
+    """
+
+    case: str
+    field: str
+    reason: str
+    is_added: bool = False
+
+
+class Converted(NamedTuple):
+    """A converted file: its text, how many cases it holds, what is lost, and notes."""
+
+    text: str
+    written: int
+    losses: list[Loss]
+    notes: list[str]
+
+
+class _Piece(NamedTuple):
+    """A case, and what is to be written of it; ``None`` when it has no place."""
+
+    case: Case
+    written: dict[str, Any] | None
+    is_carried: bool
+
+
+def convert(
+    dataset: Dataset,
+    to: Target,
+    out: FilePath,
+    *,
+    agents: Mapping[str, AgentCard] | None = None,
+) -> Converted:
+    """Write a dataset in another dialect, as text for the file ``out``: JSON, or YAML by suffix.
+
+    What is written is read again, and whatever then differs is a loss, so that nothing gets
+    lost unsaid. A case that is in the dialect already is carried over as it stands.
+
+    Raises:
+        InputError: no case has a place in the dialect, or ``out`` is neither JSON nor YAML.
+    """
+    if out.suffix not in (".json", ".yaml", ".yml"):
+        raise InputError(f"{out}: write to a file that ends in .json, .yaml or .yml")
+    writer = TARGETS[to]
+    losses: list[Loss] = []
+    pieces = [_piece(dataset, place, to, losses) for place in range(len(dataset))]
+    kept = [piece for piece in pieces if piece.written is not None]
+    if not kept:
+        raise InputError(f"no case can be written: {losses[-1].reason}")
+    cases = [piece.written for piece in kept if piece.written is not None]
+    value = _whole(dataset, to, cases, all(piece.is_carried for piece in kept), losses)
+    text = _text(value, out.suffix)
+    for piece, case in zip(kept, _read_again(text, out, agents), strict=True):
+        losses += _lost(piece.case, case, writer)
+    order = {case_id: place for place, case_id in enumerate(dataset.ids)}
+    losses.sort(key=lambda loss: order.get(loss.case, -1))
+    note = writer.notes.get(out.suffix)
+    return Converted(text, len(kept), losses, [f"{out}: {note}"] if note else [])
+
+
+def _piece(dataset: Dataset, place: int, to: Target, losses: list[Loss]) -> _Piece:
+    case, source = dataset.cases[place], _source(dataset, place)
+    value = source.document.value() if source else None
+    keys = value[0] if isinstance(value, list) and value else value
+    dialect = dialect_of_case(keys) if isinstance(keys, dict) else None
+    as_it_stands = carried(value, dialect, to)
+    if source is not None and as_it_stands is not None:
+        if source.parse(source.document).id != case.id:
+            as_it_stands[ID_KEYS[to]] = case.id
+        return _Piece(case, as_it_stands, is_carried=True)
+    if source is not None:
+        paths = unread(value, lambda changed: source.parse(_document(source, changed)))
+        losses += [Loss(case.id, path_text(path), UNREAD) for path in paths]
+    written = TARGETS[to].case(case, blobs(value))
+    if written is None:
+        if case.scenario is None:
+            losses.append(Loss(case.id, "turns", NO_TURN))
+        else:
+            losses.append(Loss(case.id, "scenario", TARGETS[to].reasons["scenario"]))
+    return _Piece(case, written, is_carried=False)
+
+
+def _source(dataset: Dataset, place: int) -> Source | None:
+    cases = dataset.cases
+    return cases.source(place) if isinstance(cases, CaseSequence) else None
+
+
+def _document(source: Source, value: Any) -> Document:
+    return Document(source.document.file, msgspec.json.encode(value), "json")
+
+
+def _whole(
+    dataset: Dataset, to: Target, cases: list[dict[str, Any]], is_carried: bool, losses: list[Loss]
+) -> Any:
+    """Put cases into a file; one that stays in its dialect keeps what stands beside them."""
+    heads = [_head(FilePath(file)) for file in dataset.files]
+    head = heads[0] if len(heads) == 1 else {}
+    if is_carried and head is None and to == "strands":
+        return cases
+    description = (head or {}).get("description")
+    written = TARGETS[to].file(Head(dataset.name, description or None), cases)
+    if is_carried and head:
+        return {**{snake(key): item for key, item in head.items()}, **_filled(written, head)}
+    for each in heads:
+        for key, item in (each or {}).items():
+            if item and snake(key) != "creation_timestamp" and item not in written.values():
+                losses.append(Loss("", key, NO_HEAD))
+    return written
+
+
+def _filled(written: dict[str, Any], head: dict[str, Any]) -> dict[str, Any]:
+    """Return what a head does not say itself."""
+    said = {snake(key) for key, item in head.items() if item is not None}
+    return {key: item for key, item in written.items() if key not in said}
+
+
+def _head(file: FilePath) -> dict[str, Any] | None:
+    """Return what a file says beside its cases; ``None`` when it is a list of them."""
+    data = read_bytes(file)
+    value = _parsed(str(file), data, "json")
+    if value is None:
+        value = _parsed(str(file), data, "yaml")
+    if not isinstance(value, dict):
+        return None
+    key = (dialect_of_mapping(value) or (None, None))[1]
+    return {} if key is None else {name: item for name, item in value.items() if name != key}
+
+
+def _parsed(file: str, data: bytes, kind: Literal["json", "yaml"]) -> Any:
+    """Parse a file; ``None`` when it is something else, such as JSON lines."""
+    try:
+        return Document(file, data, kind).value()
+    except InputError:
+        return None
+
+
+def _text(value: Any, suffix: str) -> str:
+    if suffix == ".json":
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    return dump_yaml(value)
+
+
+def _read_again(text: str, out: FilePath, agents: Mapping[str, AgentCard] | None) -> Iterator[Case]:
+    found = read_data(str(out), text.encode(), About(out.name.split(".")[0], agents))
+    yield from found.cases if found is not None else ()
+
+
+def _lost(case: Case, again: Case, writer: Writer) -> Iterator[Loss]:
+    for difference in differences(case, again):
+        reason = _reason(difference, writer)
+        yield Loss(case.id, path_text(difference.path), reason, difference.is_added)
+
+
+def _reason(difference: Difference, writer: Writer) -> str:
+    """Find why a dialect has no place for a value, by the longest path that it explains."""
+    names = [step for step in difference.path if isinstance(step, str)]
+    for sign in ("+", "") if difference.is_added else ("",):
+        for length in range(len(names), 0, -1):
+            reason = writer.reasons.get(sign + ".".join(names[:length]))
+            if reason is not None:
+                return reason
+    return f"reads back as {msgspec.json.encode(difference.after).decode()}"

@@ -1,0 +1,104 @@
+"""The tables of docs/convert.md say what really is lost."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.datasets.convert import convert
+from baton.datasets.write import TARGETS, Target
+from baton.model import (
+    AnyOrder,
+    Case,
+    CaseRubric,
+    Content,
+    Dataset,
+    ExpectedDispatch,
+    ExpectedToolCall,
+    ExpectedTurn,
+    ExpectedVisit,
+    InputError,
+    Part,
+    Scenario,
+    Session,
+)
+
+DOCS = (Path(__file__).parents[2] / "docs" / "convert.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| ([^|]+) \| (.+) \|$", DOCS, re.MULTILINE)
+HOLDS = {
+    (name, target): cell.split()[0]
+    for name, cells in ROWS
+    if not name.startswith(("of ", "---"))
+    for target, cell in zip(TARGETS, cells.split(" | "), strict=True)
+}
+HI, SAYS = Content(text="Hi"), ["Done."]
+FILE = Part(type="file_data", mime="image/png", uri="gs://b/x.png")
+RUBRIC = CaseRubric(text="Kind.", id="r", type="assertion")
+
+
+def turn(**stated: Any) -> Case:
+    return Case(id="a", turns=[ExpectedTurn(**{"input": HI, **stated})])
+
+
+def case(**stated: Any) -> Case:
+    return Case(**{"id": "a", "turns": [ExpectedTurn(input=HI)], **stated})
+
+
+def call(**stated: Any) -> list[ExpectedToolCall]:
+    return [ExpectedToolCall(name="f", arguments={"a": 1}, **stated)]
+
+
+STATED = {
+    "id": case(),
+    "several turns": case(turns=[ExpectedTurn(input=HI)] * 2),
+    "simulated user": case(turns=[], scenario=Scenario(start="Hi", plan="Ask.")),
+    "new session for a turn": turn(new_session=True),
+    "session": case(session=Session(app="app", user="u", id="s")),
+    "state": case(state={"k": 1}, session=Session(app="app", user="u")),
+    "final state": case(final_state={"k": 1}),
+    "rubrics of the case": case(rubrics=[RUBRIC]),
+    "options of evaluators": case(evaluators={"cost": {"max": 1}}),
+    "metadata": case(metadata={"k": {"v": 1}}),
+    "labels, tags": case(labels={"k": "v"}, tags=["t"]),
+    "message": turn(),
+    "attachments": turn(input=Content(text="Hi", parts=[FILE])),
+    "response": turn(response=Content(text="Yo")),
+    "words of the response": turn(response_contains=["Yo"]),
+    "fields of the response": turn(structured={"k": [1]}),
+    "agents": turn(agents=["x", "y", "x"], interactions=[ExpectedVisit(agent="x", says=SAYS)]),
+    "agents in any order": turn(agents=["x", AnyOrder(any_order=["y", "z"])]),
+    "dispatches": turn(dispatches=[ExpectedDispatch(to="x", kind="transfer")]),
+    "tool calls, with arguments": turn(tool_calls=call()),
+    "the agent that calls": turn(agents=["x"], tool_calls=call(agent="x")),
+    "interactions: who says what": turn(
+        agents=["x", "y"], interactions=[ExpectedVisit(agent="y", says=SAYS)]
+    ),
+    "interactions: after whom": turn(
+        agents=["x", "y"], interactions=[ExpectedVisit(agent="y", after=["x"], says=SAYS)]
+    ),
+    "rubrics": turn(rubrics=[RUBRIC]),
+}
+IN_STRANDS = {
+    "state": case(state={"k": 1}),
+    "rubrics": turn(rubrics=[CaseRubric(text="Kind.", type="assertion")]),
+}
+"""Rows without what only ADK cannot do without, a name, which has no place in Strands."""
+
+
+def test_the_tables_have_a_row_for_each_thing_a_case_states() -> None:
+    assert {name for name, _ in HOLDS} == STATED.keys()
+
+
+@pytest.mark.parametrize("to", TARGETS)
+@pytest.mark.parametrize("name", STATED)
+def test_a_row_is_true(name: str, to: Target) -> None:
+    told = IN_STRANDS.get(name, STATED[name]) if to == "strands" else STATED[name]
+    try:
+        losses = convert(Dataset([told]), to, Path("x.json")).losses
+    except InputError:
+        assert HOLDS[name, to] == "no"
+        return
+    assert HOLDS[name, to] == ("no" if losses else "yes"), losses
