@@ -58,7 +58,7 @@ def test_checking_runs_no_code_of_the_user_s_own(baton: Baton, tmp_path: Path) -
     (tmp_path / "c.json").write_text('{"cases": [{"id": "a", "input": "hi"}]}')
     (tmp_path / "b.yaml").write_text(
         "dataset: c.json\nevaluators: [{type: 'mine:Judge', config: {x: 1}}]\n"
-        "providers: [{type: adk_local, path: .}]\n"
+        "providers: [{type: python, target: 'mine:reply'}]\n"
     )
     (tmp_path / "test_config.json").write_text(
         '{"criteria": {"m": 1}, "custom_metrics": {"m": {"code_config": {"name": "mine.m"}}}}'

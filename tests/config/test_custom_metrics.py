@@ -96,10 +96,10 @@ def test_no_score_is_no_pass_and_no_verdict_an_error(recordings: Path, tmp_path:
     assert "returned float, not an EvaluationResult" in wrong.reason
 
 
+@pytest.mark.heavy
 def test_code_that_imports_adk_gets_objects_of_its_classes(
     recordings: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("google.adk.evaluation.eval_case")
     (tmp_path / "typed_metrics.py").write_text(TYPED)
     (found,) = score(recordings, tmp_path, "typed_metrics.typed").results[0].scores
     assert (found.status, found.value) == ("passed", 1.0), found

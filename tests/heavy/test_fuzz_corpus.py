@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 from tests.fuzz.corpus import KINDS, recordings
 from tests.fuzz.harm import harmed_file
 from tests.fuzz.seeds import HEADER
@@ -84,7 +85,6 @@ def test_a_text_of_100_mb_is_read(
 
 
 def test_bombs_are_refused_before_they_are_unpacked(tally: Tally, tmp_path: Path) -> None:
-    zstandard = pytest.importorskip("zstandard")
     bomb = otlp("Hi") + b" " * 2_000_000_000
     for packed in (gzip.compress(bomb, 9), zstandard.ZstdCompressor(19).compress(bomb)):
         refused = tally.refused
