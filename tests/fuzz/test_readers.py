@@ -38,7 +38,7 @@ def test_a_harmed_file_is_sound_records_or_one_clear_error(
     folder = tmp_path_factory.mktemp("harmed")
     files = recordings(kind)
 
-    @settings(max_examples=TRIES.get(kind, 450))
+    @settings(max_examples=TRIES.get(kind, 650))
     @given(SEEDS)
     def holds(seed: int) -> None:
         dice = random.Random(seed)  # noqa: S311 - the same harm every time
@@ -70,7 +70,7 @@ def test_a_harmed_catalogue_is_agents_or_one_clear_error(kind: str, tmp_path: Pa
         data = written(suffix, value)
     path = tmp_path / f"agents{suffix}"
 
-    @settings(max_examples=300)
+    @settings(max_examples=420)
     @given(SEEDS)
     def holds(seed: int) -> None:
         path.write_bytes(harmed_file(data, random.Random(seed)))  # noqa: S311

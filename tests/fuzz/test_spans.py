@@ -70,7 +70,7 @@ def _objects(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
-@settings(max_examples=4000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6000, suppress_health_check=[HealthCheck.too_slow])
 @given(SEEDS)
 def test_recorded_spans_bent_in_any_way_make_sound_records(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - the same harm every time
@@ -117,7 +117,7 @@ def _any_spans(draw: st.DrawFn) -> list[Span]:
 
 
 @settings(
-    max_examples=350, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @given(_any_spans())
 def test_attributes_of_any_kind_in_any_span_make_sound_records(spans: list[Span]) -> None:
@@ -134,7 +134,7 @@ def _assert_all_told(made: Made, traces: list[Trace]) -> None:
     assert made.tokens == found.tokens
 
 
-@settings(max_examples=1000)
+@settings(max_examples=1400)
 @given(SEEDS, st.sampled_from(sorted(CONVENTIONS)))
 def test_agents_tools_texts_and_tokens_of_sound_spans_are_all_told(seed: int, name: str) -> None:
     made = Story(CONVENTIONS[name], random.Random(seed)).made()  # noqa: S311
@@ -144,7 +144,7 @@ def test_agents_tools_texts_and_tokens_of_sound_spans_are_all_told(seed: int, na
     _assert_all_told(made, traces)
 
 
-@settings(max_examples=300)
+@settings(max_examples=420)
 @given(SEEDS, st.sampled_from(sorted(CONVENTIONS)))
 def test_spans_in_any_order_are_the_same_record(seed: int, name: str) -> None:
     dice = random.Random(seed)  # noqa: S311
