@@ -9,7 +9,7 @@ import msgspec
 from baton.model import InputError, Problem, ProviderError
 
 if TYPE_CHECKING:
-    from jsonpath import JSONPath
+    from jsonpath_rfc9535 import JSONPathQuery
 
 _SHOWN = 200  # letters of an answer that errors quote
 
@@ -66,21 +66,21 @@ class Path:
 
     def has_place(self, document: Any) -> bool:
         """Tell whether there is at least a list or an object that a match could stand in."""
-        from jsonpath import JSONPath
+        from jsonpath_rfc9535 import JSONPathQuery
 
         outer = self._query.segments[:-1]
-        around = self._values(JSONPath(env=self._query.env, segments=outer), document)
+        around = self._values(JSONPathQuery(env=self._query.env, segments=outer), document)
         return any(isinstance(value, list | dict) for value in around)
 
     def nothing(self, document: Any) -> ProviderError:
         """Word that nothing matches, and what came."""
         return ProviderError(f"{self} matches nothing in what came: {short(document)}")
 
-    def _values(self, query: JSONPath, document: Any) -> list[Any]:
-        from jsonpath import JSONPathError
+    def _values(self, query: JSONPathQuery, document: Any) -> list[Any]:
+        from jsonpath_rfc9535 import JSONPathError
 
         try:
-            return [match.obj for match in query.finditer(document)]
+            return [match.value for match in query.finditer(document)]
         except (JSONPathError, RecursionError) as error:
             reason = error.args[0] if error.args else type(error).__name__
             raise ProviderError(f"{self} cannot be looked for: {reason}") from None
@@ -103,15 +103,12 @@ def short(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _compiled(option: str, text: str) -> JSONPath:
-    from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError
+def _compiled(option: str, text: str) -> JSONPathQuery:
+    from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError
 
     try:
-        query = JSONPathEnvironment(strict=True).compile(text)
+        return JSONPathEnvironment().compile(text)
     except (JSONPathError, RecursionError) as error:
         reason = error.args[0] if error.args else type(error).__name__
         message = f"`{text}` is no JSONPath (like `$.reply.text` or `$.items[*].name`): {reason}"
         raise InputError(Problem(path=option, message=message)) from None
-    if not isinstance(query, JSONPath):
-        raise InputError(Problem(path=option, message=f"`{text}` is more than one JSONPath"))
-    return query
