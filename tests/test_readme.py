@@ -30,19 +30,25 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_baton_command_runs_one_after_the_other(tmp_path: Path) -> None:
+def test_every_baton_command_ends_as_the_readme_says(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     assert len(BATON) >= 6
+    failing = {command for command in BATON if command.endswith("/scope_bleed")}
+    assert len(failing) == 1
     for command in BATON:
         done = run(command, tmp_path)
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert done.returncode == (command in failing), (command, done.stdout, done.stderr)
 
 
-def test_the_drawing_of_a_run_is_what_is_printed() -> None:
-    drawn = re.search(r"^\$ (baton show .+otlp\.jsonl)\n((?:.+\n)+?)```$", README, re.MULTILINE)
-    assert drawn is not None
-    done = run(f"COLUMNS=200 {drawn[1]}", ROOT)
-    assert [line.rstrip() for line in done.stdout.splitlines()] == drawn[2].splitlines()
+def test_what_a_command_prints_is_what_is_shown_below_it(tmp_path: Path) -> None:
+    """The last lines, with where the evaluation is stored, may be left out."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shown = re.findall(r"^\$ (baton .+)\n((?:(?!\$ |```).*\n)+)```$", README, re.MULTILINE)
+    assert len(shown) == 2
+    for command, text in shown:
+        done = run(f"COLUMNS=200 {command}", tmp_path)
+        printed = [line.rstrip() for line in done.stdout.splitlines()]
+        assert printed[: len(text.splitlines())] == text.splitlines()
 
 
 def test_every_verb_is_shown() -> None:

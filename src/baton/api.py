@@ -19,7 +19,7 @@ from baton.model import (
     Trace,
 )
 from baton.readers import iter_traces, load_traces
-from baton.runner.plan import EvaluatorSpec, Plan, make_plan
+from baton.runner.plan import WITHOUT_CASES, EvaluatorSpec, Plan, make_plan
 from baton.runner.recorded import score_in_memory
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def score(
         traces: traces, or the path of files that hold them.
         dataset: what should have happened; without one, only what needs no expectation scores.
         evaluators: specs (``{"type": "agent_chain", "config": {...}}``), names or objects;
-            when left out ``agent_chain``, or for cases of Strands what their file asks for,
-            else what they state.
+            when left out ``agent_chain``, for cases of Strands what their file asks for, else
+            what they state, and without a dataset what is proven of hand-offs from the record.
         pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
         prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
         agent_names: recorded agent name to the name that cases use.
@@ -77,7 +77,9 @@ def _plan_for_recorded(
     evaluators: Evaluators | None,
     cases: Dataset | None,
 ) -> Plan:
-    """Make a plan; cases of Strands say themselves what to score."""
+    """Make a plan; cases of Strands say themselves what to score, and no case has expectations."""
+    if evaluators is None and cases is None:
+        return plan_with(WITHOUT_CASES)
     if evaluators is None and cases is not None and "strands" in cases.files.values():
         from baton.config.evaluators import plan_for
 

@@ -251,3 +251,22 @@ def test_a_tolerant_config_says_why_a_failure_is_exit_code_0(
     outcome = baton("score", run, "-c", "b.yaml")
     assert outcome.code == 0
     assert "fail_on_threshold_violation" in outcome.err
+
+
+def test_without_a_dataset_what_the_record_proves_of_hand_offs_is_scored(
+    baton: Run, recordings: Path
+) -> None:
+    session = recordings.parents[1] / "claude" / "scope_bleed"
+    outcome = baton("score", session, "--json")
+    assert outcome.code == 1
+    (result,) = json.loads(outcome.out)["results"]
+    failed = [score for score in result["scores"] if score["status"] == "failed"]
+    assert [score["name"] for score in failed] == ["dispatch_scope"]
+    assert "`Edit`" in failed[0]["reason"]
+
+
+def test_without_a_dataset_an_evaluator_that_has_nothing_to_score_is_no_error(
+    baton: Run, recordings: Path
+) -> None:
+    outcome = baton("score", recordings / "support_desk" / "refusal.sse")
+    assert outcome.code == 0, outcome.err

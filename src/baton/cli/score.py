@@ -13,7 +13,7 @@ from baton.config.evaluators import plan_for, says_what_to_score
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.model import Dataset, InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
-from baton.runner.plan import Plan, make_plan
+from baton.runner.plan import WITHOUT_CASES, Plan, make_plan
 from baton.runner.recorded import score_to_folder
 from baton.store import read_evaluation
 
@@ -126,6 +126,8 @@ def _plan(settings: Config | None, evaluators: tuple[str, ...], cases: Dataset |
         return settings.plan
     if cases is not None and says_what_to_score(cases):
         return plan_for(cases, make)
+    if cases is None:
+        return make(WITHOUT_CASES)
     return settings.plan if settings else make_plan(None)
 
 

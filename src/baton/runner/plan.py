@@ -41,6 +41,20 @@ class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     config: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+WITHOUT_CASES = tuple(
+    EvaluatorSpec(type=name, optional=True)
+    for name in (
+        "dispatch_target_known",
+        "dispatch_scope",
+        "dispatch_completed",
+        "context_carried",
+        "result_used",
+        "handoff_loops",
+    )
+)
+"""What is proven from the record alone: the default where no case says what should happen."""
+
+
 class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
     """An evaluator that will run, and the names under which a case may override its options."""
 
