@@ -261,7 +261,7 @@ def test_without_a_dataset_what_the_record_proves_of_hand_offs_is_scored(
     assert outcome.code == 1
     (result,) = json.loads(outcome.out)["results"]
     failed = [score for score in result["scores"] if score["status"] == "failed"]
-    assert [score["name"] for score in failed] == ["dispatch_scope"]
+    assert [score["type"] for score in failed] == ["dispatch_scope"]
     assert "`Edit`" in failed[0]["reason"]
 
 
