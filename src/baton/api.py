@@ -77,14 +77,14 @@ def _plan_for_recorded(
     evaluators: Evaluators | None,
     cases: Dataset | None,
 ) -> Plan:
-    """Make a plan; cases of Strands say themselves what to score, and no case has expectations."""
-    if evaluators is None and cases is None:
-        return plan_with(WITHOUT_CASES)
-    if evaluators is None and cases is not None and "strands" in cases.files.values():
-        from baton.config.evaluators import plan_for
+    """Make a plan; some files of cases say themselves what to score."""
+    from baton.config.evaluators import plan_for, says_what_to_score
 
-        return plan_for(cases, plan_with)
-    return plan_with(evaluators)
+    if evaluators is not None:
+        return plan_with(evaluators)
+    if cases is None:
+        return plan_with(WITHOUT_CASES)
+    return plan_for(cases, plan_with) if says_what_to_score(cases) else plan_with(None)
 
 
 P = ParamSpec("P")

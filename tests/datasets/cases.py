@@ -66,8 +66,10 @@ turns = st.builds(
     ExpectedTurn,
     input=contents,
     new_session=st.booleans(),
+    restart=st.booleans(),
     response=maybe(contents),
     response_contains=maybe(several(texts)),
+    response_not_contains=maybe(several(texts)),
     structured=maybe(objects),
     agents=maybe(several(names | texts | st.builds(AnyOrder, any_order=several(names)))),
     dispatches=maybe(

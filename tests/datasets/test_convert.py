@@ -292,7 +292,8 @@ def test_however_a_file_is_written_its_cases_come_along(
         assert losses == []
 
 
-def test_what_stands_beside_cases_is_seen_through_comments(tmp_path: Path) -> None:
-    text = '{"description": "d", # mine\n"cases": [{"id": "a", "input": "Hi"}]}'
+@pytest.mark.parametrize("mark", ["#", "//"])
+def test_what_stands_beside_cases_is_seen_through_comments(tmp_path: Path, mark: str) -> None:
+    text = f'{{"description": "d", {mark} mine\n"cases": [{{"id": "a", "input": "Hi"}}]}}'
     _, _, losses = turned(written(tmp_path, text), "strands")
     assert fields(losses) == ["description"]

@@ -56,6 +56,7 @@ STATED = {
     "several turns": case(turns=[ExpectedTurn(input=HI)] * 2),
     "simulated user": case(turns=[], scenario=Scenario(start="Hi", plan="Ask.")),
     "new session for a turn": turn(new_session=True),
+    "restart before a turn": turn(restart=True),
     "session": case(session=Session(app="app", user="u", id="s")),
     "state": case(state={"k": 1}, session=Session(app="app", user="u")),
     "final state": case(final_state={"k": 1}),
@@ -66,7 +67,9 @@ STATED = {
     "message": turn(),
     "attachments": turn(input=Content(text="Hi", parts=[FILE])),
     "response": turn(response=Content(text="Yo")),
-    "words of the response": turn(response_contains=["Yo"]),
+    "words of the response, and words it has not": turn(
+        response_contains=["Yo"], response_not_contains=["No"]
+    ),
     "fields of the response": turn(structured={"k": [1]}),
     "agents": turn(agents=["x", "y", "x"], interactions=[ExpectedVisit(agent="x", says=SAYS)]),
     "agents in any order": turn(agents=["x", AnyOrder(any_order=["y", "z"])]),

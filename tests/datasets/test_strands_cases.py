@@ -22,7 +22,7 @@ def load(folder: Path, content: Any, name: str = "cases.json", **options: Any) -
 
 
 def printed(name: str) -> Case:
-    dataset = load_dataset(DATA / "accelerator" / f"{name}.json")
+    dataset = load_dataset(DATA / "seeds" / "accelerator" / f"{name}.json")
     assert dataset.format == "strands"
     return dataset.cases[0]
 

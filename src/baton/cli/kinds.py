@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from baton.formats.comments import without_comments
 from baton.formats.document import Document, read_bytes
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem
@@ -34,7 +35,7 @@ def kind_of_file(file: Path) -> Kind:
         return "config"
     if "agents" in keys and not keys & {"turns", "cases", "id", "input"}:
         return "agents"
-    if keys & {"cases", "eval_cases", "eval_id", "query", "data"}:
+    if keys & {"cases", "eval_cases", "eval_id", "query", "data", "test_case", "test_cases"}:
         return "dataset"
     if kind_of(keys):
         return "traces"
@@ -62,6 +63,9 @@ def _top_keys(file: Path, data: bytes) -> set[str]:
     try:
         value = Document(str(file), data, "json" if json else "yaml").value()
     except InputError:
+        plain = without_comments(data) if json else data
+        if plain != data:
+            return _top_keys(file, plain)
         value = Document(str(file), lines[0], "json").value() if json and len(lines) > 1 else None
         if value is None:
             raise

@@ -21,6 +21,7 @@ STATED = (
     ("tools", "tool_calls"),
     ("response", "response"),
     ("response_contains", "response"),
+    ("response_not_contains", "response"),
     ("structured", "structured_output"),
     ("interactions", "interactions"),
     ("final_state", "state_equals"),
@@ -64,11 +65,11 @@ def plan_for(dataset: Dataset, make: MakePlan) -> Plan:
 
 
 def says_what_to_score(dataset: Dataset) -> bool:
-    """Tell whether cases of Strands or the accelerator are among those to score.
+    """Tell whether cases of Strands or the accelerator, or of steps, are among those to score.
 
     Their files name evaluators, or state what to look at in words that each stand for one.
     """
-    return "strands" in dataset.files.values()
+    return bool({"strands", "steps"} & set(dataset.files.values()))
 
 
 def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.formats.comments import without_comments
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import path_text
 from baton.formats.spelling import snake
@@ -152,7 +153,7 @@ def _filled(written: dict[str, Any], head: dict[str, Any]) -> dict[str, Any]:
 def _head(file: FilePath) -> dict[str, Any] | None:
     """Return what a file says beside its cases; ``None`` when it is a list of them."""
     data = read_bytes(file)
-    value = _parsed(str(file), data, "json")
+    value = _parsed(str(file), without_comments(data), "json")
     if value is None:
         value = _parsed(str(file), data, "yaml")
     if not isinstance(value, dict):

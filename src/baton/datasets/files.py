@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.formats.comments import without_comments
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.prune import Stray
@@ -20,6 +21,7 @@ from .evalset import eval_case, legacy_case, legacy_flat
 from .lazy import LazyCases, line_documents
 from .own import DatasetSpec, own_case
 from .sniff import Dialect, dialect_of_case, dialect_of_mapping
+from .steps import steps_case
 from .strands import Known, strands_case
 
 _SUFFIXES = {".json", ".jsonl", ".ndjson", ".yaml", ".yml"}
@@ -85,21 +87,26 @@ def read_data(file: str, data: bytes, about: About) -> FileCases | None:
         try:
             return _read_json(file, data, about)
         except InputError:
-            if not _is_commented(file, data):
+            plain = without_comments(data)
+            if plain != data and _is_json(plain):
+                return _read_json(file, plain, about)
+            if not _is_flow_yaml(file, data):
                 raise
     return _read_yaml(file, data, about)
 
 
-def _is_commented(file: str, data: bytes) -> bool:
-    """Tell what is no JSON for its comments or commas, and is YAML all the same."""
+def _is_json(data: bytes) -> bool:
     try:
         json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_constant=lambda _: None)
-        return False
-    except json.JSONDecodeError:
-        with suppress(InputError):
-            return isinstance(Document(file, data, "yaml").value(), dict | list)
     except ValueError:
         return False
+    return True
+
+
+def _is_flow_yaml(file: str, data: bytes) -> bool:
+    """Tell what is no JSON, for its quotes perhaps, and is YAML all the same."""
+    with suppress(InputError):
+        return not _is_json(data) and isinstance(Document(file, data, "yaml").value(), dict | list)
     return False
 
 
@@ -220,7 +227,7 @@ def _checked(
     return FileCases(file, about.label, name or about.label, format_, cases, found, notes)
 
 
-_FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands"}
+_FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands", "steps": "steps"}
 
 
 def _note_nodes(names: Known, count: int, document: Callable[[int], Document]) -> None:
@@ -237,6 +244,8 @@ def _parser(dialect: Dialect, label: str, names: Known) -> Callable[[Document, l
         return lambda text, _: own_case(text)
     if dialect == "strands":
         return lambda text, strays: strands_case(text, strays, names)
+    if dialect == "steps":
+        return steps_case
     return eval_case if dialect == "evalset" else legacy_case
 
 

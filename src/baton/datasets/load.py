@@ -21,9 +21,10 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
 
     The format of each file is told by its content: eval sets of ADK (both shapes, and the two
     older formats), judge-llm's dialect in JSON or YAML, cases and experiments of Strands, test
-    cases of AWS's accelerator, Baton's own YAML, JSON or JSON lines. Folders are walked; files in
-    them that hold no cases are named in ``notes``. ``agents`` are definitions, by name: a
-    trajectory of Strands may name agents or tools, and does not say which.
+    cases of AWS's accelerator, session-resume tests (``steps``), Baton's own YAML, JSON or JSON
+    lines. Folders are walked; files in them that hold no cases are named in ``notes``. ``agents``
+    are definitions, by name: a trajectory of Strands may name agents or tools, and does not say
+    which.
 
     Raises:
         InputError: with every problem of every file; nothing is loaded then.
@@ -106,7 +107,8 @@ _CRITERIA = "test_config.json"  # lies beside cases of ADK, and says how to scor
 
 _NOT_A_DATASET = (
     "holds no cases: an eval set has `eval_cases`, a dataset of Baton `cases`, "
-    "a flat test file a list of turns with `query`, test cases of Strands `input` and `name`"
+    "a flat test file a list of turns with `query`, test cases of Strands `input` and `name`, "
+    "session-resume tests `test_case` and `steps`"
 )
 
 

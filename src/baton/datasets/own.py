@@ -71,6 +71,7 @@ class Expectations(Own, kw_only=True):
 
     response: str | None = None
     response_contains: str | list[str] | None = None
+    response_not_contains: str | list[str] | None = None
     structured: dict[str, Any] | None = None
     agents: list[str | dict[str, list[str] | None]] | None = None
     dispatches: list[str | DispatchSpec] | None = None
@@ -89,10 +90,14 @@ class Expectations(Own, kw_only=True):
 
 
 class TurnSpec(Expectations, kw_only=True):
-    """A user message and what should come of it."""
+    """A user message and what should come of it.
+
+    ``restart`` and ``new_session`` say what happens before it is sent.
+    """
 
     input: str
     new_session: bool = False
+    restart: bool = False
 
 
 class CaseSpec(Expectations, kw_only=True):
@@ -162,8 +167,10 @@ def _turn(spec: TurnSpec) -> ExpectedTurn:
     return ExpectedTurn(
         input=Content(text=spec.input),
         new_session=spec.new_session,
+        restart=spec.restart,
         response=None if spec.response is None else Content(text=spec.response),
         response_contains=_list(spec.response_contains),
+        response_not_contains=_list(spec.response_not_contains),
         structured=spec.structured,
         agents=None if spec.agents is None else [_stage(stage) for stage in spec.agents],
         dispatches=None if spec.dispatches is None else [_dispatch(d) for d in spec.dispatches],

@@ -10,7 +10,7 @@ import msgspec
 from baton.formats.spelling import snake
 from baton.formats.strands_cases import CASE_KEYS
 
-Dialect = Literal["evalset", "legacy-evalset", "legacy-flat", "own", "strands"]
+Dialect = Literal["evalset", "legacy-evalset", "legacy-flat", "own", "strands", "steps"]
 _OWN_KEYS = frozenset(
     {"agents", "dispatches", "final_state", "interactions", "response", "tools", "turns"}
 )
@@ -29,8 +29,12 @@ def dialect_of_mapping(value: Mapping[Any, Any]) -> tuple[Dialect, str | None] |
         return None  # a report of Strands: its cases have been played
     if "cases" in names:
         first = _first(value[names["cases"]])
-        strands = first is not None and dialect_of_case(first) == "strands"
-        return "strands" if strands else "own", names["cases"]
+        told = None if first is None else dialect_of_case(first)
+        return told if told in ("strands", "steps") else "own", names["cases"]
+    if "test_cases" in names:
+        first = _first(value[names["test_cases"]])
+        if first is not None and dialect_of_case(first) == "steps":
+            return "steps", names["test_cases"]
     dialect = dialect_of_case(value)
     return None if dialect is None or dialect == "legacy-flat" else (dialect, None)
 
@@ -44,6 +48,8 @@ def dialect_of_case(keys: Any) -> Dialect | None:
         return "legacy-flat"
     if {"name", "data"} <= names:
         return "legacy-evalset"
+    if {"test_case", "steps"} <= names:
+        return "steps"
     if "id" in names and names & {"input", "turns"}:
         return "own"
     if "input" in names and names & CASE_KEYS and not names & {"actual_output", *_OWN_KEYS}:

@@ -56,7 +56,7 @@ class Response(OptionedEvaluator[ResponseOptions]):
     version = "1"
     unit: ClassVar[Unit] = "trace"
     options_type = ResponseOptions
-    checks = frozenset({"response", "response_contains"})
+    checks = frozenset({"response", "response_contains", "response_not_contains"})
 
     __slots__ = ("_rules",)
 
@@ -130,7 +130,8 @@ class Response(OptionedEvaluator[ResponseOptions]):
 
 def _states(turn: ExpectedTurn) -> bool:
     # An empty list of texts would be met by any answer: it states nothing.
-    return bool(turn.response_contains) or turn.response is not None
+    texts = turn.response_contains or turn.response_not_contains
+    return bool(texts) or turn.response is not None
 
 
 def _last(trace: Trace, case: Case | None) -> Job | Unscored:

@@ -75,7 +75,14 @@ def not_played_or_broken(trace: Trace, case: Case | None) -> str | None:
 
 
 def not_played(trace: Trace, case: Case) -> str | None:
-    """Say how many of the planned turns were played, where some were not."""
-    if len(trace.turns) >= len(case.turns):
+    """Say how many of the planned turns were played, where some were not.
+
+    A recording of one session has the turns of that session only.
+    """
+    played = len(trace.turns)
+    if played >= len(case.turns):
         return None
-    return f"{len(trace.turns)} of {len(case.turns)} planned turns were played"
+    said = f"{played} of {len(case.turns)} planned turns were played"
+    if played and case.turns[played].new_session:
+        said += f"; turn {played + 1} opens a new session, which is not in this trace"
+    return said

@@ -71,12 +71,18 @@ class AnyOrder(Record, kw_only=True):
 
 
 class ExpectedTurn(Record, kw_only=True):
-    """A user message and what should come of it."""
+    """A user message and what should come of it.
+
+    Before it is sent, ``restart`` has the agents' server restarted, and ``new_session`` opens
+    another session.
+    """
 
     input: Content
     new_session: bool = False
+    restart: bool = False
     response: Content | None = None
     response_contains: list[str] | None = None
+    response_not_contains: list[str] | None = None
     structured: dict[str, Any] | None = None
     agents: Sequence[str | AnyOrder] | None = None
     dispatches: list[ExpectedDispatch] | None = None

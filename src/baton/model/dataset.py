@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, get_args, overload
 
 from .case import Case, Location
 from .errors import InputError
 
-Format = Literal["adk", "judge-llm", "baton", "strands", "mixed"]
+Need = Literal["restart", "new_session", "same_session"]
+NEEDS: tuple[Need, ...] = get_args(Need)
+"""What a case may need of who plays it: a server to restart, a session that is opened on the
+way, and one that goes on from turn to turn."""
+Format = Literal["adk", "judge-llm", "baton", "strands", "steps", "mixed"]
 
 
 class Override(NamedTuple):
@@ -38,6 +42,7 @@ class CaseIndex:
         self.files: dict[str, int] = {}
         self._file = array("L")
         self._stated = array("H")
+        self._needs = array("B")
 
     def add(self, case: Case, where: Location | None = None) -> None:
         """Take up one more case."""
@@ -45,7 +50,7 @@ class CaseIndex:
         self.ids.append(case.id)
         self.inputs.append(message_hash(case.first_input))
         self.lines.append((where.line if where else None) or 0)
-        self._put(_stated(case), where.file if where else "")
+        self._put(_stated(case), _needs(case), where.file if where else "")
         if case.evaluators:
             self.overrides.append(Override(case.id, where, case.evaluators))
 
@@ -57,7 +62,7 @@ class CaseIndex:
         self.ids.append(case_id)
         self.inputs.append(other.inputs[position])
         self.lines.append(other.lines[position])
-        self._put(other._stated[position], other._file_of(position))
+        self._put(other._stated[position], other._needs[position], other._file_of(position))
         self.overrides += [
             override._replace(case_id=case_id)
             for override in other.overrides
@@ -81,8 +86,19 @@ class CaseIndex:
             masks = {m for m, n in zip(self._stated, self._file, strict=True) if n == number}
         return {name for bit, name in enumerate(_STATED) if any(m >> bit & 1 for m in masks)}
 
-    def _put(self, stated: int, file: str) -> None:
+    def all_with(self, need: Need) -> Iterator[int]:
+        """Yield the places of the cases that can't be played without something."""
+        bit = 1 << NEEDS.index(need)
+        return (place for place, mask in enumerate(self._needs) if mask & bit)
+
+    def where(self, position: int) -> Location | None:
+        """Return where a case stands; ``None`` when it stands in no file."""
+        file = self._file_of(position)
+        return Location(file=file, line=self.lines[position] or None) if file else None
+
+    def _put(self, stated: int, needs: int, file: str) -> None:
         self._stated.append(stated)
+        self._needs.append(needs)
         self._file.append(self.files.setdefault(file, len(self.files)))
 
     def _file_of(self, position: int) -> str:
@@ -142,6 +158,11 @@ class Dataset:
         """Return what any of the cases of one file states."""
         return self._index.stated(file)
 
+    def first_with(self, need: Need) -> tuple[str, Location | None] | None:
+        """Return the first case that needs something of who plays it, and where it stands."""
+        place = next(self._index.all_with(need), None)
+        return None if place is None else (self.ids[place], self._index.where(place))
+
     @property
     def overrides(self) -> Sequence[Override]:
         """The cases that override options of evaluators."""
@@ -178,6 +199,15 @@ class Dataset:
                     self._by_input.setdefault(wanted, []).append(place)
         return self._by_input.get(message_hash(message), [])
 
+    def by_later_session(self, message: str) -> int | None:
+        """Return the place of the first case that opens a later session with this message."""
+        wanted = message_hash(message)
+        for place in self._index.all_with("new_session"):
+            openers = (turn for turn in self.cases[place].turns[1:] if turn.new_session)
+            if any(message_hash(turn.input.plain()) == wanted for turn in openers):
+                return place
+        return None
+
 
 class _Chosen(Sequence[Case]):
     """Some of the cases of a sequence, each read when it is asked for."""
@@ -201,6 +231,7 @@ class _Chosen(Sequence[Case]):
 _TURN_FIELDS = {
     "response": "response",
     "response_contains": "response_contains",
+    "response_not_contains": "response_not_contains",
     "structured": "structured",
     "agents": "agents",
     "dispatches": "dispatches",
@@ -225,6 +256,17 @@ def _stated(case: Case) -> int:
     if case.final_state is not None:
         found.add("final_state")
     return sum(1 << bit for bit, name in enumerate(_STATED) if name in found)
+
+
+def _needs(case: Case) -> int:
+    """Return a bit for each of ``NEEDS`` that a case has."""
+    later = case.turns[1:]
+    found: dict[Need, bool] = {
+        "restart": any(turn.restart for turn in case.turns),
+        "new_session": any(turn.new_session for turn in later),
+        "same_session": any(not turn.new_session for turn in later),
+    }
+    return sum(1 << bit for bit, need in enumerate(NEEDS) if found[need])
 
 
 def message_hash(message: str) -> int:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from baton.model import Case, InputError, ProviderError, Trace, Turn
+from baton.model import Case, InputError, Problem, ProviderError, Trace, Turn
+from baton.model.dataset import Need
 from baton.plugins.user_code import Function, load_function
 from baton.readers import Catalog
 
@@ -43,7 +44,9 @@ class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     ``agent_id`` and ``agent_metadata`` describe the agent in the evaluation's folder. ``model``
     is what runs are priced by when a source does not name theirs; ``custom_pricing`` gives USD
-    per million tokens by model, as ``input`` and ``output``.
+    per million tokens by model, as ``input`` and ``output``. ``restart`` is a shell command that
+    restarts the agents' server, for turns that ask for it; ``restart_timeout`` the seconds it
+    and the server may take.
     """
 
     type: str
@@ -52,6 +55,8 @@ class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     model: str | None = None
     custom_pricing: dict[str, dict[str, NotNegative]] | None = None
     hooks: HookOptions | None = None
+    restart: str | None = None
+    restart_timeout: Positive = 60
 
 
 class Surroundings(NamedTuple):
@@ -69,9 +74,12 @@ class ConfiguredProvider(ABC, Generic[Options]):
 
     options_type: type[Options]
     notice: str | None = None
+    has_server: bool = False
 
     def __init__(self, options: Options, around: Surroundings | None = None) -> None:
         """Check what can be checked before anything runs; raises InputError."""
+        if options.restart is not None and not self.has_server:
+            raise InputError(Problem(path="restart", message=_no_server(options.type)))
         self.options = options
         self.around = around or Surroundings()
         self.hooks = Hooks(options.hooks, self.around.folder)
@@ -79,6 +87,14 @@ class ConfiguredProvider(ABC, Generic[Options]):
     @abstractmethod
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
+
+    def lacks(self, need: Need) -> str | None:
+        """Say why cases that need something cannot be played here; ``None`` where they can."""
+        if need != "restart" or self.options.restart is not None:
+            return None
+        if not self.has_server:
+            return _no_server(self.options.type)
+        return "say how, by `restart: COMMAND` of the provider"
 
     async def prepare(self) -> None:
         """Get ready for a call that follows at once; the time for it is not the case's."""
@@ -118,8 +134,8 @@ class Hooks:
             await _run("after_turn", self._after_turn, case, turn)
 
 
-def refuse_unplayable(case: Case) -> None:
-    """Raise ProviderError for a case that has no messages to send."""
+def refuse_unplayable(case: Case, *, restarts: bool = False) -> None:
+    """Raise ProviderError for a case that has no messages to send, or nothing to restart."""
     if case.scenario is not None:
         raise ProviderError("the case is a scenario: it needs a simulated user")
     if not case.turns:
@@ -129,6 +145,15 @@ def refuse_unplayable(case: Case) -> None:
             raise ProviderError(f"turn {number}: attachments of a message cannot be sent")
         if not turn.input.plain():
             raise ProviderError(f"turn {number}: the message is empty")
+        if turn.restart and not restarts:
+            raise ProviderError(
+                f"turn {number}: nothing says how to restart the agents' server (`restart` of "
+                "`adk_http` and `http`)"
+            )
+
+
+def _no_server(kind: str) -> str:
+    return f"`{kind}` has no server to restart; `adk_http` and `http` have one"
 
 
 def _function(spec: str | None, folder: Path) -> Function | None:

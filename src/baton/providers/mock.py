@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from baton.model import SCHEMA_VERSION, AgentRun, Case, Content, Source, Trace, Turn
+from baton.model.dataset import Need
 
 from .base import ConfiguredProvider, ProviderOptions, refuse_unplayable
 
@@ -23,9 +24,13 @@ class Mock(ConfiguredProvider[MockOptions]):
     options_type = MockOptions
     notice = "the answers are canned (`mock`): nothing real was measured"
 
+    def lacks(self, need: Need) -> str | None:  # noqa: ARG002 - no session is held, none restarted
+        """Play any case."""
+        return None
+
     async def __call__(self, case: Case) -> Trace:
         """Answer every turn."""
-        refuse_unplayable(case)
+        refuse_unplayable(case, restarts=True)
         options = self.options
         answer = Content(text=options.answer)
         turns = [

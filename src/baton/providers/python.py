@@ -19,6 +19,7 @@ from baton.model import (
     Trace,
     integrity_problems,
 )
+from baton.model.dataset import Need
 from baton.model.views import sum_usage
 from baton.plugins.user_code import load_function
 
@@ -33,7 +34,7 @@ from .functions import worded
 from .instrument.wire import Setup, Workers
 from .plain import NOT_JSON, as_json
 from .stated import Stated, stated_turn
-from .target import Target
+from .target import NO_SESSION, Target
 
 if TYPE_CHECKING:
     from .instrument.setup import Driver
@@ -86,6 +87,14 @@ class Python(ConfiguredProvider[PythonOptions]):
             instrumentors="auto" if options.instrumentors is None else options.instrumentors,
         )
         self._driver = make_driver(setup, options.workers or "process")
+
+    def lacks(self, need: Need) -> str | None:
+        """Say why cases that need something cannot be played; a function of cases sees to it."""
+        if self._driver is None and self._target.whole_case:
+            return None
+        if need == "new_session" and self._driver is None and not self._target.takes_session:
+            return NO_SESSION
+        return super().lacks(need)
 
     async def __aenter__(self) -> Self:
         if self._driver is not None:

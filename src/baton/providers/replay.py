@@ -7,7 +7,7 @@ from typing import Literal, Self
 import msgspec
 
 from baton.model import Case, InputError, Problem, ProviderError, Trace
-from baton.model.dataset import message_hash
+from baton.model.dataset import Need, message_hash
 from baton.readers import load_traces
 
 from .base import ConfiguredProvider, ProviderOptions, Surroundings
@@ -48,6 +48,10 @@ class Replay(ConfiguredProvider[ReplayOptions]):
             if first is not None and message_hash(first.plain()):
                 self._by_input.setdefault(message_hash(first.plain()), []).append(trace)
         return self
+
+    def lacks(self, need: Need) -> str | None:  # noqa: ARG002 - no session is held, none restarted
+        """Play any case."""
+        return None
 
     async def __call__(self, case: Case) -> Trace:
         """Return the recorded trace of a case; raises ProviderError when there is not just one."""

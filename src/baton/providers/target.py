@@ -10,6 +10,8 @@ from baton.plugins.user_code import Function
 
 from .functions import call, is_async
 
+NO_SESSION = "the function has no parameter `session`, and so no session of its own"
+
 
 class Target:
     """Calls a function with a message or a case, and what else it has parameters for."""
@@ -19,6 +21,11 @@ class Target:
         names = _parameters(function)
         self.whole_case = names[:1] == ["case"]
         self._extras = [name for name in names[1:] if name in ("case", "session")]
+
+    @property
+    def takes_session(self) -> bool:
+        """Whether it is told which session a message belongs to."""
+        return self.whole_case or bool(self._extras)
 
     async def call(self, first: object, case: Case, session: dict[str, Any]) -> Any:
         """Call it; what it raises is passed on. One that is not async gets a thread."""

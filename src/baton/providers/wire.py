@@ -109,20 +109,32 @@ class Client:
         """Open no connection yet."""
         self.url = access.url
         self.blank = access.blank
+        self._access = access
         self._manner = manner
         self._longest = longest
-        self._http = httpx2.AsyncClient(
-            headers=access.credentials.headers,
-            auth=access.credentials.basic,
-            verify=access.tls,
-            timeout=httpx2.Timeout(manner.silence, pool=None),
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=2),
-            follow_redirects=False,
-        )
+        self._http = self._opened()
 
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+    async def reconnect(self) -> None:
+        """Close all connections and open others when they are needed; cookies are kept."""
+        await self._http.aclose()
+        self._http = self._opened(self._http.cookies)
+
+    async def answers(self, method: str, url: str) -> None:
+        """Raise ProviderError unless a server answers, whatever it says, to one request.
+
+        What a gateway says of a server that it does not reach is no answer.
+        """
+        try:
+            response = await self._http.send(self._http.build_request(method, url), stream=True)
+            await response.aclose()
+        except httpx2.HTTPError as error:
+            raise ProviderError(f"{url}: {self.blank(_name(error))}") from error
+        if response.status_code in (502, 503, 504):
+            raise ProviderError(f"{method} {url} answered {response.status_code}")
 
     async def json(
         self, method: str, path: str, body: Any = None, *, timeout: float | None = None
@@ -170,6 +182,17 @@ class Client:
                 return await self._read(response, data)
             except asyncio.CancelledError as error:
                 raise BodyCancelled(_body(response, data, "the answer was cut off")) from error
+
+    def _opened(self, cookies: httpx2.Cookies | None = None) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers=self._access.credentials.headers,
+            auth=self._access.credentials.basic,
+            verify=self._access.tls,
+            cookies=cookies,
+            timeout=httpx2.Timeout(self._manner.silence, pool=None),
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=2),
+            follow_redirects=False,
+        )
 
     @asynccontextmanager
     async def _answer(

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from baton.model import CaseResult, Dataset, Evaluation, Provider
 from baton.store import EvaluationWriter
 
 from .collect import FolderResults, MemoryResults, Results
 from .live import RunOptions, entered, play_all
 from .plan import Plan, check_overrides
+from .sessions import check_sessions, one_at_a_time
 
 OnResult = Callable[[CaseResult], None]
 
@@ -27,10 +30,12 @@ async def evaluate_in_memory(
 ) -> Evaluation:
     """Play and score a dataset, and keep all results, in the order of the dataset."""
     check_overrides(plan, dataset)
+    check_sessions(provider, dataset)
+    options, notes = one_at_a_time(provider, dataset, options)
     results = MemoryResults(plan, len(dataset) * options.repeat)
     async with entered(provider):
         await play_all(plan, provider, dataset, options, results)
-    return results.evaluation(name, notices_of(provider))
+    return results.evaluation(name, [*notices_of(provider), *notes])
 
 
 async def evaluate_to_folder(
@@ -52,12 +57,16 @@ async def evaluate_to_folder(
     What is there when it is interrupted is complete and says so.
     """
     check_overrides(plan, dataset)
+    check_sessions(provider, dataset)
+    options, notes = one_at_a_time(provider, dataset, options)
     planned = len(dataset) * options.repeat
+    run = {"run": msgspec.to_builtins(options)} if notes else {}
+    notices = [*notices_of(provider), *notes]
     async with entered(provider):
         writer = EvaluationWriter(
             root,
             name,
-            header={**header, "planned": planned, "notices": notices_of(provider)},
+            header={**header, **run, "planned": planned, "notices": notices},
             keep_traces=True,
             repeats=options.repeat,
         )

@@ -46,4 +46,11 @@ def _by_first_input(trace: Trace, dataset: Dataset) -> tuple[list[int], str]:
     quoted = first.plain() if len(first.plain()) <= 60 else f"{first.plain()[:57]}..."
     if places:
         return places, f"the first message “{quoted}”"
-    return [], f"none has its id or its first message “{quoted}”"
+    said = f"none has its id or its first message “{quoted}”"
+    later = dataset.by_later_session(first.plain())
+    if later is not None:
+        said += (
+            f"; it holds a later session of `{dataset.ids[later]}`, and a case is scored from one "
+            "trace that has all its turns"
+        )
+    return [], said

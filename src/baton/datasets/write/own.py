@@ -18,7 +18,8 @@ def _case(case: Case, _: Blobs) -> dict[str, Any] | None:
     if case.scenario is not None or not case.turns:
         return None
     turns = [_turn(turn) for turn in case.turns]
-    alone = len(turns) == 1 and not case.rubrics and not case.turns[0].new_session
+    first = case.turns[0]
+    alone = len(turns) == 1 and not (case.rubrics or first.new_session or first.restart)
     return {
         "id": case.id,
         **(turns[0] if alone else {"turns": turns}),
@@ -44,8 +45,10 @@ def _turn(turn: ExpectedTurn) -> dict[str, Any]:
         **stated(
             {
                 "new_session": turn.new_session or None,
+                "restart": turn.restart or None,
                 "response": text_of(turn.response),
                 "response_contains": turn.response_contains,
+                "response_not_contains": turn.response_not_contains,
                 "structured": turn.structured,
                 "agents": _chain(turn.agents or ()) or None,
                 "dispatches": None if dispatches is None else [_dispatch(d) for d in dispatches],

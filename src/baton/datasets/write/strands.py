@@ -98,6 +98,7 @@ STRANDS = Writer(
         "+turns.input": _TEXT,
         "turns.input.text": _BREAK,
         "turns.new_session": "a case is played in one session",
+        "turns.restart": "nothing is restarted during a case",
         "turns.response": (
             "one answer is stated: fields before a text, a text that is a JSON object as fields, "
             "and no attachments"
@@ -105,6 +106,7 @@ STRANDS = Writer(
         "turns.response.text": _BREAK,
         "+turns.structured": "a text that is a JSON object states fields",
         "turns.response_contains": "only a whole answer can be stated",
+        "turns.response_not_contains": "only a whole answer can be stated",
         "turns.agents": "a trajectory names agents in one order",
         "+turns.agents": "a trajectory of names that are all nodes of the file names agents",
         "turns.dispatches": "hand-offs are not stated",

@@ -89,6 +89,8 @@ def stated_checks(
         yield _matches(expected.response.plain(), text, match, reading)
     if expected.response_contains:
         yield _contains("response_contains", expected.response_contains, text, reading)
+    if expected.response_not_contains:
+        yield _lacks("response_not_contains", expected.response_not_contains, text, reading)
 
 
 def _matches(wanted: str, text: str, match: Match, reading: Reading) -> Check:
@@ -112,6 +114,14 @@ def _contains(name: str, wanted: list[str], text: str, reading: Reading) -> Chec
     return Check(
         name, float(not missing), f"the answer lacks {_listed(missing)}" if missing else ""
     )
+
+
+def _lacks(name: str, unwanted: list[str], text: str, reading: Reading) -> Check:
+    """Check that an answer has none of some texts; no answer at all proves nothing."""
+    found = [one for one in unwanted if reading.found_in(one, text)]
+    if found:
+        return Check(name, 0.0, f"the answer has {_listed(found)}")
+    return Check(name, float(bool(text)), "" if text else "the answer is empty")
 
 
 def _fits(schema: SchemaCheck, answer: Content | None) -> Check:

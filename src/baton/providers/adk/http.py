@@ -18,6 +18,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
     """Plays cases against a server; its clients open with ``async with``."""
 
     options_type = AdkHttpOptions
+    has_server = True
 
     def __init__(self, options: AdkHttpOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)
@@ -30,7 +31,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
     async def __aenter__(self) -> Self:
         from .shared import Shared
 
-        self._shared = Shared(self.options, self.around.agents)
+        self._shared = Shared(self.options, self.around.agents, self.around.folder)
         return self
 
     async def __aexit__(self, *_: object) -> None:

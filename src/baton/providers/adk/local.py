@@ -30,6 +30,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
     options_type = AdkLocalOptions
     attempts = 1
     delay = 0.0
+    restart = None
 
     def __init__(self, options: AdkLocalOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -54,6 +55,10 @@ class AgentServer(Protocol):
     attempts: int
     delay: float
 
+    @property
+    def restart(self) -> Callable[[], Awaitable[None]] | None:
+        """What restarts the server, where that can be done; it may raise ProviderError."""
+
     async def catalog(self, case: Case) -> Catalog:
         """Return what is known of the agents that a case talks to."""
 
@@ -89,7 +94,7 @@ async def play(server: AgentServer, case: Case, hooks: Hooks) -> Trace:
         ProviderError: with what was seen of the case.
         CaseCancelled: the same, when playing is cancelled after the first message.
     """
-    refuse_unplayable(case)
+    refuse_unplayable(case, restarts=server.restart is not None)
     catalog = await server.catalog(case)
     attempts = server.attempts if case.session.id is None else 1
     for attempt in range(1, attempts):
@@ -135,13 +140,26 @@ class _Conversation:
     async def _play(self, again: bool) -> Trace:
         state = await self._hooks.state(self._case)
         final: dict[str, Any] | None = None
-        for index, numbers in enumerate(_sessions(self._case)):
-            opened = self._server.session(self._case, state, another=again or index > 0)
-            async with opened as session:
+        # Sessions stay until the last turn, so that what leaks from one can be seen in another.
+        async with AsyncExitStack() as sessions:
+            for index, numbers in enumerate(_sessions(self._case)):
+                await self._restart(numbers[0])
+                opened = self._server.session(self._case, state, another=again or index > 0)
+                session = await sessions.enter_async_context(opened)
                 for number in numbers:
+                    if number != numbers[0]:
+                        await self._restart(number)
                     await self._turn(session, number)
                 final = await self._server.state(session)
         return self._trace(self._exchanges, final)
+
+    async def _restart(self, number: int) -> None:
+        """Restart the server where the turn asks for it."""
+        if self._case.turns[number].restart and self._server.restart is not None:
+            try:
+                await self._server.restart()
+            except ProviderError as error:
+                raise ProviderError(f"turn {number + 1}: {error}") from error
 
     async def _turn(self, session: SessionKey, number: int) -> None:
         message = self._case.turns[number].input.plain()

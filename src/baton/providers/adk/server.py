@@ -21,6 +21,7 @@ from .play import Answer, AnswerCancelled, SessionKey
 from .shared import Shared
 
 GOODBYE = 5.0  # seconds that ending a session may take
+_LOST = "the server was restarted: did it keep its sessions in memory?"
 
 
 class HttpServer:
@@ -30,6 +31,8 @@ class HttpServer:
         self.source = source
         self.attempts = shared.options.retry_attempts
         self.delay = shared.options.retry_delay
+        self.restart = self._restart if shared.options.restart is not None else None
+        self._was_restarted = False
         self._shared = shared
         self._options = shared.options
         self._http = client
@@ -74,7 +77,12 @@ class HttpServer:
         except BodyCancelled as cut:
             raise AnswerCancelled(read_answer(cut.body, self._http.blank)) from cut
         except Refused as error:
-            return Answer(Wire([], []), refusal(error))
+            lost = f"; {_LOST}" if error.status == 404 and self._was_restarted else ""
+            return Answer(Wire([], []), refusal(error) + lost)
+
+    async def _restart(self) -> None:
+        await self._shared.restart()
+        self._was_restarted = True
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
         """Ask for the session's state; ``None`` when the server does not tell it."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import quote
 
 from baton.model import Case, ProviderError
 from baton.providers.faults import Refused, refusal
+from baton.providers.restart import restarter_of
 from baton.readers import Catalog
 from baton.readers.catalog import app_info_catalog, is_app_info
 
@@ -20,8 +22,13 @@ from .told import Told
 class Shared:
     """The server's apps and agents, and clients to lend; ``streams`` until told otherwise."""
 
-    def __init__(self, options: AdkHttpOptions, agents: Catalog) -> None:
-        """Connect to nothing yet; raises InputError for credentials that cannot be used."""
+    def __init__(
+        self, options: AdkHttpOptions, agents: Catalog, folder: Path | None = None
+    ) -> None:
+        """Connect to nothing yet; raises InputError for credentials that cannot be used.
+
+        The command of ``restart`` runs in ``folder``.
+        """
         self.options = options
         self.streams = True
         self._access = access(options)
@@ -29,12 +36,26 @@ class Shared:
         self._told = Told()
         self._clients: list[AdkClient] = []
         self._free: list[AdkClient] = []
+        self._restarter = restarter_of(options, folder or Path(), self._access.blank)
 
     async def close(self) -> None:
-        """Ask nothing more, and close all connections."""
+        """Ask nothing more, close all connections, and end what restarts left running."""
         self._told.close()
         for client in self._clients:
             await client.close()
+        if self._restarter is not None:
+            await self._restarter.close()
+
+    async def restart(self) -> None:
+        """Restart the server, and wait until it answers; raises ProviderError."""
+        if self._restarter is not None:
+            for client in self._clients:
+                await client.reconnect()
+            await self._restarter.restart(self._answers)
+
+    async def _answers(self) -> None:
+        async with self.client() as client:
+            await client.answers("GET", self._access.url + "/list-apps")
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[AdkClient]:

@@ -15,6 +15,9 @@ from .options import HttpOptions
 from .template import Template, Text, names_in, text_template
 
 _SAYS_IT = {"input", "messages"}
+NO_CONVERSATION = (
+    "the request says nothing of it: write `{session_id}`, `{history}` or `{messages}` into it"
+)
 _CONTINUES = {"session_id", "history", "messages"}
 
 

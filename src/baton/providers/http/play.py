@@ -20,7 +20,7 @@ from baton.providers.faults import LostBeforeAnswer, Refused, refusal
 from baton.providers.stated import Stated, StatedTurn, turn_of
 from baton.providers.wire import Body, BodyCancelled, Client
 
-from .checks import Request
+from .checks import NO_CONVERSATION, Request
 from .events import Document, read_body
 from .options import HttpOptions
 from .reading import Paths, read_answer, turn_from
@@ -88,21 +88,28 @@ class Player:
         Raises:
             ProviderError: the turn that broke is among those played.
         """
-        refuse_unplayable(self._case)
+        refuse_unplayable(self._case, restarts=self._options.restart is not None)
         async with AsyncExitStack() as open_clients:
             session: _Session | None = None
             for index, expected in enumerate(self._case.turns):
+                if expected.restart:
+                    await self._restart(session, index)
                 if session is None or expected.new_session:
                     client = self._shared.client()
                     open_clients.push_async_callback(client.close)
                     session = _Session(client, self._session_id(first=session is None))
                 elif not self._request.continues:
                     raise ProviderError(
-                        f"turn {index + 1} goes on with a conversation, and the request says "
-                        "nothing of it: write `{session_id}`, `{history}` or `{messages}` into it"
+                        f"turn {index + 1} goes on with a conversation, and {NO_CONVERSATION}"
                     )
                 await self._turn(session, index)
                 await hooks.after_turn(self._case, self.played.turns[-1].turn)
+
+    async def _restart(self, session: _Session | None, index: int) -> None:
+        try:
+            await self._shared.restart([session.client] if session else [])
+        except ProviderError as error:
+            raise ProviderError(f"turn {index + 1}: {error}") from error
 
     def _session_id(self, *, first: bool) -> str | None:
         if first and self._case.session.id is not None:

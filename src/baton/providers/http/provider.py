@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from baton.model import Case, Source, Trace
+from baton.model.dataset import Need
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.credentials import address
 
-from .checks import Request, check_options
+from .checks import NO_CONVERSATION, Request, check_options
 from .options import HttpOptions
 from .reading import Paths
 
@@ -20,6 +21,7 @@ class Http(ConfiguredProvider[HttpOptions]):
     """Plays cases against an endpoint; a client opens for each session."""
 
     options_type = HttpOptions
+    has_server = True
 
     def __init__(self, options: HttpOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)
@@ -33,8 +35,18 @@ class Http(ConfiguredProvider[HttpOptions]):
     async def __aenter__(self) -> Self:
         from .shared import Shared
 
-        self._shared = Shared(self.options, self._place, self._request.fixed)
+        self._shared = Shared(self.options, self._place, self._request.fixed, self.around.folder)
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._shared is not None:
+            await self._shared.close()
+
+    def lacks(self, need: Need) -> str | None:
+        """Say why cases that need something cannot be played here."""
+        if need == "same_session" and not self._request.continues:
+            return NO_CONVERSATION
+        return super().lacks(need)
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""

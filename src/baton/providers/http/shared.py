@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from pathlib import Path
 
 from baton.model import ProviderError
 from baton.providers.credentials import Credentials, address, basic_of, query_values
 from baton.providers.faults import NotReached
+from baton.providers.restart import restarter_of
 from baton.providers.wire import Access, Client, Manner, access
 
 from .options import HttpOptions
@@ -22,10 +25,13 @@ _ACCEPT = {
 class Shared:
     """The way in; an endpoint that cannot be reached is not tried by each case anew."""
 
-    def __init__(self, options: HttpOptions, place: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, options: HttpOptions, place: str, headers: dict[str, str], folder: Path
+    ) -> None:
         """Connect to nothing yet; raises InputError for the file of a CA.
 
-        ``place`` is the address as errors tell it, ``headers`` go with every request.
+        ``place`` is the address as errors tell it, ``headers`` go with every request, and the
+        command of ``restart`` runs in ``folder``.
         """
         parts = address(options.url, "url")
         given = Credentials(headers=headers, basic=basic_of(parts))
@@ -39,6 +45,30 @@ class Shared:
             accept=_ACCEPT[options.stream],
         )
         self._down: tuple[float, str] | None = None
+        self._restarter = restarter_of(options, folder, self._access.blank)
+
+    async def close(self) -> None:
+        """End what restarts left running."""
+        if self._restarter is not None:
+            await self._restarter.close()
+
+    async def restart(self, clients: Iterable[Client]) -> None:
+        """Restart the server of some clients, and wait until it answers; raises ProviderError."""
+        if self._restarter is None:
+            return
+        for client in clients:
+            await client.reconnect()
+        asking = self.client()
+        try:
+            await self._restarter.restart(lambda: asking.answers("OPTIONS", self._root()))
+        finally:
+            await asking.close()
+        self._down = None
+
+    def _root(self) -> str:
+        """Return the address up to its first placeholder; asking there sets nobody to work."""
+        fixed, brace, _ = self._access.url.partition("{")
+        return fixed.rpartition("/")[0] + "/" if brace else fixed
 
     def client(self) -> Client:
         """Return a client of its own for a session: cookies of one are not for another."""

@@ -18,7 +18,7 @@ from baton.plugins.user_code import load_function
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.functions import worded
 from baton.providers.stated import stated_turn
-from baton.providers.target import Target
+from baton.providers.target import NO_SESSION, Target
 
 from . import enable
 from .collector import Collected, Play
@@ -50,6 +50,8 @@ class Player:
             raise ProviderError(
                 "one call for several turns cannot be instrumented: take a message, not the case"
             )
+        if any(turn.new_session for turn in case.turns[1:]) and not self.target.takes_session:
+            raise ProviderError(NO_SESSION)
         self._listen()
         return CaseInPlay(self, case)
 
