@@ -14,9 +14,9 @@ DATA = Path(__file__).parent.parent / "data"
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("accelerator/single_agent.json", "dataset (strands), 1 case, 1 turn"),
-        ("accelerator/swarm.json", "dataset (strands), 1 case, 1 turn"),
-        ("accelerator/evaluator_config.yaml", "config, 1 evaluator"),
+        ("seeds/accelerator/single_agent.json", "dataset (strands), 1 case, 1 turn"),
+        ("seeds/accelerator/swarm.json", "dataset (strands), 1 case, 1 turn"),
+        ("seeds/accelerator/evaluator_config.yaml", "config, 1 evaluator"),
         ("strands/experiment.json", "dataset (strands), 2 cases, 2 turns"),
         ("strands/report_session.json", "4 traces, 4 turns"),
         ("strands/swarm_state.json", "1 trace, 1 turn"),

@@ -14,7 +14,7 @@ from baton.model import InputError
 from baton.runner.verdict import MeanRule
 
 Run = Callable[..., Any]
-PRINTED = Path(__file__).parent.parent / "data" / "accelerator"
+PRINTED = Path(__file__).parent.parent / "data" / "seeds" / "accelerator"
 CONFIG = PRINTED / "evaluator_config.yaml"
 AGENT = """
 NODES = ["researcher", "architect", "coder", "reviewer"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from baton.evaluators.handoff_loops import HandoffLoops
 from baton.model import (
     AgentRun,
@@ -180,6 +182,22 @@ def test_equal_calls_in_a_row_with_equal_answers_are_a_loop() -> None:
 def test_calls_that_differ_or_learn_something_are_none() -> None:
     assert score(called(("x", "10 %"), ("x", "50 %"), ("x", "done"))).status == "passed"
     assert score(called(("x", "-"), ("y", "-"), ("x", "-"), ("x", "-"))).status == "passed"
+
+
+def test_asking_until_the_answer_changes_is_none() -> None:
+    polled = called(*([("job 7", "red")] * 5), ("job 7", "green"))
+    assert score(polled).status == "passed"
+    moved_on = called(*([("job 7", "red")] * 5), ("job 8", "green"))
+    assert kinds(score(moved_on)) == ["repeated_call"]
+
+
+@pytest.mark.parametrize(
+    "answer", ["503 busy", "Rate limit reached", "Try again later.", '{"status": "pending"}']
+)
+def test_what_may_pass_with_time_is_asked_for_twice_as_often(answer: str) -> None:
+    assert score(called(*([("x", answer)] * 5))).status == "passed"
+    assert kinds(score(called(*([("x", answer)] * 6)))) == ["repeated_call"]
+    assert score(called(*([("x", "no such page, 404")] * 3))).status == "failed"
 
 
 def test_tools_that_wait_may_be_called_again() -> None:

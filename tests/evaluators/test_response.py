@@ -79,6 +79,22 @@ def test_every_text_that_has_to_be_in_the_answer_is_looked_for() -> None:
     assert (found.value, found.reason) == (0, "turn 1: the answer lacks '5 days'")
 
 
+def test_no_text_that_is_not_to_be_in_the_answer_is_there() -> None:
+    turn = says(response_not_contains=["lead #123", "Acme"])
+    assert value("I do not know you.", turn) == 1
+    found = score(trace("About Lead  #123?"), case(turn))
+    assert (found.value, found.reason) == (0, "turn 1: the answer has 'lead #123'")
+
+
+@pytest.mark.parametrize("answer", ["", None])
+def test_an_answer_that_is_not_there_does_not_prove_that_a_text_is_not(answer: str | None) -> None:
+    silent = trace(answer or "")
+    if answer is None:
+        silent.turns[0].output = None
+    found = score(silent, case(says(response_not_contains=["Acme"])))
+    assert (found.status, found.value) == ("failed", 0)
+
+
 def test_a_response_that_is_left_out_does_not_have_to_equal_anything() -> None:
     assert value("The refund takes 5 days.", says(response_contains=["refund"])) == 1
 

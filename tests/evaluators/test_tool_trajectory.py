@@ -147,7 +147,7 @@ def test_what_differs_is_named_with_its_values() -> None:
     assert found.reason.endswith("turn 1: `f(x)`: expected 1, got 2")
     assert found.evidence[0].ids == ["t0c0"]
     nothing = score(trace([("f", {})]), case([("f", None)]))
-    assert nothing.reason.endswith("turn 1: `f()`: expected null, got {}")
+    assert "turn 1: `f()`: expected null, got {}; for a call without arguments" in nothing.reason
 
 
 def test_transfers_count_and_what_a_delegate_calls_does_not() -> None:

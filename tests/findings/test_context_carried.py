@@ -181,3 +181,49 @@ def test_what_was_not_recorded_is_not_judged() -> None:
     trace = asked(DINNER, "Book a table")
     trace.turns[0].input, trace.turns[0].unknown = None, ["input"]
     assert isinstance(judge(trace), Untold)
+
+
+@pytest.mark.parametrize("prompt", ["Sum up reports/q3.pdf.", "Sum up reports/q3_plain-text.pdf."])
+def test_a_name_that_stands_in_a_path_went_along(prompt: str) -> None:
+    assert isinstance(judge(asked("Sum up the Q3 reports.", prompt)), Clear)
+    other = prompt.replace("q3", "q4")
+    assert only(judge(asked("Sum up the Q3 reports.", other))).details["dropped"] == ["Q3"]
+
+
+def test_one_may_be_a_word() -> None:
+    user = "Invoice 2024-118 bills 2 licenses, and I bought 1 license."
+    prompt = "Invoice 2024-118 bills two licenses, and only {} license was bought."
+    assert isinstance(judge(asked(user, prompt.format("one"))), Clear)
+    assert only(judge(asked(user, prompt.format("the")))).details["dropped"] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        ("Call the plumber at +43 660 1234567.", "Call the plumber: +436601234567"),
+        ("Pay 90 EUR to AT61 1904 3002 3457 3201.", "Pay 90 EUR to AT611904300234573201"),
+        ("Charge the card 4111 1111 1111 1111.", "Charge the card 4111111111111111"),
+        ("Update the Dockerfile to Python 3.12.", "Use python:3.12-slim in the Dockerfile"),
+        ("Deliver 2 vases before 8.", "Deliver two vases before 08:00"),
+        ("Deliver 2 vases before 8.", "Deliver two vases by 20:00"),
+        ("Let UserService.get_user return None.", "Let get_user() return None"),
+        ("Refund order 1009.", "Refund order A-1009"),
+    ],
+)
+def test_another_spelling_of_a_number_or_name_carries_it(user: str, prompt: str) -> None:
+    assert isinstance(judge(asked(user, prompt)), Clear)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "dropped"),
+    [
+        ("Call the plumber at +43 660 1234567.", "Call the plumber at home", "+43 660 1234567"),
+        ("Pay the rent to AT61 1904 3002 3457 3201.", "Pay the rent", "AT61 1904 3002 3457 3201"),
+        ("Update the Dockerfile to Python 3.12.", "Use python:3.11 in the Dockerfile", "3.12"),
+        ("Deliver 2 vases before 8.", "Deliver two vases before 09:30", "8"),
+    ],
+)
+def test_a_number_that_is_another_or_is_not_there_was_dropped(
+    user: str, prompt: str, dropped: str
+) -> None:
+    assert only(judge(asked(user, prompt))).details["dropped"] == [dropped]

@@ -233,3 +233,27 @@ def test_a_caller_that_says_nothing_can_not_tell() -> None:
     trace = trip(HOTEL)
     assert isinstance(judge(trace), Untold)
     assert not any(isinstance(step, Said) for step in trace.turns[0].runs[0].steps)
+
+
+LIBRARIES = "celery 5.3 is fine, nested-inline 0.4.6 calls ugettext_lazy, pillow 10.1 is fine."
+VERDICT = "Not yet. Some library imports a module which later releases dropped, so it has to wait."
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "Can we upgrade to Django 5?",
+        "We use Django 4. Does everything we depend on run on 5?",
+        "Können wir umsteigen?",
+    ],
+)
+def test_a_judgement_that_was_asked_for_need_not_repeat_what_it_rests_on(user: str) -> None:
+    found = judge(trip(LIBRARIES, said(VERDICT), user=user))
+    assert isinstance(found, Untold)
+    assert "asked whether" in found.says
+    assert kinds(judge(trip(LIBRARIES, said(ELSEWHERE), user=user))) == ["ignored"]
+
+
+@pytest.mark.parametrize("user", ["Which packages stop us?", "Can you list the packages?"])
+def test_who_asks_for_the_facts_themselves_has_to_get_them(user: str) -> None:
+    assert kinds(judge(trip(LIBRARIES, said(VERDICT), user=user))) == ["ignored"]

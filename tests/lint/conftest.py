@@ -14,6 +14,14 @@ import pytest
 Baton = Callable[..., Any]
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder so deep that no folder above it holds what other tests wrote."""
+    inner = tmp_path / "a" / "b" / "c" / "d"
+    inner.mkdir(parents=True)
+    return inner
+
+
 class Warned(NamedTuple):
     """A warning as it is printed."""
 

@@ -22,7 +22,7 @@ from baton.model import (
     known,
     nearest,
 )
-from baton.model.views import agent_chain, broken
+from baton.model.views import agent_chain, broken, in_short
 
 from .base import OptionedEvaluator
 from .chains import Mode, chain_score, in_best_order, missing
@@ -226,7 +226,7 @@ def _trouble(turn: Turn) -> str | None:
     """Say what kept a turn from running to its end, as that may be why agents are missing."""
     if turn.status == "completed":
         return None
-    return f"is {turn.status}" + (f": {turn.error}" if turn.error else "")
+    return f"is {turn.status}" + (f": {in_short(turn.error)}" if turn.error else "")
 
 
 def _turn_row(match: TurnMatch) -> dict[str, Any]:

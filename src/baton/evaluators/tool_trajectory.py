@@ -138,13 +138,22 @@ class ToolTrajectory(OptionedEvaluator[ToolTrajectoryOptions]):
         ]
         return self.scored(
             value,
-            f"{reason}; {wrong(bad[0])}" if bad else reason,
+            f"{reason}; {wrong(bad[0])}{_advice(bad[0])}" if bad else reason,
             {**self.option_details(), "step_average": steps, "turns": rows},
             [evidence(turn) for turn in bad],
         )
 
     def _checked(self, options: dict[str, Any]) -> ToolTrajectoryOptions:
         return super()._checked(_as_adk_reads(options))
+
+
+def _advice(turn: TurnCalls) -> str:
+    """Say what to write where a call without arguments is, for ADK, not the stated one."""
+    if any(
+        turn.wanted[a].arguments is None and turn.made[b].arguments == {} for a, b in turn.nearest
+    ):
+        return '; for a call without arguments write `"args": {}`, or set `ignore_args`'
+    return ""
 
 
 def _as_adk_reads(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,8 +54,12 @@ def deeds_of(trace: Trace, runs: Iterable[AgentRun]) -> Deeds:
     return Deeds(frozenset(pieces), told)
 
 
+def request(call: ToolCall) -> tuple[str, ...]:
+    """Return what a call asks for, so that the same again is equal."""
+    return call.name, msgspec.json.encode(call.arguments, order="sorted").decode()
+
+
 def outcome(call: ToolCall) -> tuple[str, ...]:
     """Return a call and what came of it, so that the same again is equal."""
     result = call.result.plain() if call.result is not None else ""
-    arguments = msgspec.json.encode(call.arguments, order="sorted").decode()
-    return call.name, arguments, call.status, result, call.error or ""
+    return (*request(call), call.status, result, call.error or "")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from baton.model import AgentRun, Content, Dispatch, Evidence, Trace, Turn, known
+from baton.model.views import in_short
 
 from .error_texts import error_in
 from .finding import Answer, Clear, Finding, Untold
-from .places import has_run, receivers_of, sender_of, steps_of
+from .places import has_run, receiver_name, receivers_of, sender_of, steps_of
 
 _QUOTE = 200
 _NO_NAMES: Mapping[str, str] = {}
@@ -23,15 +24,15 @@ def completed(
     Findings are ``failed``, ``killed``, ``refused``, ``unanswered``, ``empty_answer`` and
     ``error_answer``, and ``receiver_failed`` for control that passed to an agent which failed.
     """
-    name = renames.get(dispatch.to_agent, dispatch.to_agent)
+    name = receiver_name(trace, dispatch, renames)
     status = dispatch.status
     if not known(trace, dispatch, "status") or status == "unknown":
         return Untold(
-            says=f"how the hand-off to `{name}` ended is not recorded: record the agents' calls "
+            says=f"how the hand-off to {name} ended is not recorded: record the agents' calls "
             "with their answers"
         )
     if status == "waiting":
-        return Untold(says=f"`{name}` is still to answer: record the conversation to its end")
+        return Untold(says=f"{name} is still to answer: record the conversation to its end")
     runs = receivers_of(trace, dispatch)
     if status in ("failed", "refused"):
         return [_ended_badly(trace, turn, dispatch, runs, name)]
@@ -46,13 +47,14 @@ def _ended_badly(
     trace: Trace, turn: Turn, dispatch: Dispatch, runs: Sequence[AgentRun], name: str
 ) -> Finding:
     why = dispatch.error
-    said = f": {_short(why)}" if why else ""
+    said = f": {in_short(why)}" if why else ""
     if dispatch.status == "refused":
-        return _finding(trace, turn, dispatch, "refused", f"`{name}` was not started{said}", why)
+        return _finding(trace, turn, dispatch, "refused", f"{name} was not started{said}", why)
     if any(run.status == "cancelled" for run in runs) or _stopped(why):
-        says = f"`{name}` was stopped before it answered{said}"
+        says = f"{name} was stopped before it answered{said}"
         return _finding(trace, turn, dispatch, "killed", says, why, runs)
-    return _finding(trace, turn, dispatch, "failed", f"`{name}` failed{said}", why, runs)
+    who = name if runs or not known(trace, dispatch, "runs") else f"the hand-off to {name}"
+    return _finding(trace, turn, dispatch, "failed", f"{who} failed{said}", why, runs)
 
 
 def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answer:
@@ -60,20 +62,20 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
     if turn.status == "incomplete":
         return Untold(says="the turn is incomplete: record it to its end")
     if dispatch.mode == "background" and turn is trace.turns[-1]:
-        return Untold(says=f"`{name}` was at work when the recording ends: record what came later")
+        return Untold(says=f"{name} was at work when the recording ends: record what came later")
     if dispatch.kind == "delegate":
-        return [_finding(trace, turn, dispatch, "unanswered", f"`{name}` gave no answer")]
+        return [_finding(trace, turn, dispatch, "unanswered", f"{name} gave no answer")]
     if not known(trace, turn, "output") or not known(trace, turn, "runs"):
         return Untold(
-            says=f"whether `{name}` took over is not recorded: record all agents of a turn in "
+            says=f"whether {name} took over is not recorded: record all agents of a turn in "
             "one trace, with their answers"
         )
     if has_run(trace, dispatch.to_agent):
         return Untold(
-            says=f"`{name}` ran, and nothing tells whether this hand-off started it: record all "
+            says=f"{name} ran, and nothing tells whether this hand-off started it: record all "
             "agents of a turn in one trace"
         )
-    return [_finding(trace, turn, dispatch, "unanswered", f"`{name}` never took over")]
+    return [_finding(trace, turn, dispatch, "unanswered", f"{name} never took over")]
 
 
 def _answered(
@@ -81,17 +83,17 @@ def _answered(
 ) -> Answer:
     result = dispatch.result
     if not known(trace, dispatch, "result"):
-        return Untold(says=f"what `{name}` answered is not recorded: record results of tool calls")
+        return Untold(says=f"what {name} answered is not recorded: record results of tool calls")
     if _empty(result):
         if any(run.output and not _empty(run.output) for run in runs):
-            return Untold(says=f"`{name}` spoke, and what of it reached its caller is not recorded")
-        says = f"the answer of `{name}` is empty"
+            return Untold(says=f"{name} spoke, and what of it reached its caller is not recorded")
+        says = f"the answer of {name} is empty"
         return [_finding(trace, turn, dispatch, "empty_answer", says, None, runs)]
     error = error_in(result, dispatch.prompt)
     if error is not None:
-        says = f"`{name}` answered with an error: {_short(error)}"
+        says = f"{name} answered with an error: {in_short(error)}"
         return [_finding(trace, turn, dispatch, "error_answer", says, error, runs)]
-    return Clear(says=f"`{name}` answered")
+    return Clear(says=f"{name} answered")
 
 
 def _arrived(
@@ -100,18 +102,18 @@ def _arrived(
     for run in runs:
         if run.status in ("failed", "cancelled"):
             how = "failed" if run.status == "failed" else "was stopped"
-            why = f": {_short(run.error)}" if run.error else ""
-            says = f"`{name}` got control and {how}{why}"
+            why = f": {in_short(run.error)}" if run.error else ""
+            says = f"{name} got control and {how}{why}"
             return [_finding(trace, turn, dispatch, "receiver_failed", says, run.error, [run])]
         error = error_in(run.output, run.input or turn.input)
         if error is not None:
-            says = f"`{name}` got control and answered with an error: {_short(error)}"
+            says = f"{name} got control and answered with an error: {in_short(error)}"
             return [_finding(trace, turn, dispatch, "error_answer", says, error, [run])]
     if runs and all(run.status == "waiting" for run in runs):
-        return Untold(says=f"`{name}` waits: record the conversation to its end")
+        return Untold(says=f"{name} waits: record the conversation to its end")
     if runs and all(run.status == "unknown" for run in runs):
-        return Untold(says=f"`{name}` got control; how it fared is not recorded")
-    return Clear(says=f"`{name}` got control" + (" and completed" if runs else ""))
+        return Untold(says=f"{name} got control; how it fared is not recorded")
+    return Clear(says=f"{name} got control" + (" and completed" if runs else ""))
 
 
 def _finding(
@@ -137,8 +139,3 @@ def _empty(content: Content | None) -> bool:
 
 def _stopped(why: str | None) -> bool:
     return why is not None and any(word in why.casefold() for word in _STOPPED)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _QUOTE else line[: _QUOTE - 1] + "…"

@@ -21,11 +21,13 @@ from .numbers import (
     CLOCK,
     DATE,
     DAY,
+    GROUPED,
     NUMBER,
     SCALE,
     clock_keys,
     date_keys,
     date_numbers,
+    hours_of,
     named_days,
     number_keys,
     rounded_keys,
@@ -52,6 +54,7 @@ _TOKEN = re.compile(
     rf"|[\w-]+(?:\.[\w-]+)*\.(?:{_EXTENSIONS})\b)"
     rf"|(?P<date>\b(?:{DATE})(?!\d))"
     rf"|(?P<day>(?i:{DAY}))"
+    rf"|(?P<grouped>{GROUPED})"
     rf"|(?P<clock>(?<![\w.])(?:{CLOCK}))"
     rf"|(?P<number>(?<![\w])#?{NUMBER}(?![\w]*_)(?P<scale>{SCALE})?(?P<percent>\s?%)?"
     rf"(?:st|nd|rd|th|{'|'.join(sorted(UNITS, key=len, reverse=True))}|[CFxhsgmlt])?(?![\w-]*\w))"
@@ -64,6 +67,10 @@ _QUOTED = re.compile(
 )
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
 _WORD = re.compile(r"[^\W\d_]+")
+# Of `one` and `a single` nobody can tell that they count, and they may carry a 1.
+_ONE = re.compile(r"\b(?:one|once|single|sole|eine?[nmrs]?|einmal|une?|una|uno)\b", re.IGNORECASE)
+# A name of letters and digits within a longer one, a path or an address: `q3` of `q3_report.pdf`.
+_NAME_PART = re.compile(r"(?<![^\W_])(?:[^\W\d_]+\d|\d+[^\W\d_])[^\W_]*")
 
 
 class Fact(NamedTuple):
@@ -89,12 +96,15 @@ class Reading(NamedTuple):
     def holds(self, fact: Fact, *, loosely: bool = False) -> bool:
         """Tell whether the text has this fact, an identifier also as words.
 
-        ``loosely``: a number also when it is rounded, an identifier also by its only word.
+        ``loosely``: a number also when it is rounded, an identifier also by its only word;
+        otherwise a number also when it stands within a name, or is the hour of a full hour.
         """
         if fact.keys & self.keys:
             return True
+        if fact.kind == "number" and loosely:
+            return any(rounded_keys(key) & self.keys for key in fact.keys)
         if fact.kind == "number":
-            return loosely and any(rounded_keys(key) & self.keys for key in fact.keys)
+            return any(f"in:{key}" in self.keys for key in fact.keys)
         words = [key for key in fact.keys if key.startswith("w:")]
         if fact.kind == "word":
             return any(self._near(word) for word in words)
@@ -191,13 +201,26 @@ def _read(text: str) -> Reading:
         found.setdefault(fact.keys, fact)
     for fact in everything:
         keys |= fact.keys
+        if fact.kind in ("path", "identifier"):
+            keys |= _inside(fact.text)
+        keys.update(f"in:{key}" for key in hours_of(fact.keys))
         if any(key.startswith("d:") for key in fact.keys):
             keys |= date_numbers(fact.text)
         keys.update(f"w:{part}" for part in name_parts(fact.text))
     for match in _WORD.finditer(text):
         keys.update(f"w:{each}" for each in _stems(match[0]))
+    if _ONE.search(text):
+        keys |= number_keys("1")
     keys.update(f"p:{key[2:7]}" for key in list(keys) if key.startswith("w:") and len(key) > 6)
     return Reading(tuple(found.values()), frozenset(keys), language(text))
+
+
+def _inside(name: str) -> set[str]:
+    """Return the names of letters and digits, and the numbers, that stand within a name."""
+    keys = {f"i:{part}" for part in _NAME_PART.findall(name.casefold())}
+    for number in re.findall(r"(?<![\d.])\d+(?:\.\d+)?(?![\d.])", name):
+        keys.update(f"in:{key}" for key in number_keys(number))
+    return keys
 
 
 def _quotes(text: str) -> tuple[list[Fact], str]:
@@ -225,6 +248,9 @@ def _facts(text: str) -> Iterator[Fact]:
             yield Fact("number", written, date_keys(written))
         elif kind == "day":
             yield Fact("number", written, named_days(written))
+        elif kind == "grouped":
+            digits = re.sub(r"\W", "", written.casefold())
+            yield Fact("identifier", written, frozenset({f"i:{digits}", f"n:{digits.lstrip('0')}"}))
         elif kind == "clock":
             yield Fact("number", written, clock_keys(written))
         elif kind == "number":
@@ -270,8 +296,12 @@ def _path(written: str) -> Fact:
 
 
 def _identifier(written: str) -> Fact:
-    squashed = re.sub(r"[-_.:#@/\s]", "", written.casefold())
-    return Fact("identifier", written, frozenset({f"i:{squashed}"}))
+    forms = [written]
+    last = written.rpartition(".")[2]
+    if last != written and "@" not in written and _is_identifier(last):
+        forms.append(last)
+    squashed = (re.sub(r"[-_.:#@/\s]", "", form.casefold()) for form in forms)
+    return Fact("identifier", written, frozenset(f"i:{form}" for form in squashed))
 
 
 @lru_cache(maxsize=8192)

@@ -9,6 +9,13 @@ from .common_words import MONTHS, NUMBER_WORDS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 NUMBER = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
+# Accounts, telephones and cards are no quantities, and their spaces mean nothing.
+GROUPED = (
+    r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,3})?\b"
+    r"|(?<![\w.])\+(?=(?:[ /()]?\d){7})\d{1,15}+(?:[ /]\(?\d{1,12}+\)?){0,6}+(?!\w)"
+    r"|(?<![\w.,])(?=(?:[ ]?\d){9})0\d{1,4}+(?:[ ]\d{2,12}+){1,4}+(?!\w)"
+    r"|\b\d{4}(?:[ ]\d{4}){3}\b"
+)
 SCALE = r"\s?(?:k|K|[Mm]illions?|Millionen|Mio|[Tt]housand|[Bb]illion)\b|[MG](?![\w])"
 DATE = r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{4}"
 CLOCK = (
@@ -70,6 +77,12 @@ def word_key(word: str) -> str | None:
     """Return the value of a number word (``two``, ``zwei``)."""
     value = NUMBER_WORDS.get(word)
     return None if value is None else f"n:{value}"
+
+
+def hours_of(keys: frozenset[str]) -> set[str]:
+    """Return the hours of full hours as numbers, by either clock: ``08:00`` is at 8."""
+    hours = (int(key.split(":")[1]) for key in keys if re.fullmatch(r"t:\d+:00", key))
+    return {f"n:{each}" for hour in hours for each in (hour, (hour + 12) % 24, (hour - 12) % 24)}
 
 
 def clock_keys(written: str) -> frozenset[str]:

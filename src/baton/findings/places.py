@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Trace, Turn
+from collections.abc import Mapping
+
+from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Trace, Turn, known
 from baton.model.views import run_names
 
 
@@ -39,6 +41,13 @@ def steps_of(sender: AgentRun | None, dispatch: Dispatch) -> list[str]:
             if isinstance(step, GotBack) or dispatch.call is None:
                 ids.append(step.id)
     return ids if dispatch.call is None else [ids[0], dispatch.call, *ids[1:]]
+
+
+def receiver_name(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> str:
+    """Name the receiver of a dispatch in a sentence, also where the source does not."""
+    if not known(trace, dispatch, "to_agent"):
+        return "an agent whose name is not recorded"
+    return f"`{renames.get(dispatch.to_agent, dispatch.to_agent)}`"
 
 
 def name_key(name: str) -> str:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from baton.model import AgentRun, Dispatch, Said, ToolCall, Trace, Turn, known
 
-from .alike import deeds_of, much_alike, outcome, telling_words
+from .alike import deeds_of, much_alike, outcome, request, telling_words
 from .places import receivers_of
+
+_PASSES = re.compile(
+    r"""\b(?:429|50[234]|busy|pending|queued|starting|in.progress|unavailable|overloaded
+        |too\ many\ requests|rate.?limit\w*|tim(?:e|ed).?out|temporar\w+|(?:try|retry)\ \w*\ ?later
+        |try\ again)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list[Dispatch], bool]]:
@@ -34,19 +42,31 @@ def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list
 def same_calls(
     trace: Trace, run: AgentRun, least: int, ignored: Collection[str]
 ) -> Iterator[list[ToolCall]]:
-    """Yield at least ``least`` equal calls with equal answers that a run made in a row."""
+    """Yield at least ``least`` equal calls with equal answers that a run made in a row.
+
+    Who asks until the answer is another one waits for something, and goes round in no circle;
+    what is busy, pending or out of reach may be asked twice as often.
+    """
     row: list[ToolCall] = []
     for step in run.steps:
         if not isinstance(step, ToolCall):
             continue
         if row and not _same_call(trace, row[-1], step):
-            if len(row) >= least:
+            if _too_many(row, least) and request(row[-1]) != request(step):
                 yield row
             row = []
         if step.dispatch is None and step.name not in ignored:
             row.append(step)
-    if len(row) >= least:
+    if _too_many(row, least):
         yield row
+
+
+def _too_many(row: Sequence[ToolCall], least: int) -> bool:
+    """Tell whether calls are a loop: of what may pass with time, twice as many are."""
+    if not row:
+        return False
+    passing = _PASSES.search(" ".join(outcome(row[-1])[3:]))
+    return len(row) >= (2 * least if passing else least)
 
 
 def _rows(turn: Turn, sent: Sequence[Dispatch]) -> Iterator[list[Dispatch]]:

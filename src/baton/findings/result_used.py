@@ -12,10 +12,11 @@ from baton.model import Dispatch, Evidence, Said, Trace, Turn, known
 from baton.model.views import RoundTrip, broken, round_trip
 
 from .contradicted import contradictions
-from .exchange import Piece, all_told, given_out, had_before
+from .exchange import Piece, all_told, given_out, had_before, sender
 from .facts import Fact, Reading, name_parts, plain_text, read, weight
 from .failure_words import reports_failure
 from .finding import Answer, Clear, Finding, Untold
+from .questions import gives_verdict, wants_verdict
 from .regenerated import repeated_calls
 
 LONG = 20
@@ -157,10 +158,20 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
         return "the caller said too little to tell"
     if any(f"w:{part}" in case.said.keys for part in name_parts(case.trip.dispatch.to_agent)):
         return "the caller speaks of the agent that it heard"
+    asked = _asked_for(trace, turn, case.trip.dispatch)
+    if wants_verdict(asked) and any(gives_verdict(text) for text in _words(turn, case)):
+        return "the caller was asked whether something is so, and says so"
     spoken, answered = case.said.language, read(result).language
     if spoken and answered and spoken != answered:
         return "the caller spoke another language"
     return None
+
+
+def _asked_for(trace: Trace, turn: Turn, dispatch: Dispatch) -> str:
+    """Return what the caller itself was asked: its input, else the user's message."""
+    run = sender(trace, dispatch)
+    asked = (run.input if run is not None else None) or turn.input
+    return plain_text(asked) if asked is not None else ""
 
 
 def _words(turn: Turn, case: _Case) -> list[str]:

@@ -9,7 +9,7 @@ from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, kno
 from baton.model.views import run_names
 
 from .finding import Answer, Clear, Finding, Untold
-from .places import name_key, receivers_of
+from .places import name_key, receiver_name, receivers_of
 from .target_names import says_unknown
 from .tool_patterns import meant_by
 
@@ -48,7 +48,7 @@ def scope(
     attempts warnings. Calls that pass control on are no use of tools.
     """
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
-    missing = _untold(trace, dispatch, name)
+    missing = _untold(trace, dispatch, receiver_name(trace, dispatch, renames))
     if missing is not None:
         return Untold(says=missing)
     runs = receivers_of(trace, dispatch)
@@ -75,11 +75,11 @@ def scope(
 def _untold(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
     """Say why the scope of a dispatch is not known, and what would supply it."""
     if dispatch.to_kind != "agent":
-        return f"`{name}` is a {dispatch.to_kind}: it has no tools of its own"
+        return f"{name} is a {dispatch.to_kind}: it has no tools of its own"
     if not dispatch.runs:
-        return f"`{name}` was not started"
+        return f"{name} was not started"
     if not known(trace, dispatch, "tools_allowed") or dispatch.tools_allowed is None:
-        return f"which tools `{name}` may use is not recorded: {_SUPPLY}"
+        return f"which tools {name} may use is not recorded: {_SUPPLY}"
     return None
 
 

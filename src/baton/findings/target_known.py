@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
-from baton.model.views import run_names
+from baton.model.views import in_short, run_names
 
 from .finding import Answer, Clear, Finding, Untold
 from .places import call_of, has_run, name_key, sender_of, steps_of
@@ -13,6 +14,7 @@ from .target_names import agent_of, listed_names, says_unknown, unknown_name
 
 _ALIKE = 0.6
 _MISSPELT = 0.8
+_SAYS_AGENT = re.compile(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
 _NO_NAMES: Mapping[str, str] = {}
 
 
@@ -81,19 +83,26 @@ def _unknown(
     quote: str | None,
 ) -> Finding:
     others = list(dict.fromkeys(other for other in others if other != name))
-    alike = nearest(name, others, 1, _ALIKE)
+    alike = _nearest(name, others)
     misspelt = bool(nearest(name, others, 1, _MISSPELT))
     says = f"there is no agent `{name}`"
     if alike:
-        says += f"; the nearest is `{alike[0]}`"
+        says += f"; the nearest is `{alike}`"
     elif others:
         says += f"; known: {', '.join(f'`{other}`' for other in others[:8])}"
     return Finding(
         kind="misspelt_target" if misspelt else "unknown_target",
         says=says,
         evidence=[Evidence(ids=steps_of(sender, dispatch), quote=quote and quote[:200])],
-        details={"nearest": alike[0] if alike else None, "agents": others},
+        details={"nearest": alike, "agents": others},
     )
+
+
+def _nearest(name: str, others: Sequence[str]) -> str | None:
+    """Return the other name that is most like one, apart from what says that both are agents."""
+    by_core = {_SAYS_AGENT.sub("", other): other for other in others}
+    alike = nearest(_SAYS_AGENT.sub("", name), by_core, 1, _ALIKE)
+    return by_core[alike[0]] if alike else None
 
 
 def _refused(dispatch: Dispatch, sender: AgentRun | None, call: ToolCall, name: str) -> Finding:
@@ -101,7 +110,7 @@ def _refused(dispatch: Dispatch, sender: AgentRun | None, call: ToolCall, name: 
     why = dispatch.error or call.error
     return Finding(
         kind="refused_target",
-        says=f"{who} refused the hand-off to `{name}`" + (f": {why[:200]}" if why else ""),
+        says=f"{who} refused the hand-off to `{name}`" + (f": {in_short(why)}" if why else ""),
         evidence=[Evidence(ids=steps_of(sender, dispatch), quote=why[:200] if why else None)],
     )
 

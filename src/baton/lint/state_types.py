@@ -43,7 +43,7 @@ def state_types(scope: Scope) -> Iterator[LintWarning]:
                     seen[app, key].append(one)
                 else:
                     where = f"the code of the app puts {code[key]} there"
-                    yield _warning(one, key, where, code[key])
+                    yield _warning(one, key, where, f"write {code[key]}")
     for (_, key), found in seen.items():
         yield from _odd_ones(key, found)
 
@@ -52,22 +52,25 @@ def _odd_ones(key: str, found: list[_Seen]) -> Iterator[LintWarning]:
     """Find those of a kind that fewer cases have; of two as frequent, the later one is odd."""
     kinds = [one.kind for one in found]
     usual = max(dict.fromkeys(kinds), key=kinds.count)
+    tied = [kinds.count(kind) for kind in set(kinds)].count(kinds.count(usual)) > 1
+    remedy = "write in both what the tools expect" if tied else f"write {usual}"
     if len(set(kinds)) > 1:
         first = next(one for one in found if one.kind == usual)
         for one in found:
             if one.kind != usual:
                 place = first.file if first.line is None else f"{first.file}:{first.line}"
-                yield _warning(one, key, f"it is {usual} in case `{first.case}` ({place})", usual)
+                other = f"it is {usual} in case `{first.case}` ({place})"
+                yield _warning(one, key, other, remedy)
 
 
-def _warning(one: _Seen, key: str, other: str, usual: str) -> LintWarning:
+def _warning(one: _Seen, key: str, other: str, remedy: str) -> LintWarning:
     return LintWarning(
         file=one.file,
         line=one.line,
         rule=NAME,
         what=f"state `{key}` of case `{one.case}` is {one.kind}, and {other}: "
         "tools that work with the one break on the other",
-        remedy=f"write {usual}",
+        remedy=remedy,
     )
 
 

@@ -44,4 +44,36 @@ JUDGE_LLM_JUDGED = frozenset(
 )
 """Of judge-llm; a case may override their options although Baton has not been asked for them."""
 
-JUDGED = STRANDS_JUDGED | JUDGE_LLM_JUDGED
+ADK_JUDGED = frozenset(
+    {
+        "final_response_match_v2",
+        "hallucinations_v1",
+        "multi_turn_task_success_v1",
+        "multi_turn_tool_use_quality_v1",
+        "multi_turn_trajectory_quality_v1",
+        "per_turn_user_simulator_quality_v1",
+        "response_evaluation_score",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_multi_turn_trajectory_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "safety_v1",
+    }
+)
+"""Of Google ADK: metrics of a ``test_config.json``."""
+
+FUTURE_AGI_JUDGED = frozenset(
+    {
+        "AnswerRefusal",
+        "ConversationCoherence",
+        "CustomLLMJudge",
+        "DispatchCorrectness",
+        "EvaluateFunctionCalling",
+        "LLMFunctionCalling",
+        "ResultIntegration",
+        "ScopeFidelity",
+        "TaskCompletion",
+    }
+)
+"""Of Future AGI: templates, and the rubrics of its guide to sub-agents."""
+
+JUDGED = STRANDS_JUDGED | JUDGE_LLM_JUDGED | ADK_JUDGED | FUTURE_AGI_JUDGED

@@ -11,6 +11,7 @@ from baton.store import Header, IndexRow, StoredEvaluation
 
 from .efficiency import counter_texts
 from .routing import arrow, share
+from .text import place_of
 
 _UNPRINTABLE = {
     code: "\N{REPLACEMENT CHARACTER}"
@@ -72,7 +73,8 @@ def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) ->
     tag = {"failed": "failure", "error": "error"}.get(row.status, "skipped")
     lines = [body["error"]] if body.get("error") else []
     lines += [
-        f"{score['evaluator_type']} {score['status']}{_value(score)}: {score['reason']}"
+        f"{score['evaluator_type']} {score['status']}{_value(score)}: "
+        f"{place_of([score])}{score['reason']}"
         for score in body["scores"]
         if score["status"] in ("failed", "error") or row.status == "skipped"
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from rich.table import Table
@@ -15,10 +16,11 @@ from .chains import align
 from .console import console_for
 from .efficiency import case_line, efficiency_line
 from .routing import print_routing
-from .text import one_line
+from .text import one_line, place_of
 
 STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bold red"}
 MARKS = {"passed": "✓", "failed": "✗", "skipped": "–", "error": "!"}
+_TURN = re.compile(r"^turn \d+ ")
 
 
 def print_terminal(
@@ -46,7 +48,8 @@ def print_terminal(
         for line in _case(row, evaluation.body(row), header, detailed):
             console.print(line)
     if left:
-        console.print(f"\n… and {left} more cases that did not pass; the JSON report has them all")
+        cases = "case" if left == 1 else "cases"
+        console.print(f"\n… and {left} more {cases} that did not pass; the JSON report has all")
     for problem in header.problems:
         console.print(Text(f"! {one_line(problem, 400)}", STYLES["error"]))
     for notice in header.notices:
@@ -84,11 +87,19 @@ def _case(row: IndexRow, body: dict[str, Any], header: Header, detailed: bool) -
     yield head.append(_where(body), "dim")
     if detailed and row.efficiency is not None and (spent := case_line(row.efficiency)):
         yield Text(f"  {spent}", "dim")
+    shown = [
+        score
+        for score in body["scores"]
+        if detailed or row.status == "skipped" or score["status"] in ("failed", "error")
+    ]
     if body.get("error"):
         yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])
-    for score in body["scores"]:
-        if detailed or row.status == "skipped" or score["status"] in ("failed", "error"):
-            yield from _score(score)
+        stopped = [score for score in shown if _stopped_by(score, body["error"])]
+        shown = [score for score in shown if score not in stopped]
+        if stopped:
+            yield Text(f"  not scored for that: {_names(stopped)}", STYLES["error"])
+    for alike in _together(shown):
+        yield from _scores(alike)
 
 
 def _where(body: dict[str, Any]) -> str:
@@ -96,9 +107,30 @@ def _where(body: dict[str, Any]) -> str:
     return f"  {one_line(location, 200)}" if location else ""
 
 
-def _score(score: dict[str, Any]) -> Iterator[Text]:
+def _stopped_by(score: dict[str, Any], error: str) -> bool:
+    """Tell whether a score says no more than what kept the whole case from its end."""
+    cause = _TURN.sub("", error)
+    return score["status"] == "error" and str(score["reason"]).endswith(cause)
+
+
+def _names(scores: list[dict[str, Any]]) -> str:
+    return ", ".join(dict.fromkeys(score["evaluator_type"] for score in scores))
+
+
+def _together(scores: list[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
+    """Put together what could not be scored for the same reason, which is then said once."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for score in scores:
+        alone = score["score"] is not None
+        key = id(score) if alone else (score["status"], score["reason"])
+        groups.setdefault(key, []).append(score)
+    return groups.values()
+
+
+def _scores(alike: list[dict[str, Any]]) -> Iterator[Text]:
+    score = alike[0]
     style = STYLES[score["status"]]
-    line = Text(f"  {score['evaluator_type']} {score['status']}", style)
+    line = Text(f"  {_names(alike)} {score['status']}", style)
     if score["score"] is not None:
         needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
         line.append(f" {score['score']:.2f}{needs}")
@@ -106,7 +138,7 @@ def _score(score: dict[str, Any]) -> Iterator[Text]:
     turns = score["details"].get("invocation_results", [])
     wrong = [turn for turn in turns if turn["score"] < 1]
     if not wrong:
-        yield Text(f"    {one_line(score['reason'], 400)}")
+        yield Text(f"    {place_of(alike)}{one_line(score['reason'], 400)}")
     for turn in wrong:
         yield from _side_by_side(turn)
     if score["details"].get("mend"):

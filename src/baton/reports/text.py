@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from baton.model import Content
+
+_NAMED = 5
 
 
 def one_line(text: str, limit: int = 80) -> str:
@@ -20,6 +23,16 @@ def one_line(text: str, limit: int = 80) -> str:
         c if unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in folded
     )
     return safe if len(safe) <= limit else f"{safe[: limit - 1]}…"
+
+
+def place_of(scores: Iterable[dict[str, Any]]) -> str:
+    """Name the dispatches that scores are about, as drawings of traces do; nothing for others."""
+    about = [score.get("subject") for score in scores if score["unit"] == "dispatch"]
+    names = list(dict.fromkeys(one_line(subject[0]) for subject in about if subject))
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}: "
 
 
 def content_line(content: Content, limit: int = 80) -> str:

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.formats.comments import without_comments
 from baton.formats.document import Document, read_bytes
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem, suggestion
+from baton.plugins.judged import ADK_JUDGED
 from baton.runner.plan import EvaluatorSpec, make_plan
 
 FILE_NAME = "test_config.json"
@@ -23,19 +25,6 @@ _OPTIONS = {
     "tool_trajectory_avg_score": ("match_type", "ignore_args"),
     "response_match_score": (),
 }
-_JUDGED = (
-    "final_response_match_v2",
-    "hallucinations_v1",
-    "multi_turn_task_success_v1",
-    "multi_turn_tool_use_quality_v1",
-    "multi_turn_trajectory_quality_v1",
-    "per_turn_user_simulator_quality_v1",
-    "response_evaluation_score",
-    "rubric_based_final_response_quality_v1",
-    "rubric_based_multi_turn_trajectory_quality_v1",
-    "rubric_based_tool_use_quality_v1",
-    "safety_v1",
-)
 _COMMON = ("threshold", "include_intermediate_responses_in_final")
 _COUNTED = (
     "inference_call_count_v1",
@@ -79,7 +68,7 @@ def scorable_criteria(path: Path) -> list[EvaluatorSpec]:
 
 
 def _read(path: Path, own_code: bool) -> Criteria:
-    document = Document(str(path), read_bytes(path), "json")
+    document = Document(str(path), without_comments(read_bytes(path)), "json")
     value = document.value()
     if not isinstance(value, dict):
         raise InputError(document.problem("an object with `criteria` is expected"))
@@ -152,10 +141,10 @@ def _spec(name: str, criterion: Any, custom: Mapping[str, str], folder: Path) ->
         )
     if name in _COUNTED:
         raise InputError(f"`{name}` has no threshold: it is in every report; take it out")
-    if name in _JUDGED:
+    if name in ADK_JUDGED:
         raise InputError(f"`{name}` needs a judge, which Baton does not have yet; take it out")
     if name not in _OPTIONS:
-        raise InputError(f"unknown metric; {suggestion(name, [*_OPTIONS, *_JUDGED])}")
+        raise InputError(f"unknown metric; {suggestion(name, [*_OPTIONS, *sorted(ADK_JUDGED)])}")
     if not isinstance(criterion, dict):
         return EvaluatorSpec(type=name, config={"threshold": _number(criterion)})
     plain = {snake(str(key)): item for key, item in criterion.items()}

@@ -4,6 +4,7 @@ from .broken import broken
 from .chain import agent_chain, run_names
 from .dispatch_usage import DispatchUsage, dispatch_usage, dispatched_runs
 from .dispatch_view import DispatchView, dispatch_view
+from .in_short import in_short
 from .round_trip import RoundTrip, round_trip
 from .tool_calls import PlacedCall, placed_calls, tool_calls
 from .tree import TreeNode, turn_tree
@@ -20,6 +21,7 @@ __all__ = [
     "dispatch_usage",
     "dispatch_view",
     "dispatched_runs",
+    "in_short",
     "placed_calls",
     "round_trip",
     "run_names",

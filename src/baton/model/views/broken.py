@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from baton.model.trace import Turn
 
+from .in_short import in_short
+
+_LONGEST = 400
+
 
 def broken(turn: Turn) -> str | None:
     """Say what kept a turn from its end; ``None`` when nothing did.
@@ -14,4 +18,5 @@ def broken(turn: Turn) -> str | None:
         return None
     began = turn.status != "failed" and turn.runs
     how = "broke off" if began else "failed"
-    return f"{how}: {turn.error or 'the source does not tell why'}"
+    why = in_short(turn.error or "", _LONGEST) or "the source does not tell why"
+    return f"{how}: {why}"

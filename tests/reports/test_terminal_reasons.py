@@ -1,0 +1,51 @@
+"""Reasons in the terminal and in JUnit: each once, in one line, with the dispatch it is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tests.conftest import Baton
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def printed(baton: Baton, *arguments: str | Path) -> list[str]:
+    return [line.strip() for line in baton("score", *arguments).out.splitlines()]
+
+
+def test_a_reason_names_the_dispatch_that_a_drawing_of_the_trace_shows(baton: Baton) -> None:
+    path = DATA / "otel/langgraph/supervisor_two_transfers.json"
+    assert "dispatch2: `math_expert` never took over" in printed(baton, path)
+    assert "dispatch2  unanswered" in baton("show", path).out
+
+
+def test_junit_names_it_as_well(baton: Baton, tmp_path: Path) -> None:
+    path = DATA / "otel/langgraph/supervisor_two_transfers.json"
+    baton("score", path, "--junit", tmp_path / "junit.xml")
+    (failure,) = ET.parse(tmp_path / "junit.xml").getroot().iter("failure")  # noqa: S314 - ours
+    assert (failure.get("message") or "").endswith(": dispatch2: `math_expert` never took over")
+
+
+def test_what_broke_a_case_is_said_once_for_all_evaluators(baton: Baton) -> None:
+    lines = printed(baton, DATA / "strands/graph_nested_failed_state.json")
+    assert sum("model endpoint refused the request" in line for line in lines) == 1
+    (told,) = [line for line in lines if line.startswith("not scored for that: ")]
+    assert told.endswith("dispatch_target_known, dispatch_scope, dispatch_completed, "
+                         "context_carried, result_used, handoff_loops")  # fmt: skip
+
+
+def test_what_several_could_not_tell_is_said_once(baton: Baton) -> None:
+    lines = printed(baton, DATA / "strands/graph_result.json")
+    assert lines.count("no hand-off to judge") == 1
+    assert (
+        "dispatch_target_known, dispatch_scope, dispatch_completed, context_carried, result_used "
+        "skipped"
+    ) in lines
+
+
+def test_a_traceback_is_left_to_the_record(baton: Baton) -> None:
+    out = baton("score", DATA / "otel/langgraph/tool_raises.json").out
+    assert "dispatch1: `payer` failed: RuntimeError('bank is closed')\n" in out
+    assert "turn 1 failed: RuntimeError('bank is closed')\n" in out
+    assert "Traceback" not in out
