@@ -93,7 +93,10 @@ def use(file: Path) -> None:
     """Do with a file what a user may do with it."""
     for trace in tried(baton.load_traces, file) or []:
         assert integrity_problems(trace) == []
-        assert baton.score([trace]).exit_code == 3
+        assert baton.score([trace], evaluators=["agent_chain"]).exit_code == 3
+        for result in baton.score([trace]):
+            wrong = [score.reason for score in result.scores if score.status == "error"]
+            assert wrong == [] or result.error is not None
         print_trace(trace, io.StringIO())
         draft_yaml([trace])
     for case in tried(baton.load_dataset, file) or []:
