@@ -96,13 +96,13 @@ class Restarter:
                 async with asyncio.timeout(self._timeout):
                     code = await process.wait()
             except TimeoutError:
-                _signalled(process.pid, signal.SIGTERM)
+                await _end(process)
                 raise ProviderError(
                     f"the command of `restart` did not end within {self._timeout:g} s "
                     "(`restart_timeout`): it has to start the server in the background (`... &`)"
                 ) from None
             except asyncio.CancelledError:
-                _signalled(process.pid, signal.SIGTERM)  # or it would end another case's server
+                await _end(process)  # or it would end another case's server
                 raise
             if code:
                 how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
@@ -119,6 +119,16 @@ def restarter_of(options: ProviderOptions, folder: Path, blank: Blank) -> Restar
     if options.restart is None:
         return None
     return Restarter(options.restart, options.restart_timeout, folder, blank)
+
+
+async def _end(process: subprocess.Process) -> None:
+    """End a command with what it started, and wait until it is gone."""
+    for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        _signalled(process.pid, sign)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING):
+                await process.wait()
+            return
 
 
 def _runs(group: int) -> bool:
