@@ -57,7 +57,7 @@ format: $(VENV)/.dev ## Format the code.
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
 
-bench: $(VENV)/.core ## Measure start-up, speed and memory against the aims.
+bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the aims.
 	$(BIN)/python benchmarks/run.py
 
 accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds them into docs/accuracy.md.

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -222,6 +223,63 @@ def _read_spans(bench: Bench, script: str, traces: int) -> list[Run]:
     return [child(read) for _ in range(bench.repeat)]
 
 
+def judges(bench: Bench) -> list[Row]:
+    """Time judges at 200 ms a request, then again with all verdicts kept, then after a kill."""
+    asked, waited = [], []
+    with _judge_server(bench) as url:
+        for number in range(bench.repeat):
+            folder = bench.scratch / f"judges-{number}"
+            folder.mkdir()
+            asked.append(_judges("sdk", url, folder))
+            waited.append(_judges("waiting", folder))
+        again = _judges("sdk", url, folder)["requests"]
+        twice = _asked_twice(url, bench.scratch / "killed")
+    each = [run["processor"] / run["requests"] * 1000 for run in asked]
+    return [
+        _row("300 judge calls of 200 ms, 20 at once", "s", 3.6, [run["seconds"] for run in asked]),
+        _row("processor time of a call", "ms", None, each),
+        _row("3,000 that only wait, 100 at once", "s", 6.6, [run["seconds"] for run in waited]),
+        _row("calls of the same run once more", "", 0, [again]),
+        _row("verdicts asked for again after a kill", "", 0, [twice]),
+    ]
+
+
+@contextmanager
+def _judge_server(bench: Bench) -> Iterator[str]:
+    """Run the server in a process of its own, so that it takes no time of the judges'."""
+    command = [sys.executable, str(HERE / "judges.py"), "serve", str(bench.scratch)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as server:
+        address = bench.scratch / "address"
+        while not address.exists():
+            if server.poll() is not None:
+                raise SystemExit("the server of the judges did not start")
+            time.sleep(0.05)
+        yield address.read_text("utf-8")
+
+
+def _judges(*words: str | Path) -> dict[str, float]:
+    command = [sys.executable, str(HERE / "judges.py"), *map(str, words)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _asked_twice(url: str, folder: Path) -> float:
+    """Kill a run when about half is answered; return how many verdicts the next one had to redo."""
+    folder.mkdir()
+    command = [sys.executable, str(HERE / "judges.py"), "sdk", url, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as judging:
+        while (
+            not (folder / "verdicts.sqlite").exists() or _judges("kept", folder)["verdicts"] < 120
+        ):
+            time.sleep(0.05)
+        judging.kill()
+    kept = _judges("kept", folder)["verdicts"] - 1  # the one that opens the connections
+    if kept >= 300:
+        raise SystemExit("the run was over before it was killed")
+    return _judges("sdk", url, folder)["requests"] - (300 - kept)
+
+
 MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "import": start_up,
     "help": help_text,
@@ -231,6 +289,7 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "lines": lines,
     "runner": runner,
     "spans": spans,
+    "judges": judges,
 }
 
 

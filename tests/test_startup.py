@@ -11,9 +11,26 @@ import pytest
 ROOT = Path(__file__).parent.parent
 DESK = ROOT / "examples" / "adk" / "recordings" / "support_desk"
 HEAVY = [
-    "anyio", "google", "httpx", "httpx2", "jinja2", "litellm", "nltk", "numpy", "openai",
-    "opentelemetry", "pandas", "pydantic", "pydantic_ai", "rouge_score", "starlette",
+    "anthropic", "anyio", "boto3", "botocore", "google", "h11", "httpx", "httpx2", "jinja2", "litellm",
+    "mistralai", "nltk", "numpy", "openai", "opentelemetry", "pandas", "pydantic", "pydantic_ai",
+    "rouge_score", "starlette",
 ]  # fmt: skip
+KEPT_VERDICT = """
+import asyncio
+from baton.judges.cache import Verdict, VerdictCache
+from baton.judges.judge import make_judge
+from baton.judges.settings import read_settings
+from baton.model import JudgeRequest
+settings = read_settings({{"model": "openai:m", "base_url": "http://127.0.0.1:1/v1"}})
+judge = make_judge(settings, cache={path!r})
+asked = JudgeRequest(
+    rubric="r", version="1", instructions="i", content="c", schema={{"type": "object"}}
+)
+kept = VerdictCache({path!r})
+kept.put(judge.kept(asked)[0], "r", Verdict(value={{}}, model="m"))
+kept.close()
+assert asyncio.run(judge.ask(asked)).cached
+"""
 
 
 def loaded(code: str) -> set[str]:
@@ -38,6 +55,17 @@ def test_importing_baton_loads_nothing_else() -> None:
 def test_no_command_loads_a_framework(arguments: list[str], tmp_path: Path) -> None:
     filled = [argument.format(out=tmp_path) for argument in arguments]
     assert not loaded(f"from baton.cli import main\nmain({filled!r})") & set(HEAVY)
+
+
+def test_runs_without_judges_do_not_even_open_a_database(tmp_path: Path) -> None:
+    arguments = ["score", f"{DESK}/refund.sse", "--out", str(tmp_path)]
+    assert "sqlite3" not in loaded(f"from baton.cli import main\nmain({arguments!r})")
+
+
+def test_a_judge_whose_verdicts_are_kept_loads_no_llm_library(tmp_path: Path) -> None:
+    found = loaded(KEPT_VERDICT.format(path=str(tmp_path / "verdicts")))
+    assert "sqlite3" in found
+    assert not found & set(HEAVY)
 
 
 def test_every_public_name_is_there_and_is_documented() -> None:

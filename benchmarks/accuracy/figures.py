@@ -61,6 +61,7 @@ def measure(trials: Iterable[Trial]) -> Table:
 def outcome(evaluator: Evaluator, trial: Trial) -> Counts:
     """Score one trial. A fault is found by a failed score about it, or about the whole trace."""
     scores = evaluator.evaluate(trial.trace, trial.case, EvalContext())
+    assert isinstance(scores, list)  # noqa: S101 - what is measured here asks no judge
     failed = [score for score in scores if score.status == "failed"]
     told = any(score.status in ("passed", "failed") for score in scores)
     if trial.seeded is None:

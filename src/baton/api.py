@@ -15,6 +15,7 @@ from baton.model import (
     Evaluation,
     Evaluator,
     InputError,
+    Judge,
     Provider,
     Trace,
 )
@@ -30,6 +31,7 @@ __all__ = ["aevaluate", "evaluate", "iter_traces", "load_dataset", "load_traces"
 Path = str | os.PathLike[str]
 Rule = str | Mapping[str, float]
 Prices = Mapping[str, Mapping[str, float]]
+JudgeLike = Judge | str | Mapping[str, Any]
 Evaluators = Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str]
 
 
@@ -41,6 +43,8 @@ def score(
     pass_rule: Rule = "all",
     prices: Prices | None = None,
     agent_names: Mapping[str, str] | None = None,
+    judge: JudgeLike | None = None,
+    gate: Sequence[str] = (),
     name: str | None = None,
 ) -> Evaluation:
     """Score recorded traces.
@@ -57,6 +61,11 @@ def score(
         pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
         prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
         agent_names: recorded agent name to the name that cases use.
+        judge: whom judged evaluators ask: a model (``"openai:gpt-4o-mini"``), what `judge:` of a
+            config says as plain data, or an object with the methods of ``Judge``. Verdicts are
+            kept in ``.baton/verdicts.sqlite``, unless ``cache`` of the data names another file,
+            or is false.
+        gate: rules on means, such as ``"scope_fidelity by agent >= 0.9"``.
         name: of the evaluation; the dataset's when left out.
 
     Returns:
@@ -67,9 +76,22 @@ def score(
     """
     cases = None if dataset is None else as_dataset(dataset)
     plan = _plan_for_recorded(_planner(pass_rule, prices, agent_names), evaluators, cases)
+    plan = _ready(plan, judge, gate)
     label = name or (cases.name if cases else "score")
     evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
     return _noted(evaluation, plan, cases)
+
+
+def _ready(plan: Plan, judge: JudgeLike | None, gate: Sequence[str]) -> Plan:
+    """Put judge and gate in; nothing of either is imported where none is asked for."""
+    if not gate and not plan.needs_judge:
+        return plan
+    from baton.config.judge import judge_config, ready
+    from baton.runner.gate import read_gate
+
+    rules = read_gate([gate] if isinstance(gate, str) else gate)
+    judging = judge if isinstance(judge, Judge) else judge_config(judge)
+    return ready(plan, judging, gate=rules)
 
 
 def _plan_for_recorded(
@@ -118,6 +140,8 @@ async def aevaluate(
     pass_rule: Rule = "all",
     prices: Prices | None = None,
     agent_names: Mapping[str, str] | None = None,
+    judge: JudgeLike | None = None,
+    gate: Sequence[str] = (),
     name: str | None = None,
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
@@ -138,6 +162,8 @@ async def aevaluate(
         pass_rule: as for :func:`score`.
         prices: as for :func:`score`.
         agent_names: as for :func:`score`.
+        judge: as for :func:`score`.
+        gate: as for :func:`score`.
         name: as for :func:`score`.
 
     Returns:
@@ -157,6 +183,7 @@ async def aevaluate(
     plan_with = _planner(pass_rule, prices, agent_names, its_prices, its_model)
     cases = as_dataset(dataset)
     plan = plan_for(cases, plan_with) if evaluators is None else plan_with(evaluators)
+    plan = _ready(plan, judge, gate)
     evaluation = await evaluate_in_memory(plan, player, cases, options, name or cases.name)
     return _noted(evaluation, plan, cases)
 

@@ -9,14 +9,50 @@ from typing import Any
 
 import msgspec
 
+from baton.config.judge import CACHE
 from baton.config.shape import ConfigFile
 from baton.datasets.own import DatasetSpec
+from baton.evaluators.judging.rubric import Rubric
+from baton.judges.settings import Endpoint, JudgeSettings
 from baton.model import Trace
+
+
+def _config() -> type[msgspec.Struct]:
+    """Return the shape of a config with all that `judge:` may hold.
+
+    Loading takes that as plain data, as the command line may add to it.
+    """
+    fields: list[tuple[str, Any, Any]] = [
+        (field.name, field.type, field.default)
+        for field in msgspec.structs.fields(JudgeSettings)
+        if field.name not in ("model", "fallback")
+    ]
+    judge = msgspec.defstruct(
+        "JudgeSettings",
+        [
+            ("model", str | None, None),
+            *fields,
+            ("fallback", list[str | Endpoint], msgspec.field(default_factory=list)),
+            ("cache", str | bool | None, str(CACHE)),
+        ],
+        kw_only=True,
+        forbid_unknown_fields=True,
+        namespace={"__doc__": JudgeSettings.__doc__},
+    )
+    return msgspec.defstruct(
+        "ConfigFile",
+        [("judge", judge | None, None)],
+        bases=(ConfigFile,),
+        kw_only=True,
+        namespace={"__doc__": ConfigFile.__doc__},
+    )
+
 
 FILES: dict[str, Any] = {
     "dataset.schema.json": DatasetSpec,
-    "config.schema.json": ConfigFile,
+    "config.schema.json": _config(),
     "trace.schema.json": Trace,
+    "rubric.schema.json": Rubric,
 }
 
 

@@ -101,8 +101,11 @@ def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
     read = load_config(CONFIG)
     assert read.plan.pass_rule == MeanRule(mean=0.8)
     assert read.evaluators is None
-    (note,) = read.notes
-    assert "rubrics and models of `evaluatorConfig` are for judges" in note
+    rubrics, models = read.notes
+    assert "default rubrics are for evaluators that are asked for" in rubrics
+    assert "the first of `supportedModels`" in models
+    assert read.judge is not None
+    assert read.judge.model.startswith("bedrock:")
 
 
 def test_the_printed_config_is_checked_and_what_is_not_used_is_said(
@@ -110,7 +113,7 @@ def test_the_printed_config_is_checked_and_what_is_not_used_is_said(
 ) -> None:
     assert baton("check", CONFIG).code == 0
     outcome = baton("eval", config(folder, "good"), PRINTED / "swarm.json")
-    assert "are for judges, which Baton does not have yet" in outcome.err
+    assert "default rubrics are for evaluators that are asked for" in outcome.err
 
 
 def test_one_score_below_the_threshold_may_be_made_good_by_another(
@@ -172,11 +175,16 @@ def test_what_is_wrong_with_the_section_is_said_with_its_line(
         "ToolParameterAccuracyEvaluator",
     ],
 )  # fmt: skip
-def test_an_evaluator_that_asks_a_model_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    text = f"evaluatorConfig: {{}}\nevaluators: [{{type: {name}}}]\n"
-    with pytest.raises(InputError, match=f"`{name}` needs a judge") as raised:
-        load_config(written(tmp_path, text))
-    assert raised.value.problems[0].line == 2
+def test_an_evaluator_that_asks_a_model_wants_one_to_be_named(
+    baton: Run, folder: Path, name: str
+) -> None:
+    ours = "providers: [{type: python, target: 'desk.py:good'}]\n"
+    rubrics = "evaluatorConfig: {defaultRubrics: {OutputEvaluator: Be right.}}\n"
+    path = written(folder, f"{ours}{rubrics}evaluators: [{name}]\n")
+    outcome = baton("eval", path, PRINTED / "single_agent.json")
+    assert outcome.code == 2
+    assert f"`{name}` asks a judge, and no model is configured" in outcome.err
+    assert not (folder / ".baton").exists()
 
 
 @pytest.mark.parametrize("name", ["StructuredOutputEvaluator", "InteractionsEvaluator"])

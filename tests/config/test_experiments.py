@@ -100,42 +100,42 @@ def test_two_experiments_are_scored_each_by_its_own(tmp_path: Path) -> None:
         written(tmp_path / name, {"evaluator_type": "Contains", "value": name})
     dataset = package.load_dataset(tmp_path)
     plan = plan_for(dataset, make_plan)
-    wanted = [
-        planned.evaluator.evaluate(player(case), case, EvalContext())[0].details["value"]
-        for case in dataset
-        for planned in plan.evaluators_for(case.where)
-    ]
+    wanted = []
+    for case in dataset:
+        for planned in plan.evaluators_for(case.where):
+            scores = planned.evaluator.evaluate(player(case), case, EvalContext())
+            assert isinstance(scores, list)
+            wanted.append(scores[0].details["value"])
     assert wanted == ["one", "two"]
 
 
-def test_every_evaluator_that_needs_a_judge_is_named_with_its_line(tmp_path: Path) -> None:
+def test_every_evaluator_that_has_no_rubric_is_named_with_its_line(tmp_path: Path) -> None:
     path = written(
         tmp_path,
-        {"evaluator_type": "OutputEvaluator", "rubric": "good?"},
+        {"evaluator_type": "AttackSuccessEvaluator", "rubric": "good?"},
         {"evaluator_type": "Equals"},
-        {"evaluator_type": "TrajectoryEvaluator", "rubric": "good?"},
+        {"evaluator_type": "MultimodalOutputEvaluator", "rubric": "good?"},
     )
     with pytest.raises(InputError) as raised:
         read_experiment(path)
     first, second = raised.value.problems
-    assert "`OutputEvaluator` needs a judge" in first.message
-    assert "`TrajectoryEvaluator` needs a judge" in second.message
+    assert "no rubric that does what `AttackSuccessEvaluator` does" in first.message
+    assert "no rubric that does what `MultimodalOutputEvaluator` does" in second.message
     assert (first.line, second.line) == (10, 17)
 
 
-def test_interactions_are_compared_without_their_rubric_and_that_is_said(
-    baton: Run, tmp_path: Path
-) -> None:
+def test_interactions_are_compared_and_judged_by_their_rubric(baton: Run, tmp_path: Path) -> None:
     visits = [{"node_name": "clerk"}, {"node_name": "archivist"}]
     cases = [{"name": "maps", "input": "?", "expected_interactions": visits}]
     path = written(
         tmp_path,
-        {"evaluator_type": "InteractionsEvaluator", "rubric": "good?", "model_id": "m"},
+        {"evaluator_type": "InteractionsEvaluator", "rubric": "good?", "model_id": "mock.model"},
         cases=cases,
     )
-    outcome = baton("score", REPORT, "-d", path, "--json")
-    assert scores(outcome)["maps"] == {"InteractionsEvaluator": "passed"}
-    assert "`rubric` of InteractionsEvaluator needs a judge" in outcome.err
+    outcome = baton("score", REPORT, "-d", path, "--cache-only", "--json")
+    found = scores(outcome)["maps"]
+    assert found["InteractionsEvaluator"] == "passed"
+    assert found["interaction_quality"] in ("error", "skipped")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def recordings() -> list[tuple[str, Trace]]:
 
 def alarms(evaluator: Evaluator, trace: Trace) -> list[Score]:
     scores = evaluator.evaluate(trace, None, EvalContext())
+    assert isinstance(scores, list)
     return [score for score in scores if score.status == "failed"]
 
 

@@ -80,4 +80,5 @@ def test_nothing_is_found_wrong_with_it(name: str) -> None:
     trace = played(GOOD[name])
     for evaluator in EVALUATORS:
         scores = evaluator.evaluate(trace, None, EvalContext())
+        assert isinstance(scores, list)
         assert [score.reason for score in scores if score.status == "failed"] == []

@@ -15,7 +15,7 @@ from baton.evaluators.dispatch_scope import DispatchScope
 from baton.evaluators.dispatch_target_known import DispatchTargetKnown
 from baton.evaluators.handoff_loops import HandoffLoops
 from baton.evaluators.result_used import ResultUsed
-from baton.model import EvalContext, Evaluator, Trace
+from baton.model import EvalContext, Evaluator, Score, Trace
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -54,11 +54,23 @@ def traces_in(path: Path) -> list[Trace]:
         return []
 
 
+def scores(evaluator: Evaluator, trace: Trace) -> list[Score]:
+    found = evaluator.evaluate(trace, None, EvalContext())
+    assert isinstance(found, list)
+    return found
+
+
+def scored(evaluator: Evaluator, trace: Trace) -> list[Score]:
+    scores = evaluator.evaluate(trace, None, EvalContext())
+    assert isinstance(scores, list)
+    return scores
+
+
 def faults(evaluator: Evaluator, recordings: list[tuple[str, Trace]]) -> Iterator[str]:
     for path, trace in recordings:
         found = [
             " ".join([*score.subject, *(each["kind"] for each in score.details["findings"])])
-            for score in evaluator.evaluate(trace, None, EvalContext())
+            for score in scores(evaluator, trace)
             if score.status == "failed"
         ]
         if found:
@@ -79,7 +91,7 @@ def test_what_fails_in_recordings_is_what_went_wrong_in_them(
 def test_a_reason_is_one_line_without_tracebacks(recordings: list[tuple[str, Trace]]) -> None:
     for path, trace in recordings:
         for evaluator in EVALUATORS:
-            for score in evaluator.evaluate(trace, None, EvalContext()):
+            for score in scores(evaluator, trace):
                 assert "\n" not in score.reason, path
                 assert "Traceback" not in score.reason, path
                 assert "`unknown`" not in score.reason, path

@@ -101,5 +101,7 @@ def test_a_recorded_session_of_adk_tells_its_final_state(recordings: Path) -> No
 
 def test_strands_names_the_state_and_the_evaluator_alike() -> None:
     plan = make_plan([{"type": "StateEquals", "config": {"name": "cart", "value": []}}])
-    (found,) = plan.evaluators[0].evaluator.evaluate(trace({"cart": []}), None, EvalContext())
+    scores = plan.evaluators[0].evaluator.evaluate(trace({"cart": []}), None, EvalContext())
+    assert isinstance(scores, list)
+    (found,) = scores
     assert found.status == "passed"

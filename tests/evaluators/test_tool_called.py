@@ -98,5 +98,7 @@ def test_options_that_contradict_each_other_are_refused() -> None:
 
 def test_strands_calls_the_option_tool_name() -> None:
     plan = make_plan([{"type": "ToolCalled", "config": {"tool_name": "search"}}])
-    (found,) = plan.evaluators[0].evaluator.evaluate(trace(("a", "search")), None, EvalContext())
+    scores = plan.evaluators[0].evaluator.evaluate(trace(("a", "search")), None, EvalContext())
+    assert isinstance(scores, list)
+    (found,) = scores
     assert (found.evaluator, found.status) == ("tool_called", "passed")

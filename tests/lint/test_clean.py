@@ -60,7 +60,9 @@ def test_files_with_faults_stop_no_rule(baton: Baton, tmp_path: Path) -> None:
         "cases: [{id: a, input: hi, agents: [x], evaluators: {agent_chain: {wrong: 1}}}]\n"
     )
     criteria = tmp_path / "test_config.json"
-    criteria.write_text(json.dumps({"criteria": {"rubric_based_tool_use_quality_v1": 1}}))
+    criteria.write_text(
+        json.dumps({"criteria": {"rubric_based_tool_use_quality_v1": 1, "nonsense": 1}})
+    )
     outcome = baton("check", tmp_path)
     assert outcome.code == 2
     warnings = [line for line in outcome.err.splitlines() if line.startswith("warning")]

@@ -25,8 +25,11 @@ VERBS = {
     "pull": "Fetch traces from Phoenix or Langfuse into a file.",
     "draft": "Turn a good run into a case.",
     "convert": "Write a dataset in another dialect, and list what that has no place for.",
-    "check": "Check datasets, configs, traces and agent definitions, and run nothing.",
+    "check": "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",
     "report": "Report on a stored evaluation.",
+    "label": "Label the dispatches of an evaluation, to hold judges against.",
+    "calibrate": "Hold a judge against the labels of people.",
+    "rubrics": "List, show and test rubrics: the questions that judges are asked.",
     "list": "List evaluators, providers and reporters, with their options.",
 }
 

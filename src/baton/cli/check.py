@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
 from baton.datasets import load_dataset
+from baton.evaluators.judging.load import load_rubric
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.lint import lint, refuse_unknown
 from baton.model import InputError, Problem
@@ -32,7 +33,7 @@ def check_command(
     strict: Annotated[bool, Parameter(negative="")] = False,
     ignore: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
 ) -> int:
-    """Check datasets, configs, traces and agent definitions, and run nothing.
+    """Check datasets, configs, rubrics, traces and agent definitions, and run nothing.
 
     What is valid and still does not test what was meant is a warning.
 
@@ -129,6 +130,11 @@ def _check_agents(file: Path) -> str:
     return f"agent definitions, {_count(len(load_catalog(file)), 'agent')}"
 
 
+def _check_rubric(file: Path) -> str:
+    rubric = load_rubric(file)
+    return f"rubric `{rubric.name}`, {_count(len(rubric.tests), 'example')}"
+
+
 def _check_traces(file: Path) -> str:
     traces = load_traces(file)
     dropped = sum(entry.count for trace in traces for entry in trace.dropped)
@@ -147,6 +153,7 @@ _CHECKS: dict[Kind, Callable[[Path], str]] = {
     "config": _check_config,
     "criteria": _check_criteria,
     "dataset": _check_dataset,
+    "rubric": _check_rubric,
     "traces": _check_traces,
     "unknown": _check_traces,
 }

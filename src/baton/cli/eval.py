@@ -26,6 +26,7 @@ from baton.runner.live import RunOptions
 from baton.runner.loop import run_until_terminated
 from baton.runner.plan import Plan, make_plan
 
+from .judging import JudgeOptions, judged_plan
 from .notes import note, say
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare, report
@@ -60,6 +61,8 @@ def eval_command(
     show: Whole = 10,
     out: Path = OUT,
     name: str | None = None,
+    judging: JudgeOptions | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Play a dataset against live agents and score what they did.
 
@@ -103,6 +106,8 @@ def eval_command(
         Where evaluations are stored.
     name
         Name of the evaluation.
+    dry_run
+        Print what judging would take, as far as the cases tell; play nothing, ask nobody.
     """
     found = find_target(target, app)
     settings = found.config
@@ -113,10 +118,15 @@ def eval_command(
         raise InputError("name a dataset: baton eval AGENT DATASET, or `dataset:` in the config")
     cases = choose(load_cases(paths, settings, agents), filters, _at_least_one("--limit", limit))
     plan = _plan(settings, evaluators, config_file_path, cases)
+    plan = judged_plan(plan, settings, judging or JudgeOptions(), rehearsal=dry_run)
     note_unchecked(plan, cases)
     options = _run_options(
         settings, {"repeat": repeat, "concurrency": concurrency, "timeout": timeout}
     )
+    if dry_run:
+        from .dry_run import dry_run_live
+
+        return dry_run_live(plan, cases, options.repeat, json=json)
     files = {"junit": junit} if junit is not None else {}
     prepare(settings, files)
     how = {"provider": masked(found.provider), "run": msgspec.to_builtins(options)}

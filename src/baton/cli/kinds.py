@@ -13,7 +13,7 @@ from baton.model import InputError, Problem
 from baton.readers.adk.wire import looks_like_sse
 from baton.readers.sniff import kind_of
 
-Kind = Literal["agents", "config", "criteria", "dataset", "traces", "unknown"]
+Kind = Literal["agents", "config", "criteria", "dataset", "rubric", "traces", "unknown"]
 _CONFIG = {"evaluators", "providers", "reporters", "dataset", "agent_names", "evaluator_config"}
 
 
@@ -31,6 +31,8 @@ def kind_of_file(file: Path) -> Kind:
         return "criteria"
     if "test_passes" in keys:
         return "traces"
+    if {"prompt", "answer"} <= keys:
+        return "rubric"
     if keys & _CONFIG and not keys & {"cases", "id", "turns", "eval_id", "conversation"}:
         return "config"
     if "agents" in keys and not keys & {"turns", "cases", "id", "input"}:

@@ -9,10 +9,10 @@ import msgspec
 from rich.table import Table
 
 from baton.model import InputError, suggestion
-from baton.plugins import EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve
+from baton.plugins import EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve, rubric_entries
 from baton.reports.console import console_for
 
-_KINDS = (("evaluators", EVALUATORS), ("providers", PROVIDERS), ("reporters", REPORTERS))
+_RUBRICS = "evaluators that ask a judge"
 
 
 def list_command(*names: str) -> int:
@@ -23,12 +23,18 @@ def list_command(*names: str) -> int:
     names
         List these only.
     """
-    known = [name for _, entries in _KINDS for entry in entries for name in entry.names]
+    kinds = (
+        ("evaluators", EVALUATORS),
+        (_RUBRICS, rubric_entries()),
+        ("providers", PROVIDERS),
+        ("reporters", REPORTERS),
+    )
+    known = [name for _, entries in kinds for entry in entries for name in entry.names]
     for name in names:
         if name not in known:
             raise InputError(f"nothing is called `{name}`; {suggestion(name, known)}")
     console = console_for(sys.stdout)
-    for title, all_entries in _KINDS:
+    for title, all_entries in kinds:
         entries = [e for e in all_entries if not names or not set(names).isdisjoint(e.names)]
         if not entries:
             continue
@@ -37,8 +43,11 @@ def list_command(*names: str) -> int:
             table.add_row(entry.type, entry.summary)
             if entry.aliases:
                 table.add_row("", f"also {', '.join(entry.names[1:])}", style="dim")
-            for option in _options(entry):
+            # All rubrics have the same options: once is enough.
+            for option in _options(entry) if names or title != _RUBRICS else ():
                 table.add_row("", option, style="dim")
+        if title == _RUBRICS and not names:
+            table.add_row("", "their options: baton list llm_judge", style="dim")
         console.print(table)
     return 0
 

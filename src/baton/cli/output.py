@@ -13,6 +13,7 @@ import msgspec
 
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
+from baton.config.secrets import masked
 from baton.datasets import load_dataset
 from baton.model import Dataset, InputError, Problem
 from baton.plugins import reporter_entry, resolve
@@ -40,10 +41,17 @@ def header_of(
         "dataset": dataset,
         "pass_rule": msgspec.to_builtins(plan.pass_rule),
         "config": settings.resolved if settings else None,
+        **_judge_of(plan),
         "evaluator_versions": {
             name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
         },
     }
+
+
+def _judge_of(plan: Plan) -> dict[str, Any]:
+    """Return the settings of the judge, without its keys."""
+    settings = getattr(plan.context.judge, "settings", None)
+    return {} if settings is None else {"judge": masked(msgspec.to_builtins(settings))}
 
 
 def load_cases(paths: list[str], settings: Config | None, agents: Path | None = None) -> Dataset:

@@ -17,6 +17,7 @@ from baton.runner.plan import WITHOUT_CASES, Plan, make_plan
 from baton.runner.recorded import score_to_folder
 from baton.store import read_evaluation
 
+from .judging import JudgeOptions, judged_plan
 from .kinds import given_as
 from .notes import note
 from .numbers import Whole
@@ -45,6 +46,8 @@ def score_command(
     junit: Path | None = None,
     out: Path = OUT,
     name: str | None = None,
+    judging: JudgeOptions | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Score recorded traces, against a dataset where there is one.
 
@@ -70,6 +73,8 @@ def score_command(
         Where evaluations are stored.
     name
         Name of the evaluation.
+    dry_run
+        Print what judging would take, and ask nobody.
     """
     if not traces:
         raise InputError("name the files or folders that hold the traces")
@@ -80,18 +85,27 @@ def score_command(
     paths = list(dataset) or (settings.dataset if settings else [])
     cases = load_cases(paths, settings, agents) if paths else None
     plan = _plan(settings, evaluators, cases)
+    plan = judged_plan(plan, settings, judging or JudgeOptions(), rehearsal=dry_run)
     if cases is not None:
         note_unchecked(plan, cases)
     else:
         _note_datasets(traces)
     if settings is not None and settings.providers:
         note(f"{settings.file}: `providers` are not used: recorded traces are scored")
+    problems: list[str] = []
+    read = _read(traces, paths, catalog, problems)
+    if dry_run:
+        from .dry_run import dry_run as rehearse
+
+        code = rehearse(plan, read, cases, json=json)
+        for problem in problems:
+            note(problem)
+        return code
     files = {"junit": junit} if junit is not None else {}
     prepare(settings, files)
-    problems: list[str] = []
     folder = score_to_folder(
         plan,
-        _read(traces, paths, catalog, problems),
+        read,
         cases,
         root=out,
         name=name

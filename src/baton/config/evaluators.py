@@ -47,8 +47,7 @@ def plan_for(dataset: Dataset, make: MakePlan) -> Plan:
         folder = Path(file).parent
         experiment = read_experiment(Path(file)) if format_ == "strands" else None
         if experiment is not None:
-            plan, own_words = make(experiment.evaluators), True
-            dataset.notes += [text for text in experiment.notes if text not in dataset.notes]
+            plan, own_words = make(experiment), True
         elif (folder / FILE_NAME).is_file():
             if folder not in by_folder:
                 by_folder[folder] = make(read_criteria(folder / FILE_NAME))

@@ -9,16 +9,20 @@ from typing import Any
 
 import msgspec
 
+from baton.evaluators.judging.maker import own_entries
 from baton.formats.document import Document, read_bytes
+from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
-from baton.plugins import provider_entry, reporter_entry, resolve
+from baton.plugins import Entry, provider_entry, reporter_entry, resolve
 from baton.providers.base import ProviderOptions
+from baton.runner.gate import GateRule, read_gate
 from baton.runner.live import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
 from .dialects.accelerator import translate
 from .environment import interpolate
+from .judge import JudgeConfig, gate_of, read_judge
 from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 
@@ -42,12 +46,21 @@ class Config(msgspec.Struct, kw_only=True):
     run: RunOptions
     reporters: list[ReporterSpec]
     resolved: dict[str, Any]
+    rubrics: Sequence[Entry] = ()
+    rubric_paths: Sequence[Path] = ()
+    judging: JudgeConfig = msgspec.field(default_factory=JudgeConfig)
+    gate: tuple[GateRule, ...] = ()
     notes: list[str] = msgspec.field(default_factory=list)
 
     @property
     def folder(self) -> Path:
         """Where the paths in it start."""
         return Path(self.file).parent
+
+    @property
+    def judge(self) -> JudgeSettings | None:
+        """The judge that the config describes, if it names a model."""
+        return self.judging.settings
 
     def plan_with(self, evaluators: Sequence[EvaluatorSpec | str]) -> Plan:
         """Return the plan with other evaluators, and all else as the config says."""
@@ -58,6 +71,7 @@ class Config(msgspec.Struct, kw_only=True):
             prices=self.plan.prices,
             default_model=self.plan.default_model,
             folder=self.folder,
+            rubrics=self.rubrics,
         )
 
 
@@ -81,6 +95,7 @@ def load_config(
     value = document.value()
     if not isinstance(value, dict):
         raise InputError(document.problem("a config is a mapping with `evaluators:`"))
+    written = value
     value = interpolate(document, value, os.environ if environment is None else environment)
     told, notes = translate(document, value, ConfigFile.__struct_fields__)
     spec = document.convert(told, ConfigFile)
@@ -88,7 +103,11 @@ def load_config(
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
     run = _run_options(document, spec, problems)
-    plan = _plan(document, spec, providers, problems, own_code)
+    rubrics = _rubrics(document, spec, problems)
+    judging, gate = _judging(document, written, told, problems), _gate(document, spec, problems)
+    plan = _plan(document, spec, providers, problems, own_code, rubrics)
+    if plan is not None and spec.evaluators is not None:
+        _check_gate(document, plan, gate, problems)
     if problems or plan is None:
         raise InputError(problems)
     folder = file.parent
@@ -111,6 +130,10 @@ def load_config(
         run=run,
         reporters=reporters,
         resolved=masked(value),
+        rubrics=rubrics,
+        rubric_paths=[folder / path for path in spec.rubrics],
+        judging=judging,
+        gate=gate,
         notes=[f"{file}: {text}" for text in notes],
     )
 
@@ -154,13 +177,14 @@ def _plan(
     providers: Sequence[ProviderOptions],
     problems: list[Problem],
     own_code: bool,
+    rubrics: Sequence[Entry],
 ) -> Plan | None:
     folder = Path(document.file).parent
     found = []
     for index, evaluator in enumerate(spec.evaluators or ()):
         try:
             if isinstance(evaluator, str) or evaluator.enabled:
-                make_plan([evaluator], folder=folder, own_code=own_code)
+                make_plan([evaluator], folder=folder, own_code=own_code, rubrics=rubrics)
         except InputError as error:
             found += [
                 document.problem_at(_path_of(index, problem), problem.message)
@@ -179,10 +203,48 @@ def _plan(
             default_model=next((p.model for p in providers if p.model), None),
             folder=folder,
             own_code=own_code,
+            rubrics=rubrics,
         )
     except InputError as error:
         problems += _located(document, ("evaluators",), error)
     return None
+
+
+def _judging(
+    document: Document, written: Any, value: dict[str, Any], problems: list[Problem]
+) -> JudgeConfig:
+    try:
+        return read_judge(document, written, value)
+    except InputError as error:
+        problems += error.problems
+    return JudgeConfig()
+
+
+def _gate(document: Document, spec: ConfigFile, problems: list[Problem]) -> tuple[GateRule, ...]:
+    try:
+        return read_gate(spec.gate)
+    except InputError as error:
+        problems += _located(document, ("gate",), error)
+    return ()
+
+
+def _check_gate(
+    document: Document, plan: Plan, gate: tuple[GateRule, ...], problems: list[Problem]
+) -> None:
+    try:
+        gate_of(plan, gate)
+    except InputError as error:
+        problems += _located(document, ("gate",), error)
+
+
+def _rubrics(document: Document, spec: ConfigFile, problems: list[Problem]) -> tuple[Entry, ...]:
+    """Read the user's own rubrics; what is wrong with one names its own file."""
+    folder = Path(document.file).parent
+    try:
+        return own_entries(folder / path for path in spec.rubrics) if spec.rubrics else ()
+    except InputError as error:
+        problems += error.problems
+    return ()
 
 
 def _prices(

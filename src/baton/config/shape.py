@@ -45,13 +45,20 @@ class ReporterSpec(Strict, kw_only=True):
 
 
 class ConfigFile(Strict, kw_only=True):
-    """A config. ``timeout`` is in seconds, for a case; ``agents`` a file of agent definitions."""
+    """A config. ``timeout`` is in seconds, for a case; ``agents`` a file of agent definitions.
+
+    ``rubrics`` are files and folders with rubrics of the user's own. ``judge`` is the model that
+    judged evaluators ask, ``gate`` has rules like ``scope_fidelity by agent >= 0.9``.
+    """
 
     agent: AgentSpec = msgspec.field(default_factory=AgentSpec)
     dataset: str | list[str] | DatasetSpec | None = None
     providers: list[dict[str, Any]] = msgspec.field(default_factory=list)
     agents: str | None = None
     evaluators: list[EvaluatorSpec | str] | None = None
+    rubrics: list[str] = msgspec.field(default_factory=list)
+    judge: dict[str, Any] | None = None
+    gate: list[str] = msgspec.field(default_factory=list)
     pass_rule: PassRule = "all"
     prices: dict[str, ModelPrice] = msgspec.field(default_factory=dict)
     repeat: Annotated[int, msgspec.Meta(ge=1)] | None = None

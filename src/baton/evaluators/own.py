@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,9 +31,9 @@ class OwnEvaluator:
     """A function, or the method ``evaluate`` of a class, as an evaluator.
 
     It is called with the trace, the case (``None`` without one) and the context, as many of them
-    as it takes. It returns a :class:`Score` or several, a number or a truth value that is
-    compared with ``threshold``, a number and a reason, or ``None`` where there is nothing to
-    score. All other options are arguments of the function, or of the class.
+    as it takes, and may be async. It returns a :class:`Score` or several, a number or a truth
+    value that is compared with ``threshold``, a number and a reason, or ``None`` where there is
+    nothing to score. All other options are arguments of the function, or of the class.
     """
 
     version = "1"
@@ -65,14 +65,27 @@ class OwnEvaluator:
         options = {**self.options, **override}
         return self.__class__(self.name, self.type, self._source, options)
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Call it.
+    @property
+    def needs_judge(self) -> bool:
+        """Whether it says so: an attribute of the function, or of the class."""
+        return bool(getattr(self._source, "needs_judge", False))
+
+    def evaluate(
+        self, trace: Trace, case: Case | None, context: EvalContext
+    ) -> list[Score] | Awaitable[list[Score]]:
+        """Call it; what it returns may be awaited.
 
         Raises:
             TypeError: what it returned is no verdict.
         """
         arguments = (trace, case, context)[: self._given]
         answer = self._call(*arguments)
+        return self._awaited(answer) if isinstance(answer, Awaitable) else self._scores(answer)
+
+    async def _awaited(self, answer: Awaitable[Any]) -> list[Score]:
+        return self._scores(await answer)
+
+    def _scores(self, answer: Any) -> list[Score]:
         if isinstance(answer, Score):
             return [msgspec.structs.replace(answer, type=self.type)]
         if isinstance(answer, list) and all(isinstance(score, Score) for score in answer):

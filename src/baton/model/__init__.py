@@ -3,6 +3,7 @@
 Imports nothing of the rest of Baton.
 """
 
+from .agent_scores import AgentCounts, AgentScores, Asked, Low, plain_agent_scores
 from .case import (
     AnyOrder,
     Case,
@@ -19,15 +20,14 @@ from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
 from .efficiency import COUNTERS, Efficiency, EfficiencySums, Sum, plain_sums
 from .errors import BatonError, InputError, Problem, ProviderError, nearest, suggestion
+from .evaluation import CaseResult, Evaluation, EvaluatorCounts, GateResult
 from .integrity import integrity_problems, usage_problems
+from .judging import Judge, JudgeError, JudgeErrorKind, JudgeRequest, JudgeResponse
 from .known import known
 from .ports import EvalContext, Evaluator, Provider
 from .routing import OTHERS, Routed, RoutingCell, RoutingCounts
 from .score import (
     STATUSES,
-    CaseResult,
-    Evaluation,
-    EvaluatorCounts,
     Evidence,
     JudgeUse,
     Score,
@@ -58,8 +58,11 @@ __all__ = [
     "SCHEMA_VERSION",
     "STATUSES",
     "AgentCard",
+    "AgentCounts",
     "AgentRun",
+    "AgentScores",
     "AnyOrder",
+    "Asked",
     "BatonError",
     "Case",
     "CaseIndex",
@@ -80,11 +83,18 @@ __all__ = [
     "ExpectedToolCall",
     "ExpectedTurn",
     "ExpectedVisit",
+    "GateResult",
     "GotBack",
     "HandedOff",
     "InputError",
+    "Judge",
+    "JudgeError",
+    "JudgeErrorKind",
+    "JudgeRequest",
+    "JudgeResponse",
     "JudgeUse",
     "Location",
+    "Low",
     "Override",
     "Part",
     "Problem",
@@ -110,6 +120,7 @@ __all__ = [
     "integrity_problems",
     "known",
     "nearest",
+    "plain_agent_scores",
     "plain_sums",
     "suggestion",
     "usage_problems",

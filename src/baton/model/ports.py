@@ -8,14 +8,19 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from .case import Case
+from .judging import Judge
 from .score import Score, Unit
 from .trace import Trace
 
 
 class EvalContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What evaluators of one evaluation share. ``agent_names`` renames recorded agents."""
+    """What evaluators of one evaluation share.
+
+    ``agent_names`` renames recorded agents; ``judge`` is there when an evaluator needs one.
+    """
 
     agent_names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    judge: Judge | None = None
 
 
 @runtime_checkable
@@ -43,8 +48,10 @@ class Evaluator(Protocol):
     def unit(self) -> Unit:
         """What one score is about."""
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Score one trace."""
+    def evaluate(
+        self, trace: Trace, case: Case | None, context: EvalContext
+    ) -> list[Score] | Awaitable[list[Score]]:
+        """Score one trace; those that ask a judge are awaited."""
 
     def with_options(self, override: Mapping[str, Any]) -> Evaluator:
         """Return a copy with some options replaced; raises InputError for a wrong one."""

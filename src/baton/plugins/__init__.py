@@ -6,11 +6,14 @@ from .evaluators import EVALUATORS
 from .registry import (
     PROVIDERS,
     REPORTERS,
+    all_evaluators,
     evaluator_entry,
+    evaluator_of_type,
     known_evaluator_names,
     provider_entry,
     reporter_entry,
     resolve,
+    rubric_entries,
 )
 
 __all__ = [
@@ -19,9 +22,12 @@ __all__ = [
     "REPORTERS",
     "Alias",
     "Entry",
+    "all_evaluators",
     "evaluator_entry",
+    "evaluator_of_type",
     "known_evaluator_names",
     "provider_entry",
     "reporter_entry",
     "resolve",
+    "rubric_entries",
 ]

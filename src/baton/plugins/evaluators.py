@@ -240,4 +240,9 @@ EVALUATORS = (
         "baton.evaluators.dispatch_limits:DispatchLimits",
         "how many hand-offs a turn makes, how deep, how wide, to how many agents, at what cost",
     ),
+    Entry(
+        "panel",
+        "baton.evaluators.panel:Panel",
+        "several models judge by one rubric, and the majority counts",
+    ),
 )

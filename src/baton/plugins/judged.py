@@ -61,19 +61,4 @@ ADK_JUDGED = frozenset(
 )
 """Of Google ADK: metrics of a ``test_config.json``."""
 
-FUTURE_AGI_JUDGED = frozenset(
-    {
-        "AnswerRefusal",
-        "ConversationCoherence",
-        "CustomLLMJudge",
-        "DispatchCorrectness",
-        "EvaluateFunctionCalling",
-        "LLMFunctionCalling",
-        "ResultIntegration",
-        "ScopeFidelity",
-        "TaskCompletion",
-    }
-)
-"""Of Future AGI: templates, and the rubrics of its guide to sub-agents."""
-
-JUDGED = STRANDS_JUDGED | JUDGE_LLM_JUDGED | ADK_JUDGED | FUTURE_AGI_JUDGED
+JUDGED = STRANDS_JUDGED | JUDGE_LLM_JUDGED

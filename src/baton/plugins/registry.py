@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from baton.model import InputError, suggestion
@@ -46,17 +46,40 @@ REPORTERS = (
     Entry("junit", "baton.reports.junit:write_junit", "test cases, for CI systems"),
 )
 
+_RUBRICS = "baton.evaluators.judging.maker:shipped_entries"
 
-def evaluator_entry(name: str) -> Entry:
-    """Find an evaluator by any of its names.
+
+def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
+    """Find an evaluator by any of its names; ``own`` are rubrics of the user's.
 
     Raises:
-        InputError: it has to be judged, or nothing has this name; with the nearest ones then.
+        InputError: nothing has this name; with the nearest ones.
     """
-    ours = {each for entry in EVALUATORS for each in entry.names}
-    if name in JUDGED and name not in ours:
-        raise InputError(f"`{name}` needs a judge, which Baton does not have yet; take it out")
-    return _find(name, EVALUATORS, "evaluator")
+    found = next((entry for entry in (*own, *EVALUATORS) if name in entry.names), None)
+    if found is not None:
+        return found
+    if name in JUDGED and not any(name in entry.names for entry in rubric_entries()):
+        raise InputError(f"Baton has no rubric that does what `{name}` does; take it out")
+    return _find(name, (*own, *all_evaluators()), "evaluator")
+
+
+def rubric_entries() -> tuple[Entry, ...]:
+    """Return the rubrics that come with Baton; they are read when first asked for."""
+    found: tuple[Entry, ...] = resolve(Entry("", _RUBRICS, ""))()
+    return found
+
+
+def all_evaluators() -> tuple[Entry, ...]:
+    """Return all evaluators there are, rubrics included."""
+    return (*EVALUATORS, *rubric_entries())
+
+
+def evaluator_of_type(type_: str) -> Entry | None:
+    """Find an evaluator by its canonical name; ``None`` for one of the user's own."""
+    found = next((entry for entry in EVALUATORS if entry.type == type_), None)
+    if found is not None or ":" in type_:
+        return found
+    return next((entry for entry in rubric_entries() if entry.type == type_), None)
 
 
 def provider_entry(name: str) -> Entry:
@@ -71,7 +94,7 @@ def reporter_entry(name: str) -> Entry:
 
 def known_evaluator_names() -> set[str]:
     """Return every name a case may override options of, other tools' evaluators included."""
-    ours = {name for entry in EVALUATORS for name in entry.names}
+    ours = {name for entry in all_evaluators() for name in entry.names}
     return ours | JUDGE_LLM_JUDGED
 
 

@@ -7,8 +7,11 @@ from typing import IO, Any
 import msgspec
 
 from baton.analysis.routing import plain_matrix
-from baton.model import plain_sums
+from baton.model import plain_agent_scores, plain_sums
 from baton.store import StoredEvaluation
+
+from .calibration import calibrations_of
+from .judging import plain_judges
 
 EXIT_CODES = {"passed": 0, "failed": 1}
 _ENCODER = msgspec.json.Encoder()
@@ -28,6 +31,15 @@ def write_json(evaluation: StoredEvaluation, out: IO[str]) -> None:
         "routing": plain_matrix(header.routing),
         "efficiency": plain_sums(header.efficiency),
     }
+    if header.by_agent:
+        head["by_agent"] = plain_agent_scores(header.by_agent)
+        head["judges"] = plain_judges(header.by_agent)
+        head["calibrations"] = [
+            {"evaluator": name, "model": model, "calibration": line}
+            for name, model, line in calibrations_of(header)
+        ]
+    if header.gate:
+        head["gate"] = msgspec.to_builtins(header.gate)
     out.write(msgspec.json.format(_ENCODER.encode(head), indent=2).decode().removesuffix("\n}"))
     out.write(',\n  "results": [')
     separator = "\n    "

@@ -10,6 +10,7 @@ from baton.analysis.routing import agents_of, mistakes
 from baton.store import Header, IndexRow, StoredEvaluation
 
 from .efficiency import counter_texts
+from .judging import asked_by_evaluator, asked_line, gate_lines
 from .routing import arrow, share
 from .text import place_of
 
@@ -28,8 +29,10 @@ def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
     header = evaluation.header
     cases = header.cases
     errors = cases.get("error", 0) + len(header.problems)
+    missed = list(gate_lines(header.gate))
+    tests = len(evaluation) + len(header.problems) + len(missed)
     counts = (
-        f'tests="{len(evaluation) + len(header.problems)}" failures="{cases.get("failed", 0)}" '
+        f'tests="{tests}" failures="{cases.get("failed", 0) + len(missed)}" '
         f'errors="{errors}" skipped="{cases.get("skipped", 0)}"'
     )
     name = _attribute(header.name)
@@ -43,6 +46,9 @@ def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
         out.write("    </properties>\n")
     for row, body in evaluation.entries():
         out.write(_case(name, row, body, repeated=header.repeats > 1))
+    for line in missed:
+        said = f"<failure message={_attribute(line)}/>"
+        out.write(f'    <testcase classname={name} name="the gate">{said}</testcase>\n')
     for problem in header.problems:
         said = f"<error message={_attribute(problem)}/>"
         out.write(f'    <testcase classname={name} name="the evaluation">{said}</testcase>\n')
@@ -61,6 +67,12 @@ def _properties(header: Header) -> Iterator[tuple[str, str]]:
         yield "routing.mistake", f"{arrow(cell)}: {cell.count}"
     for name, text in counter_texts(header.efficiency):
         yield f"efficiency.{name}", text
+    for one in header.by_agent:
+        if one.mean is not None:
+            about = f".{one.agent}" if one.agent is not None else ""
+            yield f"mean.{one.evaluator}{about}", f"{one.mean:.4f} ({one.scored})"
+    for name, (asked, settled) in asked_by_evaluator(header.by_agent).items():
+        yield f"judges.{name}", asked_line(asked, settled)
 
 
 def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) -> str:

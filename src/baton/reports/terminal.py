@@ -12,9 +12,11 @@ from rich.text import Text
 from baton.model import STATUSES
 from baton.store import Header, IndexRow, StoredEvaluation
 
+from .calibration import calibrations_of
 from .chains import align
 from .console import console_for
 from .efficiency import case_line, efficiency_line
+from .judging import gate_lines, print_asked, print_by_agent
 from .routing import print_routing
 from .text import one_line, place_of
 
@@ -37,6 +39,10 @@ def print_terminal(
     if spent:
         console.print(Text(spent, "dim"))
     print_routing(header.routing, console)
+    print_by_agent(header.by_agent, header.gate, console)
+    print_asked(header.by_agent, console, detailed=detailed)
+    for name, model, known in calibrations_of(header):
+        console.print(Text(one_line(f"{name}, {model}: {known}", 400), "dim"))
     shown = left = 0
     for row in evaluation.rows():
         if row.status == "passed" and not detailed:
@@ -50,6 +56,8 @@ def print_terminal(
     if left:
         cases = "case" if left == 1 else "cases"
         console.print(f"\n… and {left} more {cases} that did not pass; the JSON report has all")
+    for missed in gate_lines(header.gate):
+        console.print(Text(f"✗ {one_line(missed, 400)}", STYLES["failed"]))
     for problem in header.problems:
         console.print(Text(f"! {one_line(problem, 400)}", STYLES["error"]))
     for notice in header.notices:

@@ -57,6 +57,8 @@ class FolderResults:
             problems=[*self._input_problems, *self._tally.problems()],
             routing=self._tally.routing.cells(),
             efficiency=self._tally.efficiency,
+            by_agent=self._tally.by_agent.sums(),
+            gate=self._tally.gate(),
         )
 
 
@@ -86,4 +88,6 @@ class MemoryResults:
             notices=list(notices),
             routing=tally.routing.cells(),
             efficiency=tally.efficiency,
+            by_agent=tally.by_agent.sums(),
+            gate=tally.gate(),
         )

@@ -12,7 +12,8 @@ from baton.model import CaseResult, Dataset, Evaluation, Provider
 from baton.store import EvaluationWriter
 
 from .collect import FolderResults, MemoryResults, Results
-from .live import RunOptions, entered, play_all
+from .live import RunOptions, play_all
+from .loop import entered
 from .plan import Plan, check_overrides
 from .sessions import check_sessions, one_at_a_time
 
@@ -33,7 +34,7 @@ async def evaluate_in_memory(
     check_sessions(provider, dataset)
     options, notes = one_at_a_time(provider, dataset, options)
     results = MemoryResults(plan, len(dataset) * options.repeat)
-    async with entered(provider):
+    async with entered(provider), entered(plan.context.judge):
         await play_all(plan, provider, dataset, options, results)
     return results.evaluation(name, [*notices_of(provider), *notes])
 
@@ -62,7 +63,7 @@ async def evaluate_to_folder(
     planned = len(dataset) * options.repeat
     run = {"run": msgspec.to_builtins(options)} if notes else {}
     notices = [*notices_of(provider), *notes]
-    async with entered(provider):
+    async with entered(provider), entered(plan.context.judge):
         writer = EvaluationWriter(
             root,
             name,

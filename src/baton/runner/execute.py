@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import msgspec
+from baton.model import CaseResult, Dataset, Trace
 
-from baton.analysis.routing import routed
-from baton.model import (
-    Case,
-    CaseResult,
-    Dataset,
-    Evaluator,
-    Score,
-    Trace,
-)
-
-from .efficiency import efficiency_of
 from .pairing import find_case, name_of
-from .plan import Plan, PlannedEvaluator
-from .prices import fill_costs
-from .verdict import broken_turn, verdict
+from .plan import Plan
+from .scoring import Unfinished, start_scoring
 
 
 class Met(NamedTuple):
@@ -31,37 +19,10 @@ class Met(NamedTuple):
     location: str | None
 
 
-def score_trace(plan: Plan, trace: Trace, case: Case | None, position: int) -> CaseResult:
-    """Score one trace with every evaluator of the plan.
-
-    A turn that broke makes the case an error, whatever could be scored all the same.
-    """
-    if plan.prices is not None:
-        trace = fill_costs(trace, plan.prices, plan.default_model)
-    scores = [
-        score
-        for planned in plan.evaluators_for(case.where if case else None)
-        for score in _evaluate(planned, planned.for_case(case), trace, case, plan)
-    ]
-    status, mean = verdict(plan.pass_rule, scores)
-    broken = broken_turn(trace)
-    return CaseResult(
-        case_id=case.id if case else trace.case or trace.id,
-        position=position,
-        status=status if broken is None else "error",
-        scores=scores,
-        trace=trace,
-        error=broken,
-        mean=mean,
-        efficiency=efficiency_of(trace),
-        routing=routed(scores),
-    )
-
-
 def score_recorded(
     plan: Plan, traces: Iterable[Trace], dataset: Dataset | None
-) -> Iterator[CaseResult]:
-    """Score recorded traces as they are read.
+) -> Iterator[CaseResult | Unfinished]:
+    """Score recorded traces as they are read; what has to wait comes unfinished.
 
     With a dataset, each trace is scored against its case. A case that no trace meets, a trace
     that meets no case or several, and two traces that meet one case are errors, each in a
@@ -70,7 +31,7 @@ def score_recorded(
     """
     if dataset is None:
         for position, trace in enumerate(traces):
-            yield score_trace(plan, trace, None, position)
+            yield start_scoring(plan, trace, None, position)
         return
     seen = _Seen(len(dataset))
     strangers = 0
@@ -84,11 +45,11 @@ def score_recorded(
         case, repeat = dataset.cases[match.position], repeat_of(trace)
         twice = seen.add(match.position, repeat, trace, case.id)
         if twice is None:
-            result = score_trace(plan, trace, case, match.position)
+            scored = start_scoring(plan, trace, case, match.position)
         else:
-            result = _error(case.id, match.position, twice, trace)
-        result.repeat = repeat
-        yield result
+            scored = _error(case.id, match.position, twice, trace)
+        scored.repeat = repeat
+        yield scored
     for position, repeat in seen.missing():
         case_id = dataset.ids[position]
         again = f", repeat {repeat + 1}" if repeat else ""
@@ -137,27 +98,6 @@ class _Seen:
             for repeat in range(1, self._repeats):
                 if (position, repeat) not in self._later:
                     yield position, repeat
-
-
-def _evaluate(
-    planned: PlannedEvaluator, evaluator: Evaluator, trace: Trace, case: Case | None, plan: Plan
-) -> list[Score]:
-    """Run one evaluator; whatever it raises is an error, never a score and never a gap."""
-    try:
-        scores = evaluator.evaluate(trace, case, plan.context)
-        name = planned.evaluator.name
-        return [msgspec.structs.replace(score, evaluator=name) for score in scores]
-    except Exception as error:  # noqa: BLE001 - whatever it raises is this score's error
-        return [
-            Score(
-                evaluator=planned.evaluator.name,
-                type=evaluator.type,
-                version=evaluator.version,
-                unit=evaluator.unit,
-                status="error",
-                reason=f"{type(error).__name__}: {error}",
-            )
-        ]
 
 
 def _error(case_id: str, position: int, problem: str, trace: Trace | None) -> CaseResult:

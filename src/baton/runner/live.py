@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -24,10 +23,11 @@ from baton.model import (
 from baton.providers.base import CaseCancelled, ConfiguredProvider
 from baton.providers.functions import call, is_async, named, told, worded
 
+from .background import Background, Complete
 from .collect import Results
-from .execute import score_trace
 from .loop import GRACE, stop
 from .plan import Plan
+from .scoring import Unfinished, start_scoring
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -81,9 +81,10 @@ async def play_all(
         for repeat, position in itertools.product(range(options.repeat), range(len(dataset)))
     )
     player = _Player(plan, provider, dataset, options.timeout, grace)
+    background = Background(results, plan.window)
     total = len(dataset) * options.repeat
     workers = [
-        asyncio.ensure_future(_work(player, slots, results))
+        asyncio.ensure_future(_work(player, slots, results, background))
         for _ in range(min(options.concurrency, total))
     ]
     if not workers:
@@ -92,29 +93,28 @@ async def play_all(
         # Unlike `gather` it leaves the workers alone when it is cancelled: each is cancelled
         # once, as a second time would break off its clean-up.
         await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        if not any(worker.done() and worker.exception() for worker in workers):
+            await background.wait()
     finally:
         for worker in workers:
             worker.cancel()
         ended = await asyncio.gather(*workers, return_exceptions=True)
+        await background.stop()
     for error in ended:
         if error is not None and not isinstance(error, asyncio.CancelledError):
             raise error
 
 
-@asynccontextmanager
-async def entered(provider: Provider) -> AsyncIterator[None]:
-    """Open what a provider holds, where it has something to open."""
-    if isinstance(provider, AbstractAsyncContextManager):
-        async with provider:
-            yield
-    else:
-        yield
-
-
-async def _work(player: _Player, slots: Iterator[Slot], results: Results) -> None:
+async def _work(
+    player: _Player, slots: Iterator[Slot], results: Results, background: Background
+) -> None:
     for slot in slots:
         await player.prepare()
-        results.add(await player.play(slot))
+        played, complete = await player.play(slot)
+        if isinstance(played, Unfinished):
+            await background.add(played, complete)
+        else:
+            results.add(complete(played))
 
 
 class _Player:
@@ -138,36 +138,38 @@ class _Player:
         if isinstance(self._provider, ConfiguredProvider):
             await self._provider.prepare()
 
-    async def play(self, slot: Slot) -> CaseResult:
+    async def play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Complete]:
+        """Play a case; return its result, or what has to be waited for, and what completes it."""
         started, clock = time.time(), time.perf_counter()
-        result = await self._play(slot)
+        played, case_id, heard = await self._play(slot)
         seconds = time.perf_counter() - clock
-        result.position, result.repeat = slot.position, slot.repeat
-        result.timings = {"started": round(started, 3), "seconds": round(seconds, 6)}
-        return result
+        timings = {"started": round(started, 3), "seconds": round(seconds, 6)}
 
-    async def _play(self, slot: Slot) -> CaseResult:
+        def complete(scored: CaseResult | Exception) -> CaseResult:
+            result = _told(scored, case_id, heard)
+            result.position, result.repeat = slot.position, slot.repeat
+            result.timings = timings
+            return result
+
+        return played, complete
+
+    async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, str, Heard]:
         try:
             case = self._dataset.cases[slot.position]
         except (OSError, InputError) as error:
-            problem = f"the case can be read no more: {error}"
+            heard = Heard(None, f"the case can be read no more: {error}")
             case_id = self._dataset.ids[slot.position]
-            return CaseResult(case_id=case_id, status="error", error=problem)
-        return self._scored(case, slot, await self._trace(case))
+            return _unplayed(case_id, heard), case_id, heard
+        heard = await self._trace(case)
+        return self._scored(case, slot, heard), case.id, heard
 
-    def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult:
-        trace, problem, cut_short = heard
-        if trace is None:
-            return CaseResult(case_id=case.id, status="error", error=problem)
+    def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult | Unfinished:
+        if heard.trace is None:
+            return _unplayed(case.id, heard)
         try:
-            result = score_trace(self._plan, trace, case, slot.position)
+            return start_scoring(self._plan, heard.trace, case, slot.position)
         except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
-            message = _encodable(f"the trace cannot be scored: {named(error)}")
-            return CaseResult(case_id=case.id, status="error", error=problem or message)
-        if problem is not None:
-            reason = problem if cut_short else result.error or problem
-            result.status, result.error = "error", reason
-        return result
+            return _told(error, case.id, heard)
 
     async def _trace(self, case: Case) -> Heard:
         """Call the provider in a task of its own, which it may cancel as it likes."""
@@ -215,6 +217,21 @@ class _Player:
         return Heard(
             answer, _encodable(f"the trace that came back contradicts itself: {problems[0]}")
         )
+
+
+def _unplayed(case_id: str, heard: Heard) -> CaseResult:
+    return CaseResult(case_id=case_id, status="error", error=heard.problem)
+
+
+def _told(scored: CaseResult | Exception, case_id: str, heard: Heard) -> CaseResult:
+    """Put what was wrong with a case to its result."""
+    if isinstance(scored, Exception):
+        message = _encodable(f"the trace cannot be scored: {named(scored)}")
+        return CaseResult(case_id=case_id, status="error", error=heard.problem or message)
+    if heard.trace is not None and heard.problem is not None:
+        reason = heard.problem if heard.cut_short else scored.error or heard.problem
+        scored.status, scored.error = "error", reason
+    return scored
 
 
 def _heard(task: asyncio.Task[Heard]) -> Heard:

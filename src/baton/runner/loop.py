@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
 GRACE = 5.0
@@ -45,6 +45,52 @@ def run_until_terminated(main: Coroutine[Any, Any, T]) -> T:
         return await main
 
     return run(listening())
+
+
+def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; in a thread of its own where this one runs an event loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run(main)
+    return _run_beside(main)
+
+
+def _run_beside(main: Coroutine[Any, Any, T]) -> T:
+    answer: Future[T] = Future()
+    cancel: list[Callable[[], object]] = []
+
+    async def cancellable() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is not None:
+            cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await main
+
+    def work() -> None:
+        try:
+            answer.set_result(run(cancellable()))
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=work, name="baton-scoring", daemon=True)
+    thread.start()
+    try:
+        return answer.result()
+    except KeyboardInterrupt:
+        for each in cancel:
+            each()
+        thread.join(GRACE)
+        raise
+
+
+@asynccontextmanager
+async def entered(resource: object) -> AsyncIterator[None]:
+    """Open what a provider or a judge holds, where it has something to open."""
+    if isinstance(resource, AbstractAsyncContextManager):
+        async with resource:
+            yield
+    else:
+        yield
 
 
 async def stop(task: asyncio.Task[Any], grace: float) -> None:

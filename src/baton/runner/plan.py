@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from baton.evaluators.judging.maker import SUFFIXES, own_entries
 from baton.formats.explain import checked
 from baton.model import (
     Case,
@@ -21,6 +22,7 @@ from baton.model import (
 )
 from baton.plugins import Entry, evaluator_entry, known_evaluator_names, resolve
 
+from .gate import GateRule
 from .prices import ModelPrice
 from .verdict import PassRule
 
@@ -63,6 +65,11 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
     override_names: tuple[str, ...] = ()
     entry: Entry | None = None
 
+    @property
+    def needs_judge(self) -> bool:
+        """Whether it asks a judge."""
+        return bool(getattr(self.evaluator, "needs_judge", False))
+
     def for_case(self, case: Case | None) -> Evaluator:
         """Return the evaluator with the options that a case overrides."""
         if case is None or not case.evaluators:
@@ -82,7 +89,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Evaluators and what they share.
 
     ``files`` has those of cases whose file is scored by criteria of its own.
-    ``prices`` of ``None`` leave costs as the source told them.
+    ``prices`` of ``None`` leave costs as the source told them. ``by_agent`` are the evaluators
+    whose scores are summed up by agent, ``window`` is for how many cases judges may be at work.
     """
 
     evaluators: tuple[PlannedEvaluator, ...]
@@ -91,10 +99,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pass_rule: PassRule = "all"
     prices: Mapping[str, ModelPrice] | None = None
     default_model: str | None = None
+    gate: tuple[GateRule, ...] = ()
+    by_agent: frozenset[str] = frozenset()
+    window: int = 64
 
     def evaluators_for(self, where: Location | None) -> tuple[PlannedEvaluator, ...]:
         """Return the evaluators of a case that stands ``where``."""
         return self.evaluators if where is None else self.files.get(where.file, self.evaluators)
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether one of its evaluators asks a judge."""
+        return any(planned.needs_judge for planned in self.every_evaluator)
+
+    @property
+    def every_evaluator(self) -> list[PlannedEvaluator]:
+        """The evaluators of every file, also those that share a name."""
+        groups = [*self.files.values()] if self.files else [self.evaluators]
+        return [planned for group in groups for planned in group]
 
     @property
     def all_evaluators(self) -> dict[str, PlannedEvaluator]:
@@ -115,12 +137,14 @@ def make_plan(
     default_model: str | None = None,
     folder: Path | None = None,
     own_code: bool = True,
+    rubrics: Sequence[Entry] = (),
 ) -> Plan:
     """Build the evaluators asked for: specs (``{"type": ..., "config": {...}}``), names, objects.
 
     Costs are worked out when there are ``prices``, or an evaluator needs them. A type of the form
     ``module:name`` is the user's own, looked for in ``folder`` (here by default); without
-    ``own_code`` it is not imported, and scores nothing.
+    ``own_code`` it is not imported, and scores nothing. ``rubrics`` are those of the user;
+    a type may also be the file of one (``polite.yaml``).
 
     Raises:
         InputError: unknown evaluators, options or values, with the nearest names; all of them.
@@ -130,7 +154,7 @@ def make_plan(
     wanted = [specs] if isinstance(specs, str) else specs
     for index, spec in enumerate(DEFAULT_EVALUATORS if wanted is None else wanted):
         try:
-            made = _plan_one(spec, folder or Path(), own_code)
+            made = _plan_one(spec, folder or Path(), own_code, rubrics)
         except InputError as error:
             problems += _at(error, f"evaluators[{index}]")
             continue
@@ -167,6 +191,8 @@ def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
 
 def check_overrides(plan: Plan, dataset: Dataset) -> None:
     """Check the options that cases override; raises InputError with every one that is wrong."""
+    if not dataset.overrides:
+        return
     problems: list[Problem] = []
     every = plan.all_evaluators.values()
     names = known_evaluator_names() | {n for p in every for n in p.override_names}
@@ -178,15 +204,32 @@ def check_overrides(plan: Plan, dataset: Dataset) -> None:
                 problems.append(_of_case(where, case_id, Problem(message=message)))
         for planned in plan.evaluators_for(place):
             try:
-                planned.evaluator.with_options(planned.override_in(options))
+                _check_judges(plan, planned.evaluator.with_options(planned.override_in(options)))
             except InputError as error:
                 problems += [_of_case(where, case_id, problem) for problem in error.problems]
     if problems:
         raise InputError(problems)
 
 
+def judge_options(evaluator: Evaluator) -> list[Mapping[str, Any]]:
+    """Return the settings of a judge that an evaluator has of its own; one a model it asks."""
+    found: Iterable[Mapping[str, Any]] = getattr(evaluator, "judge_options", ())
+    return [each for each in found if each]
+
+
+def _check_judges(plan: Plan, evaluator: Evaluator) -> None:
+    """Check the settings of an evaluator's own judges; raises InputError."""
+    judge = plan.context.judge
+    if judge is not None:
+        for own in judge_options(evaluator):
+            judge.with_options(own)
+
+
 def _plan_one(
-    spec: Mapping[str, Any] | EvaluatorSpec | Evaluator | str, folder: Path, own_code: bool
+    spec: Mapping[str, Any] | EvaluatorSpec | Evaluator | str,
+    folder: Path,
+    own_code: bool,
+    rubrics: Sequence[Entry],
 ) -> PlannedEvaluator | None:
     if isinstance(spec, str):
         spec = EvaluatorSpec(type=spec)
@@ -200,11 +243,16 @@ def _plan_one(
         own = _own(spec, folder, own_code)
         names = tuple(dict.fromkeys((own.type, own.name)))
         return PlannedEvaluator(evaluator=own, optional=spec.optional, override_names=names)
-    entry = evaluator_entry(spec.type)
+    if spec.type.endswith(SUFFIXES):
+        rubrics = own_entries([folder / spec.type])
+        spec = msgspec.structs.replace(spec, type=rubrics[0].type)
+    entry = evaluator_entry(spec.type, rubrics)
     alias = entry.asked_as(spec.type)
     options = {**alias.presets, **alias.translate(spec.config)}
     try:
-        evaluator: Evaluator = resolve(entry)(spec.name or alias.name, options)
+        maker = resolve(entry)
+        more = {"rubrics": rubrics} if getattr(maker, "takes_rubrics", False) else {}
+        evaluator: Evaluator = maker(spec.name or alias.name, options, **more)
     except InputError as error:
         raise alias.in_its_words(error) from None
     name = evaluator.name

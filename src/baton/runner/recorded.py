@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from baton.model import Dataset, Evaluation, Trace
+from baton.model import CaseResult, Dataset, Evaluation, Trace
 from baton.store import EvaluationWriter
 
-from .collect import FolderResults, MemoryResults
+from .collect import FolderResults, MemoryResults, Results
 from .execute import score_recorded
 from .plan import Plan, check_overrides
+from .scoring import Unfinished
+
+
+def collect(plan: Plan, scored: Iterator[CaseResult | Unfinished], results: Results) -> None:
+    """Hand over results in the order of their traces.
+
+    An event loop is made when the first case has to wait for a score, and not before.
+    """
+    for each in scored:
+        if isinstance(each, Unfinished):
+            from .window import finish_all
+
+            finish_all(plan, itertools.chain([each], scored), results)
+            return
+        results.add(each)
 
 
 def score_in_memory(
@@ -22,8 +37,7 @@ def score_in_memory(
     if dataset is not None:
         check_overrides(plan, dataset)
     results = MemoryResults(plan)
-    for result in score_recorded(plan, traces, dataset):
-        results.add(result)
+    collect(plan, score_recorded(plan, traces, dataset), results)
     return results.evaluation(name)
 
 
@@ -50,6 +64,5 @@ def score_to_folder(
     read = itertools.chain(list(itertools.islice(rest, 1)), rest)
     writer = EvaluationWriter(root, name, header=header, repeats=repeats)
     with FolderResults(plan, writer, input_problems) as results:
-        for result in score_recorded(plan, read, dataset):
-            results.add(result)
+        collect(plan, score_recorded(plan, read, dataset), results)
     return writer.folder

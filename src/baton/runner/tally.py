@@ -6,14 +6,17 @@ from typing import Literal
 
 from baton.model import (
     STATUSES,
+    AgentCounts,
     CaseResult,
     EfficiencySums,
     EvaluatorCounts,
+    GateResult,
     RoutingCounts,
     Status,
 )
 from baton.store import IndexRow
 
+from .gate import decide, problems_of
 from .plan import Plan
 
 
@@ -32,6 +35,9 @@ class Tally:
         self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
         self.routing = RoutingCounts()
         self.efficiency = EfficiencySums()
+        self._rules = plan.gate
+        lower = frozenset(rule.evaluator for rule in plan.gate if rule.at_most)
+        self.by_agent = AgentCounts(lower)
         self._why: dict[str, str] = {}
 
     def add(self, result: CaseResult) -> None:
@@ -39,6 +45,7 @@ class Tally:
         self.cases[result.status] += 1
         self.routing.add(result.routing)
         self.efficiency.add(result.efficiency)
+        self.by_agent.add(result.by_agent, result.case_id, result.repeat)
         for score in result.scores:
             self.evaluators[score.evaluator].add(score.status)
             if score.value is None:
@@ -49,6 +56,7 @@ class Tally:
         self.cases[earlier.status] -= 1
         self.routing.add(earlier.routing, -1)
         self.efficiency.add(earlier.efficiency, -1)
+        self.by_agent.take_back(earlier.by_agent, earlier.case_id, earlier.repeat)
         for name, status, _ in earlier.scores:
             self.evaluators[name].add(status, -1)
 
@@ -73,10 +81,15 @@ class Tally:
                 )
         if total and not found and not any(c.scored for c in self.evaluators.values()):
             found.append("no evaluator scored anything")
-        return found
+        return [*found, *problems_of(self.gate())]
+
+    def gate(self) -> list[GateResult]:
+        """Return what the rules of the gate decide."""
+        return decide(self._rules, self.by_agent.sums())
 
     def status(self) -> Literal["passed", "failed", "error"]:
         """Return the verdict: an error outranks a failure."""
         if self.problems():
             return "error"
-        return "failed" if self.cases["failed"] else "passed"
+        missed = any(result.status == "failed" for result in self.gate())
+        return "failed" if self.cases["failed"] or missed else "passed"

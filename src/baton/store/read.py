@@ -12,8 +12,11 @@ import msgspec
 from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.model import (
     STATUSES,
+    AgentCounts,
+    AgentScores,
     EfficiencySums,
     EvaluatorCounts,
+    GateResult,
     InputError,
     Problem,
     RoutingCell,
@@ -37,10 +40,14 @@ class Header(msgspec.Struct, kw_only=True):
     repeats: int = 1
     planned: int | None = None
     dataset: list[str] = msgspec.field(default_factory=list)
+    traces: list[str] = msgspec.field(default_factory=list)
+    evaluator_versions: dict[str, str] = msgspec.field(default_factory=dict)
     timings: dict[str, Any] = msgspec.field(default_factory=dict)
     pass_rule: Literal["all"] | dict[str, float] = "all"
     routing: list[RoutingCell] = msgspec.field(default_factory=list)
     efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
+    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+    gate: list[GateResult] = msgspec.field(default_factory=list)
 
 
 class StoredEvaluation:
@@ -59,16 +66,17 @@ class StoredEvaluation:
     def _count(self) -> None:
         header = self.header
         counts: dict[str, EvaluatorCounts] = {}
-        routing = RoutingCounts()
+        routing, by_agent = RoutingCounts(), AgentCounts()
         header.cases = dict.fromkeys(STATUSES, 0)
         for row in self.rows():
             header.cases[row.status] += 1
             routing.add(row.routing)
+            by_agent.add(row.by_agent, row.case_id, row.repeat)
             header.efficiency.add(row.efficiency)
             for name, status, _ in row.scores:
                 counts.setdefault(name, EvaluatorCounts(evaluator=name, type=name)).add(status)
         header.evaluators = list(counts.values())
-        header.routing = routing.cells()
+        header.routing, header.by_agent = routing.cells(), by_agent.sums()
         planned = f" of {header.planned}" if header.planned is not None else ""
         header.problems = [f"not finished: {len(self)}{planned} planned cases are there"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from baton.model import CaseResult, Efficiency, Routed, Score, Status
-from baton.plugins import EVALUATORS
+from baton.model import AgentScores, CaseResult, Efficiency, Routed, Score, Status
+from baton.plugins import evaluator_of_type
 
 
 class IndexRow(msgspec.Struct, kw_only=True):
@@ -22,6 +22,7 @@ class IndexRow(msgspec.Struct, kw_only=True):
     length: int
     efficiency: Efficiency | None = None
     routing: list[Routed] = msgspec.field(default_factory=list)
+    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
 
 
 _DECODER = msgspec.json.Decoder(IndexRow)
@@ -38,7 +39,7 @@ def score_row(score: Score) -> dict[str, Any]:
     ``evaluator_type`` is the name it was asked for under, ``success`` whether it could be
     evaluated at all; ``score`` is null when it could not.
     """
-    entry = next((entry for entry in EVALUATORS if entry.type == score.type), None)
+    entry = evaluator_of_type(score.type)
     class_name = entry.asked_as(score.evaluator).class_name if entry else score.evaluator
     row: dict[str, Any] = {
         "evaluator_name": class_name
@@ -82,6 +83,8 @@ def index_row(result: CaseResult, offset: int, length: int) -> dict[str, Any]:
         row["efficiency"] = msgspec.to_builtins(result.efficiency)
     if result.routing:
         row["routing"] = result.routing
+    if result.by_agent:
+        row["by_agent"] = msgspec.to_builtins(result.by_agent)
     return row
 
 

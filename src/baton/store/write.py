@@ -15,9 +15,11 @@ import msgspec
 from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.model import (
     AgentCard,
+    AgentScores,
     CaseResult,
     EfficiencySums,
     EvaluatorCounts,
+    GateResult,
     InputError,
     Problem,
     RoutingCell,
@@ -98,6 +100,8 @@ class EvaluationWriter:
         problems: list[str],
         routing: Sequence[RoutingCell] = (),
         efficiency: EfficiencySums | None = None,
+        by_agent: Sequence[AgentScores] = (),
+        gate: Sequence[GateResult] = (),
     ) -> None:
         """Close the folder with its verdict."""
         self.close()
@@ -110,6 +114,10 @@ class EvaluationWriter:
             counts["routing"] = msgspec.to_builtins(routing)
         if efficiency is not None and efficiency.results:
             counts["efficiency"] = plain_sums(efficiency)
+        if by_agent:
+            counts["by_agent"] = msgspec.to_builtins(by_agent)
+        if gate:
+            counts["gate"] = msgspec.to_builtins(gate)
         self._write_header(status, counts)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Faults to seed into good traces, to see what finds them.
+"""Faults to seed into good traces, to see what finds them, and a scripted LLM for judges to ask.
 
 Each injector takes a trace and a ``random.Random`` and gives a copy with one fault and what it
 is, or ``None`` when the trace has no place for it. It knows nothing of evaluators.
@@ -12,6 +12,7 @@ from random import Random
 from baton.model import Trace
 
 from .contents import dropped_constraint, ignored_result, repeated_work
+from .llm import LlmServer, Received, Reply, llm_server
 from .receivers import unknown_target, wrong_target
 from .seeded import Seeded
 from .work import dead_child, loop, tool_outside_subset
@@ -33,10 +34,14 @@ FAULTS: dict[str, Injector] = {
 __all__ = [
     "FAULTS",
     "Injector",
+    "LlmServer",
+    "Received",
+    "Reply",
     "Seeded",
     "dead_child",
     "dropped_constraint",
     "ignored_result",
+    "llm_server",
     "loop",
     "repeated_work",
     "tool_outside_subset",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -9,6 +10,8 @@ import msgspec
 from baton.formats.document import Document
 from baton.formats.spelling import snake
 from baton.model import InputError
+
+from .strands_judged import VISITS, rubric_type, strands_model
 
 KEY = "evaluatorConfig"
 DEFAULT_THRESHOLD = 0.8
@@ -50,6 +53,42 @@ def translate(
     if "pass_rule" in rest:
         message = f"`{key}` says when a case passes as well: leave one of them out"
         raise InputError(document.problem_at(("pass_rule",), message))
-    if section.default_rubrics or section.supported_models:
-        notes.append(f"rubrics and models of `{key}` are for judges, which Baton does not have yet")
+    rest = _with_rubrics(rest, section.default_rubrics, notes)
+    if section.supported_models and "judge" not in rest:
+        model = strands_model(next(iter(section.supported_models.values())))
+        rest["judge"] = {"model": model}
+        notes.append(f"judges are `{model}`, the first of `supportedModels`; `judge:` says another")
     return {**rest, "pass_rule": {"mean": section.pass_threshold}}, notes
+
+
+def _with_rubrics(
+    value: dict[str, Any], rubrics: Mapping[str, str], notes: list[str]
+) -> dict[str, Any]:
+    """Give evaluators that ask a judge, and state no rubric, the default one for their class."""
+    listed = value.get("evaluators")
+    if not rubrics or not isinstance(listed, list):
+        if rubrics:
+            names = ", ".join(f"`{name}`" for name in rubrics)
+            notes.append(f"default rubrics are for evaluators that are asked for: {names}")
+        return value
+    return {**value, "evaluators": [each for one in listed for each in _filled(one, rubrics)]}
+
+
+def _filled(spec: Any, rubrics: Mapping[str, str]) -> list[Any]:
+    plain = {"type": spec} if isinstance(spec, str) else spec
+    kind = plain.get("type") if isinstance(plain, dict) else None
+    rubric = rubrics.get(str(kind))
+    if rubric is None or not isinstance(plain, dict):
+        return [spec]
+    config = dict(plain.get("config") or {})
+    if kind == VISITS:
+        more = {"type": "interaction_quality", "config": {"rubric": rubric}}
+        return [spec, {**more, "enabled": plain.get("enabled", True)}]
+    return [
+        {
+            **plain,
+            "type": rubric_type(str(kind)),
+            "name": plain.get("name", kind),
+            "config": {"rubric": rubric, **config},
+        }
+    ]

@@ -17,6 +17,9 @@ from baton.model import InputError, Problem, suggestion
 from baton.plugins.judged import ADK_JUDGED
 from baton.runner.plan import EvaluatorSpec, make_plan
 
+from .adk_judged import judged_options
+from .problems import worded
+
 FILE_NAME = "test_config.json"
 _CUSTOM_TYPE = "adk_custom_metric"
 DEFAULT_CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -91,7 +94,7 @@ def _read(path: Path, own_code: bool) -> Criteria:
                 make_plan([spec])
             specs.append(spec)
         except InputError as error:
-            problems += [document.problem_at((key, name), p.message) for p in error.problems]
+            problems += [document.problem_at((key, name), worded(p)) for p in error.problems]
     for name in custom.keys() - criteria.keys():
         message = "is not among the `criteria`: give it a threshold there, or it is not run"
         problems.append(document.problem_at((plain["custom_metrics"][0], name), message))
@@ -135,18 +138,18 @@ def default_criteria() -> list[EvaluatorSpec]:
 
 def _spec(name: str, criterion: Any, custom: Mapping[str, str], folder: Path) -> EvaluatorSpec:
     if name in custom:
-        config = {"function": custom[name], "folder": str(folder)}
-        return EvaluatorSpec(
-            type=_CUSTOM_TYPE, name=name, config={**config, "threshold": _threshold(criterion)}
-        )
+        config: dict[str, Any] = {"function": custom[name], "folder": str(folder)}
+        config["threshold"] = _threshold(criterion)
+        return EvaluatorSpec(type=_CUSTOM_TYPE, name=name, config=config)
     if name in _COUNTED:
         raise InputError(f"`{name}` has no threshold: it is in every report; take it out")
-    if name in ADK_JUDGED:
-        raise InputError(f"`{name}` needs a judge, which Baton does not have yet; take it out")
-    if name not in _OPTIONS:
+    if name not in _OPTIONS and name not in ADK_JUDGED:
         raise InputError(f"unknown metric; {suggestion(name, [*_OPTIONS, *sorted(ADK_JUDGED)])}")
     if not isinstance(criterion, dict):
         return EvaluatorSpec(type=name, config={"threshold": _number(criterion)})
+    if name in ADK_JUDGED:
+        config = {**judged_options(name, criterion), "threshold": _threshold(criterion)}
+        return EvaluatorSpec(type=name, config=config)
     plain = {snake(str(key)): item for key, item in criterion.items()}
     if "threshold" not in plain:
         raise InputError("`threshold` is missing")

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from baton.formats.document import Document, read_bytes
 from baton.model import InputError, Problem
 from baton.plugins.judged import STRANDS_JUDGED
 from baton.runner.plan import EvaluatorSpec, make_plan
 
+from .problems import worded
+from .strands_judged import VISITS, judged_spec
+
 _KEYED_BY_NAME = "StateEquals"  # its name is that of the state it looks at
-_UNUSED = ("model", "model_id", "system_prompt", "include_inputs", "trace_extractor")
-_JUDGED_PARTS = {"InteractionsEvaluator": ("rubric", "interaction_description")}
+_UNUSED = (
+    "include_inputs",
+    "interaction_description",
+    "model",
+    "model_id",
+    "system_prompt",
+    "trace_extractor",
+)
 
 
-class Experiment(NamedTuple):
-    """What an experiment scores with, and what of that is not done."""
-
-    evaluators: list[EvaluatorSpec]
-    notes: list[str]
-
-
-def read_experiment(path: Path) -> Experiment | None:
+def read_experiment(path: Path) -> list[EvaluatorSpec] | None:
     """Read the evaluators of an experiment; ``None`` when the file holds cases alone.
 
     Raises:
-        InputError: an evaluator needs a judge, is not known, or has wrong arguments; with all.
+        InputError: an evaluator is not known, or has wrong arguments; with all.
     """
     document = _document(path)
     value = document.value()
@@ -36,18 +38,18 @@ def read_experiment(path: Path) -> Experiment | None:
     if not isinstance(listed, list):
         raise InputError(document.problem_at(("evaluators",), "has to be a list"))
     specs: list[EvaluatorSpec] = []
-    notes: list[str] = []
     problems: list[Problem] = []
     for index, each in enumerate(listed):
         place = ("evaluators", index)
         try:
-            specs.append(_spec(each, f"{path}: ", notes))
-            make_plan(specs[-1:])
+            found = _specs(each)
+            make_plan(found)
+            specs += found
         except InputError as error:
-            problems += [document.problem_at(place, _worded(problem)) for problem in error.problems]
+            problems += [document.problem_at(place, worded(problem)) for problem in error.problems]
     if problems:
         raise InputError(problems)
-    return Experiment(specs, notes)
+    return specs
 
 
 def _document(path: Path) -> Document:
@@ -56,22 +58,21 @@ def _document(path: Path) -> Document:
     return Document(str(path), data, "json" if json else "yaml")
 
 
-def _spec(wire: Any, place: str, notes: list[str]) -> EvaluatorSpec:
+def _specs(wire: Any) -> list[EvaluatorSpec]:
     if not isinstance(wire, dict) or not isinstance(wire.get("evaluator_type"), str):
         raise InputError("an evaluator is an object with `evaluator_type`")
-    arguments = {key: value for key, value in wire.items() if key not in _UNUSED}
+    arguments = dict(wire)
     kind = str(arguments.pop("evaluator_type"))
-    name = arguments.get("name")
+    told = arguments.get("name")
+    name = told if isinstance(told, str) else None
     if kind != _KEYED_BY_NAME:
         arguments.pop("name", None)
     if kind in STRANDS_JUDGED:
-        raise InputError(f"`{kind}` needs a judge, which Baton does not have yet; take it out")
-    for part in _JUDGED_PARTS.get(kind, ()):
-        if arguments.pop(part, None) is not None:
-            notes.append(f"{place}`{part}` of {kind} needs a judge: visits alone are compared")
-    return EvaluatorSpec(type=kind, name=name if isinstance(name, str) else None, config=arguments)
-
-
-def _worded(problem: Problem) -> str:
-    path = problem.path.removeprefix("evaluators[0]").lstrip(".").removeprefix("config.")
-    return f"`{path}`: {problem.message}" if path else problem.message
+        return [judged_spec(kind, name, arguments)]
+    rubric = arguments.pop("rubric", None) if kind == VISITS else None
+    plain = {key: value for key, value in arguments.items() if key not in _UNUSED}
+    specs = [EvaluatorSpec(type=kind, name=name, config=plain)]
+    if rubric is not None:
+        judge = {key: value for key, value in arguments.items() if key in ("model", "model_id")}
+        specs.append(judged_spec(VISITS, "interaction_quality", {**judge, "rubric": rubric}))
+    return specs

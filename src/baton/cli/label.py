@@ -1,0 +1,216 @@
+"""``baton label``."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from baton.analysis.quality import FAILED, PASSED, Terms
+from baton.config import load_config
+from baton.datasets.label_file import LabelFile
+from baton.datasets.labels import LabelLine
+from baton.evaluators.judged import Judged
+from baton.model import EvalContext, InputError
+from baton.reports.sheet import print_sheet
+from baton.reports.text import one_line
+from baton.reports.trace import print_trace
+from baton.runner.ask import terms_of
+from baton.runner.judged import of_evaluation
+from baton.runner.to_label import DISAGREE, SPLIT, ToLabel, to_label
+from baton.store import StoredEvaluation, latest_evaluation, read_evaluation
+from baton.store.traces import evaluation_traces
+
+from .keys import ENDS, ENTER, has_terminal, read_key, single_keys
+from .output import OUT
+from .rubric import rubric_evaluator, rubric_of
+
+_WHY = {DISAGREE: "judge and findings disagree", SPLIT: "the samples of the judge differ"}
+
+
+def label_command(
+    evaluation: Path | None = None,
+    *,
+    rubric: Annotated[str | None, Parameter(name=["--rubric", "-r"])] = None,
+    labels: Path = Path("labels.jsonl"),
+    by: str | None = None,
+    config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
+    agents: Path | None = None,
+) -> int:
+    """Walk through the dispatches of an evaluation and label them, for `baton calibrate`.
+
+    What is labelled is written at once; what has a label already is passed over, so that you
+    can stop and go on later. What the judge said is not shown.
+
+    Parameters
+    ----------
+    evaluation
+        Folder of the evaluation; the newest one when left out.
+    rubric
+        The rubric to label by; the one the evaluation was judged by when left out.
+    labels
+        The file to write, one JSON object a line; what is in it is kept.
+    by
+        Who labels, where several do.
+    config
+        A config, for rubrics of your own.
+    agents
+        Agent definitions, for traces that lie elsewhere.
+    """
+    if not has_terminal():
+        raise InputError(
+            "labels are given in a terminal, and this is none; write them to a file instead: "
+            "docs/calibration.md says how"
+        )
+    stored = read_evaluation(evaluation if evaluation is not None else latest_evaluation(OUT))
+    settings = load_config(config) if config is not None else None
+    evaluator = rubric_evaluator(rubric or rubric_of(stored), settings)
+    file = LabelFile(labels)
+    things = _to_label(stored, evaluator, agents)
+    if not things:
+        raise InputError(f"{stored.folder}: holds nothing that `{evaluator.type}` is about")
+    with single_keys():
+        _Walk(evaluator, things, file, by).go()
+    return 0
+
+
+def _to_label(stored: StoredEvaluation, evaluator: Judged, agents: Path | None) -> list[ToLabel]:
+    judged = of_evaluation(stored, evaluator.type)
+    return to_label(evaluator, evaluation_traces(stored, agents), EvalContext(), judged)
+
+
+class _Walk:
+    """Goes through what is to be labelled."""
+
+    def __init__(
+        self, evaluator: Judged, things: list[ToLabel], file: LabelFile, by: str | None
+    ) -> None:
+        self._evaluator, self._things, self._file, self._by = evaluator, things, file, by
+        self._terms = terms_of(evaluator)
+        self._choices = dict(zip("123456789", _answers(evaluator, self._terms), strict=False))
+        done = set(file.labelled(evaluator.type, by))
+        self._due = [place for place, one in enumerate(things) if one.key not in done]
+
+    def go(self) -> None:
+        """Ask until all is done or ``q`` is pressed."""
+        total = len(self._things)
+        if total > len(self._due):
+            print(f"{total - len(self._due)} of {total} are labelled already")
+        while self._due or self._takes_back():
+            self._show(full=False)
+            if not self._answer():
+                break
+        left = f", {len(self._due)} are left" if self._due else ""
+        print(f"\n{total - len(self._due)} of {total} are labelled{left}: {self._file.path}")
+
+    def _takes_back(self) -> bool:
+        """Offer to take the last label back, as everything is labelled."""
+        print("\nall are labelled: u takes the last one back, any other key ends", flush=True)
+        if read_key() == "u":
+            self._undo()
+        return bool(self._due)
+
+    @property
+    def _now(self) -> ToLabel:
+        return self._things[self._due[0]]
+
+    def _show(self, *, full: bool) -> None:
+        one, total = self._now, len(self._things)
+        subject = one.subject
+        why = f"   {_WHY[one.why]}" if one.why in _WHY else ""
+        print(
+            f"\n── {total - len(self._due) + 1} of {total}   {one_line(subject.trace.id, 200)}{why}"
+        )
+        if subject.dispatch is not None and subject.turn is not None:
+            print_sheet(subject.trace, subject.turn, subject.dispatch, sys.stdout, full=full)
+        else:
+            print_trace(subject.trace, sys.stdout, turn=subject.number)
+        self._ask()
+
+    def _ask(self) -> None:
+        print(f"\n{self._evaluator.rubric.summary}")
+        meanings = self._evaluator.rubric.answer.labels or {}
+        for key, name in self._choices.items():
+            means = meanings[name].means if name in meanings else ""
+            print(f"  {key} {name}{f': {means}' if means else ''}")
+        if not self._choices:
+            low, high = self._terms.bounds
+            print(f"  a number from {low:g} to {high:g}, then Enter")
+        print("  v view all   s skip   u undo   q quit", flush=True)
+
+    def _answer(self) -> bool:
+        """Do what one key says; false when it ends the walk."""
+        while True:
+            key = read_key()
+            if key in ("q", *ENDS):
+                return False
+            if key == "v":
+                self._show(full=True)
+            elif key == "s":
+                self._due.append(self._due.pop(0))
+                return True
+            elif key == "u":
+                self._undo()
+                return True
+            elif key in self._choices:
+                self._write(label=self._choices[key])
+                return True
+            elif not self._choices and (score := self._number(key)) is not None:
+                self._write(score=score)
+                return True
+
+    def _number(self, first: str) -> float | None:
+        """Read a number that begins with this key; ``None`` when it is none of the scale."""
+        typed, key = "", first
+        while key not in (*ENTER, *ENDS):
+            if key in ("\x7f", "\b"):
+                typed = typed[:-1]
+            elif key.isprintable():
+                typed += key
+            print(f"\r{typed} \b", end="", flush=True)
+            key = read_key()
+        try:
+            score = float(typed.replace(",", "."))
+            self._terms.score(score)
+        except ValueError:
+            print(f"\n`{typed}` is no number of this scale", flush=True)
+            return None
+        return score
+
+    def _write(self, label: str | None = None, score: float | None = None) -> None:
+        subject = self._now.subject
+        dispatch = subject.id if subject.unit == "dispatch" else None
+        self._file.add(
+            LabelLine(
+                trace=subject.trace.id,
+                dispatch=dispatch,
+                subject=None if dispatch or subject.unit == "trace" else subject.id,
+                rubric=self._evaluator.type,
+                label=label,
+                score=score,
+                by=self._by,
+                at=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+        print(f"→ {label if label is not None else f'{score:g}'}")
+        self._due.pop(0)
+
+    def _undo(self) -> None:
+        """Take the last label back and show again what it was about."""
+        taken = self._file.take_back(self._evaluator.type, self._by)
+        if taken is None:
+            print("nothing to undo")
+            return
+        key = (taken.trace, taken.dispatch or taken.subject or taken.trace)
+        places = (place for place, one in enumerate(self._things) if one.key == key)
+        self._due[:0] = list(places)
+        print(f"taken back: {taken.label if taken.label is not None else taken.score}")
+
+
+def _answers(evaluator: Judged, terms: Terms) -> list[str]:
+    """Return what can be said with one key: labels; nothing for a scale of numbers."""
+    plain = [] if evaluator.rubric.answer.scale is not None else [PASSED, FAILED]
+    return list(terms.labels) or plain

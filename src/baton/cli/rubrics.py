@@ -1,0 +1,151 @@
+"""``baton rubrics``: the questions that judges are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.table import Table
+from rich.text import Text
+
+from baton.config import load_config
+from baton.evaluators.judging.rubric import Rubric
+from baton.model import InputError
+from baton.reports.console import console_for
+from baton.store.calibrations import kept_calibrations
+
+from .judging import JudgeOptions
+from .output import readers_may_leave
+from .rubric_files import named, rubric_files
+from .rubric_request import print_requests
+from .rubric_tests import judge_for, run_tests
+
+rubrics_command = App(name="rubrics", default_parameter=Parameter(negative=""))
+ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
+Folders = Annotated[tuple[Path, ...], Parameter(name="--rubrics", show_default=False)]
+Datasets = Annotated[tuple[str, ...], Parameter(name=["--dataset", "-d"], show_default=False)]
+
+
+@rubrics_command.command(name="list")
+def list_rubrics(*, config: ConfigPath = None, rubrics: Folders = ()) -> int:
+    """List rubrics: what each is about, how it is answered, when it passes.
+
+    Parameters
+    ----------
+    config
+        A config, whose own rubrics are listed as well.
+    rubrics
+        A file or folder with rubrics of your own. May be given several times.
+    """
+    settings = load_config(config) if config is not None else None
+    heads = ("rubric", "of each", "passes", "version", "calibrated", "answer", "question")
+    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
+    for rubric, _, _ in rubric_files(settings, rubrics).values():
+        sign = "≥" if rubric.direction == "higher" else "≤"
+        passes = f"{sign} {rubric.threshold:g}"
+        about = (rubric.name, rubric.unit, passes, rubric.version, calibrated(rubric))
+        table.add_row(*map(Text, (*about, _answer(rubric), rubric.summary)))
+    with readers_may_leave():
+        console_for(sys.stdout).print(table)
+    return 0
+
+
+@rubrics_command.command(name="show")
+def show_rubric(
+    name: str,
+    *,
+    trace: Path | None = None,
+    subject: str | None = None,
+    dataset: Datasets = (),
+    agents: Path | None = None,
+    config: ConfigPath = None,
+    rubrics: Folders = (),
+) -> int:
+    """Show a rubric; with a trace, the request as it would be sent to a judge.
+
+    Parameters
+    ----------
+    name
+        A rubric, or an evaluator of the config that asks one, with its options.
+    trace
+        Recorded traces, in any format Baton reads.
+    subject
+        The id of the dispatch, turn, run or tool call that is meant; all of them when left out.
+    dataset
+        Cases that the traces belong to.
+    agents
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    config
+        A config, with its own rubrics and options.
+    rubrics
+        A file or folder with rubrics of your own. May be given several times.
+    """
+    settings = load_config(config) if config is not None else None
+    with readers_may_leave():
+        if trace is not None:
+            print_requests(name, trace, subject, dataset, agents, settings, rubrics)
+        else:
+            found = named(rubric_files(settings, rubrics), name)
+            print(found.file.read_text(encoding="utf-8"), end="")
+    return 0
+
+
+@rubrics_command.command(name="test")
+def try_rubrics(
+    *names: str,
+    config: ConfigPath = None,
+    rubrics: Folders = (),
+    judging: JudgeOptions | None = None,
+) -> int:
+    """Ask a judge the examples of rubrics, and say where it answers otherwise.
+
+    Exit codes: 0 as expected, 1 otherwise, 2 bad input, 3 the judge gave no verdict.
+
+    Parameters
+    ----------
+    names
+        Rubrics to test; your own when left out.
+    config
+        A config, with a judge and rubrics of its own.
+    rubrics
+        A file or folder with rubrics of your own. May be given several times.
+    """
+    settings = load_config(config) if config is not None else None
+    found = rubric_files(settings, rubrics)
+    wanted = [named(found, name) for name in names]
+    wanted = wanted or [each for each in found.values() if each.own]
+    tested = [each for each in wanted if each.rubric.tests]
+    if not tested:
+        what = ", ".join(f"`{each.rubric.name}`" for each in wanted) or "a rubric of your own"
+        raise InputError(f"no example to test: state `tests` in {what}")
+    asked = judge_for(settings, judging or JudgeOptions())
+    return asyncio.run(run_tests(tested, asked, sys.stdout))
+
+
+def calibrated(rubric: Rubric) -> str:
+    """Say how far a judge was found to agree with people on this version of a rubric."""
+    found = [one for one in kept_calibrations(rubric.name) if one.version == rubric.version]
+    if not found:
+        return "not calibrated"
+    return "; ".join(
+        f"{one.model}: kappa {one.kappa.value:.2f}, n {one.n}"
+        if one.kappa is not None and not one.lacking
+        else f"{one.model}: no evidence, n {one.n}"
+        for one in found
+    )
+
+
+def _answer(rubric: Rubric) -> str:
+    answer = rubric.answer
+    labels: Sequence[str] = list(answer.labels or ())
+    if answer.scale is not None and not labels:
+        low, high = answer.scale.bounds
+        return f"{low:g} to {high:g}"
+    kind = (
+        "each statement: " if answer.each else f"each {answer.claims.by}: " if answer.claims else ""
+    )
+    return kind + " / ".join(labels)

@@ -1,0 +1,284 @@
+"""The judge of an evaluation: what a config says of it, and what one run says over that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.formats.explain import Path as Place
+from baton.judges.settings import (
+    JudgeSettings,
+    read_settings,
+    refuse_written_keys,
+    replaced,
+)
+from baton.model import Evaluator, InputError, Judge, Problem
+from baton.runner.gate import GateRule, named
+from baton.runner.plan import Plan, PlannedEvaluator, judge_options
+
+if TYPE_CHECKING:
+    from baton.judges.judge import LlmJudge
+
+CACHE = Path(".baton/verdicts.sqlite")
+"""Where verdicts are kept, unless a config names another file."""
+
+_ANY = "openai:any"
+_EXAMPLE = "openai:gpt-4o-mini"
+
+
+class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What `judge:` says: settings as plain data, maybe without a model, and the cache."""
+
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    cache: Path | None = CACHE
+
+    @property
+    def settings(self) -> JudgeSettings | None:
+        """The settings; ``None`` when no model is named."""
+        return read_settings(self.options) if self.options.get("model") else None
+
+
+class JudgeFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run says of its judge.
+
+    ``cached`` of false neither reads nor keeps verdicts; with ``cache_only`` nobody is asked.
+    ``max_cost`` is in USD. A ``rehearsal`` asks nobody and counts what would be asked.
+    """
+
+    model: str | None = None
+    cached: bool = True
+    cache_only: bool = False
+    max_cost: float | None = None
+    max_calls: int | None = None
+    rehearsal: bool = False
+
+
+def judge_config(told: str | Mapping[str, Any] | None) -> JudgeConfig:
+    """Read a judge given to a function: a model, or what `judge:` of a config says.
+
+    Raises:
+        InputError: wrong or misspelt options.
+    """
+    options = {"model": told} if isinstance(told, str) else dict(told or {})
+    cache = options.pop("cache", CACHE)
+    if options:
+        _read(options)
+    return JudgeConfig(options=options, cache=Path(cache) if cache else None)
+
+
+def read_judge(document: Document, written: Any, value: Mapping[str, Any]) -> JudgeConfig:
+    """Read `judge:` of a config, and check the `judge:` of its evaluators.
+
+    ``written`` is what the file says, ``value`` the same with environment variables put in.
+
+    Raises:
+        InputError: wrong or misspelt options, and keys that are written out; with their lines.
+    """
+    problems: list[Problem] = []
+    told = value.get("judge")
+    if told is not None and not isinstance(told, Mapping):
+        raise InputError(document.problem_at(("judge",), "has to be a mapping with `model:`"))
+    options = dict(told or {})
+    cache = _cache(document, options, problems)
+    settings = _check(document, ("judge",), options, None, problems)
+    for place, own in _overrides_in(value):
+        _check(document, place, own, settings, problems)
+    places = [("judge",), *(place for place, _ in _overrides_in(value))]
+    for place in places:
+        try:
+            refuse_written_keys(_at(written, place), place)
+        except InputError as error:
+            problems += _located(document, error)
+    if problems:
+        raise InputError(problems)
+    return JudgeConfig(options=options, cache=cache)
+
+
+def ready(
+    plan: Plan,
+    judging: JudgeConfig | Judge | None = None,
+    flags: JudgeFlags | None = None,
+    gate: Sequence[GateRule] = (),
+) -> Plan:
+    """Return the plan with its gate, and a judge where an evaluator needs one.
+
+    Raises:
+        InputError: no model is named for an evaluator that needs one, it has no key, an
+            evaluator's own settings are wrong, or a rule is about none of the evaluators.
+    """
+    asking = [planned for planned in plan.every_evaluator if planned.needs_judge]
+    rules = gate_of(plan, gate)
+    by_agent = {one.evaluator.name for one in asking} | {rule.evaluator for rule in rules}
+    plan = msgspec.structs.replace(plan, by_agent=frozenset(by_agent), gate=rules)
+    if not asking:
+        return plan
+    if judging is None or isinstance(judging, JudgeConfig):
+        flags = flags or JudgeFlags()
+        judging = made = make_judge_of(judging or JudgeConfig(), flags, plan, asking)
+        if flags.rehearsal:
+            from baton.judges.rehearsal import Rehearsal
+
+            judging = Rehearsal(made)
+    return _judged_by(plan, judging)
+
+
+def gate_of(plan: Plan, rules: Sequence[GateRule]) -> tuple[GateRule, ...]:
+    """Return the rules with the names that evaluators report under; see :func:`named`."""
+    every = plan.every_evaluator
+    names = {name: one.evaluator.name for one in every for name in one.override_names}
+    names |= {one.evaluator.name: one.evaluator.name for one in every}
+    return named(rules, names)
+
+
+def _judged_by(plan: Plan, judge: Judge) -> Plan:
+    settings: JudgeSettings | None = getattr(judge, "settings", None)
+    problems: list[Problem] = []
+    widest = settings.concurrency if settings else 10
+    for planned in plan.every_evaluator:
+        if planned.needs_judge:
+            for own in judge_options(planned.evaluator):
+                widest = max(widest, own.get("concurrency", 0))
+                try:
+                    judge.with_options(own)
+                except InputError as error:
+                    problems += _named(error, planned.evaluator.name)
+    if problems:
+        raise InputError(problems)
+    context = msgspec.structs.replace(plan.context, judge=judge)
+    return msgspec.structs.replace(plan, context=context, window=max(64, 4 * widest))
+
+
+def make_judge_of(
+    told: JudgeConfig, flags: JudgeFlags, plan: Plan, asking: Sequence[PlannedEvaluator] = ()
+) -> LlmJudge:
+    """Make the judge that a config and a run describe; see :func:`ready`."""
+    from baton.judges.judge import make_judge
+
+    options = _with_model(told.options, flags.model)
+    own = [each for one in asking for each in judge_options(one.evaluator) if each.get("model")]
+    if not options.get("model") and own:
+        options = {**options, "model": own[0]["model"]}
+        _refuse_missing([one for one in asking if not _names_model(one.evaluator)])
+    elif not options.get("model"):
+        _refuse_missing(asking)
+    offline = flags.cache_only or flags.rehearsal
+    return make_judge(
+        read_settings(options),
+        cache=told.cache if flags.cached else None,
+        cache_only=offline,
+        max_cost=flags.max_cost,
+        max_calls=flags.max_calls,
+        prices=plan.prices,
+    )
+
+
+def _names_model(evaluator: Evaluator) -> bool:
+    own = judge_options(evaluator)
+    return bool(own) and all(each.get("model") for each in own)
+
+
+def _refuse_missing(asking: Iterable[PlannedEvaluator]) -> None:
+    names = [f"`{name}`" for name in dict.fromkeys(one.evaluator.name for one in asking)]
+    if names:
+        ask = "asks a judge" if len(names) == 1 else "ask a judge"
+        raise InputError(
+            f"{', '.join(names)} {ask}, and no model is configured: write "
+            f"`judge: {{model: {_EXAMPLE}}}` in the config, or give --judge {_EXAMPLE} "
+            "(`judge=` in Python)"
+        )
+
+
+def _with_model(options: Mapping[str, Any], model: str | None) -> dict[str, Any]:
+    """Put the model of the command line in; another provider does not get address and key."""
+    if model is None:
+        return dict(options)
+    if not options.get("model"):
+        return {**options, "model": model}
+    changed = replaced(read_settings(options), {"model": model})
+    return msgspec.structs.asdict(changed) | {
+        "fallback": [msgspec.to_builtins(entry) for entry in changed.fallback]
+    }
+
+
+def _cache(document: Document, options: dict[str, Any], problems: list[Problem]) -> Path | None:
+    """Take out where verdicts are kept: a path below the config's folder, or false for nowhere."""
+    if "cache" not in options:
+        return CACHE
+    said = options.pop("cache")
+    if said is False or said is None:
+        return None
+    if not isinstance(said, str) or not said:
+        message = "has to be the path of a file, or `false`: verdicts are not kept"
+        problems.append(document.problem_at(("judge", "cache"), message))
+        return None
+    return Path(document.file).parent / said
+
+
+def _check(
+    document: Document,
+    place: Place,
+    options: Mapping[str, Any],
+    base: JudgeSettings | None,
+    problems: list[Problem],
+) -> JudgeSettings | None:
+    try:
+        return _read(options, place) if base is None else replaced(base, options, place)
+    except InputError as error:
+        problems += _located(document, error)
+    return None
+
+
+def _read(options: Mapping[str, Any], place: Place = ("judge",)) -> JudgeSettings:
+    """Read settings that may lack a model, as the command line may name it."""
+    try:
+        return read_settings(options, place)
+    except InputError as error:
+        missing = "model" not in options and len(error.problems) == 1
+        if not missing or not error.problems[0].path.endswith("judge"):
+            raise
+        return read_settings({**options, "model": _ANY}, place)
+
+
+def _overrides_in(value: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """Yield the `judge:` of evaluators, and where they stand."""
+    evaluators = value.get("evaluators")
+    for index, spec in enumerate(evaluators if isinstance(evaluators, list) else ()):
+        config = spec.get("config") if isinstance(spec, Mapping) else None
+        own = config.get("judge") if isinstance(config, Mapping) else None
+        if isinstance(own, Mapping):
+            yield ("evaluators", index, "config", "judge"), own
+
+
+def _at(value: Any, place: Place) -> Any:
+    for step in place:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _located(document: Document, error: InputError) -> list[Problem]:
+    """Find the lines of problems by their paths (``judge.fallback[0].model``)."""
+    return [
+        document.problem_at(
+            tuple(
+                int(step) if step.isdigit() else step
+                for step in re.findall(r"[^.\[\]]+", problem.path)
+            ),
+            problem.message,
+        )
+        for problem in error.problems
+    ]
+
+
+def _named(error: InputError, name: str) -> list[Problem]:
+    return [
+        msgspec.structs.replace(problem, path=f"`{name}`: {problem.path}")
+        for problem in error.problems
+    ]

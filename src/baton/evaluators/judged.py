@@ -1,0 +1,242 @@
+"""The one evaluator that asks a judge: what it asks is a rubric, which is data."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from baton.findings.finding import Answer
+from baton.formats.explain import checked
+from baton.judges.votes import judge_use, poll
+from baton.model import (
+    Case,
+    EvalContext,
+    Judge,
+    JudgeError,
+    Score,
+    Trace,
+    Unit,
+)
+from baton.model.views import broken
+
+from .judging.evidence import answers_of, evidence_pieces, settled_by
+from .judging.inputs import Missing
+from .judging.items import items_of
+from .judging.options import RubricOptions
+from .judging.poll import decisions, reader, worst_first
+from .judging.question import Question, inputs_of, question_of, sections_of
+from .judging.revise import checks_of, revised, rubric_text
+from .judging.rubric import Rubric
+from .judging.scores import Scorer
+from .judging.scoring import verdict_of
+from .judging.subject import Subject, subjects
+from .turns import not_played
+
+AT_ONCE = 64
+"""How many questions about one trace are held in memory."""
+_NONE: dict[Unit, str] = {
+    "dispatch": "no hand-off",
+    "tool_call": "no tool call",
+    "run": "no agent at work",
+    "turn": "no turn",
+    "trace": "no trace",
+}
+
+
+class Judged:
+    """Asks a judge what a rubric says, of everything that the rubric is about."""
+
+    needs_judge: ClassVar[bool] = True
+
+    __slots__ = ("name", "options", "rubric", "shape")
+
+    def __init__(
+        self, rubric: Rubric, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take options as plain data; raises InputError for each that is wrong."""
+        self.shape = rubric
+        self.name = name or rubric.name
+        self.options = checked(dict(options or {}), RubricOptions, ("config",))
+        self.rubric = revised(rubric, self.options)
+
+    @property
+    def type(self) -> str:
+        """The name of the rubric."""
+        return self.rubric.name
+
+    @property
+    def version(self) -> str:
+        """The version of the rubric; it says so when options changed the question."""
+        return self.rubric.version
+
+    @property
+    def unit(self) -> Unit:
+        """What one score is about."""
+        return self.scorer.unit
+
+    @property
+    def scorer(self) -> Scorer:
+        """What makes its scores."""
+        return Scorer(self.name, self.rubric)
+
+    @property
+    def threshold(self) -> float:
+        """The value from which (for ``lower``: up to which) a score passes."""
+        return self.rubric.threshold
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """What a case may state that this looks at."""
+        return checks_of(self.rubric)
+
+    @property
+    def judge_options(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings of a judge that it has of its own."""
+        return (self.options.judge,)
+
+    def with_options(self, override: Mapping[str, Any]) -> Self:
+        """Return a copy with some options replaced; raises InputError for a wrong one."""
+        if not override:
+            return self
+        given = {**msgspec.to_builtins(self.options), **override}
+        return self.__class__(self.shape, self.name, given)
+
+    async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Judge everything of the rubric's unit; what can't be judged says why."""
+        found = self.subjects(trace, case, context)
+        places = asyncio.Semaphore(AT_ONCE)
+
+        async def one(subject: Subject) -> Score:
+            async with places:
+                return await self.judged(subject, context)
+
+        scores = list(await asyncio.gather(*map(one, found)))
+        missing = not_played(trace, case) if case is not None else None
+        if missing is not None and self.rubric.unit in ("turn", "trace"):
+            scores.append(self.scorer.unscored("error", missing))
+        if not scores:
+            return [self._nothing(trace)]
+        if self.rubric.report == "each":
+            return scores
+        return [self.scorer.mean(scores, {subject.id: subject.agent for subject in found})]
+
+    def subjects(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Subject]:
+        """Return what is judged of a trace."""
+        options = self.options
+        found = list(
+            subjects(
+                self.rubric.unit,
+                trace,
+                case,
+                context.agent_names,
+                order=options.order,
+                kinds=self.rubric.kinds,
+                agents=options.agents,
+            )
+        )
+        return found[-1:] if self.rubric.select == "last" else found
+
+    def question(
+        self, subject: Subject, answers: Mapping[str, Answer] | None = None
+    ) -> Question | Missing:
+        """Return what a judge would be asked of a subject; or why it can't be.
+
+        ``answers`` are those of the record, which are given as evidence; they are asked for
+        when left out.
+        """
+        if answers is None:
+            answers = answers_of(self.rubric, subject)
+        rubric = self.rubric
+        text = rubric_text(self.options, subject)
+        if isinstance(text, Missing):
+            return text
+        inputs = inputs_of(rubric, subject)
+        for name, required in rubric.wanted:
+            answer = inputs[name]
+            if required and isinstance(answer, Missing):
+                return answer
+        items = items_of(rubric, self.options, subject, inputs)
+        if isinstance(items, Missing):
+            return items
+        sections = sections_of(rubric, inputs, evidence_pieces(answers))
+        return question_of(rubric, sections, items, text, self.options.max_chars)
+
+    async def judged(self, subject: Subject, context: EvalContext) -> Score:
+        """Judge one thing; whatever keeps it from a verdict is in the score."""
+        try:
+            score = await self._score(subject, context)
+        except Exception as error:  # noqa: BLE001 - one thing leaves the others alone
+            score = self.scorer.unscored("error", f"{type(error).__name__}: {error}")
+        score.subject = [subject.id]
+        about: dict[str, Any] = {"agent": subject.agent} if subject.agent is not None else {}
+        if subject.dispatch is not None:
+            made = subject.dispatch
+            about = {"from": made.from_agent, "to": made.to_agent, "kind": made.kind}
+        score.details = {**about, **score.details}
+        return score
+
+    def plan(self, subject: Subject) -> Score | Question:
+        """Return what a judge is to be asked of a subject; or the score, where none has to be."""
+        trouble = subject.broken()
+        if trouble is not None:
+            return self.scorer.unscored("error", trouble)
+        answers = answers_of(self.rubric, subject)
+        settled = settled_by(self.rubric, answers)
+        if settled is not None and self.options.cascade:
+            return self.scorer.settled(settled)
+        try:
+            question = self.question(subject, answers)
+        except ValueError as error:
+            return self.scorer.unscored("error", str(error))
+        if isinstance(question, Missing):
+            return self.scorer.unscored("skipped", question.says)
+        return question
+
+    async def _score(self, subject: Subject, context: EvalContext) -> Score:
+        planned = self.plan(subject)
+        if isinstance(planned, Score):
+            return planned
+        if context.judge is None:
+            return self.scorer.unscored(
+                "error", "no judge is configured: give `judge: {model: ...}`"
+            )
+        try:
+            return await self.ask(planned, context.judge)
+        except JudgeError as error:
+            return self.scorer.unscored("error", str(error), {"judge_error": error.kind})
+
+    async def ask(self, question: Question, judge: Judge) -> Score:
+        """Take samples and sum them up; raises JudgeError when there is no verdict."""
+        rubric, override = self.rubric, self.options.judge
+        judge = judge.with_options(override) if override else judge
+        answer, items = rubric.answer, question.items
+        taken = await poll(
+            judge,
+            question.request,
+            reader(answer, items),
+            samples=self.options.samples or override.get("samples") or rubric.samples,
+            worst_first=worst_first(answer, rubric.direction),
+        )
+        found = decisions(answer, items, taken, rubric.direction)
+        verdict = verdict_of(found, items, question.sections)
+        unknown = [section.name for section in question.sections if section.missing]
+        details = {
+            **verdict.details,
+            **({"unknown": unknown} if unknown else {}),
+            **({"cut": question.cut} if question.cut else {}),
+            **({"unanswered": [str(each) for each in taken.errors]} if taken.errors else {}),
+        }
+        use = judge_use(taken.answers, question.request)
+        if verdict.value is None:
+            return self.scorer.unscored("skipped", verdict.reason, details, use)
+        return self.scorer.scored(verdict.value, verdict.reason, details, verdict.evidence, use)
+
+    def _nothing(self, trace: Trace) -> Score:
+        what = _NONE[self.rubric.unit]
+        trouble = next((how for turn in trace.turns if (how := broken(turn)) is not None), None)
+        if trouble is not None:
+            return self.scorer.unscored("error", f"{what}: a turn {trouble}")
+        return self.scorer.unscored("skipped", f"{what} to judge")

@@ -1,0 +1,91 @@
+"""Findings of a dispatch: evidence for a judge, and where they settle the question, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from baton.findings.completed import completed
+from baton.findings.context_carried import context_carried
+from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.findings.result_used import result_used
+from baton.findings.scope import scope
+from baton.findings.target_known import target_known
+from baton.model import Dispatch, Trace, Turn
+
+from .rubric import Rubric
+from .subject import Subject
+from .texts import Piece, line
+
+Find = Callable[[Trace, Turn, Dispatch, Mapping[str, str]], Answer]
+
+FINDINGS: dict[str, tuple[Find, frozenset[str]]] = {
+    "target_known": (
+        target_known,
+        frozenset({"unknown_target", "misspelt_target", "refused_target"}),
+    ),
+    "scope": (scope, frozenset({"tool_executed", "tool_attempted", "unknown_tool"})),
+    "completed": (
+        completed,
+        frozenset(
+            {
+                "failed", "killed", "refused", "unanswered", "empty_answer", "error_answer",
+                "receiver_failed",
+            }
+        ),
+    ),
+    "result_used": (
+        lambda trace, turn, dispatch, _: result_used(trace, turn, dispatch),
+        frozenset({"ignored", "regenerated", "contradicted"}),
+    ),
+    "context_carried": (
+        lambda trace, turn, dispatch, _: context_carried(trace, turn, dispatch),
+        frozenset({"not_received", "dropped", "dropped_constraint", "output_not_carried"}),
+    ),
+}  # fmt: skip
+"""What can be asked of the record by name, and the kinds of findings each may give."""
+
+
+class Settled(NamedTuple):
+    """A finding that answers the question, and the label that it stands for."""
+
+    label: str
+    source: str
+    finding: Finding
+
+
+def answers_of(rubric: Rubric, subject: Subject) -> dict[str, Answer]:
+    """Ask the record what a rubric wants to know of a dispatch, by the names of the findings."""
+    if subject.dispatch is None or subject.turn is None:
+        return {}
+    place = (subject.trace, subject.turn, subject.dispatch, subject.renames)
+    return {name: FINDINGS[name][0](*place) for name in rubric.findings}
+
+
+def settled_by(rubric: Rubric, answers: Mapping[str, Answer]) -> Settled | None:
+    """Return the finding that settles the question, the worst of several; a warning never does."""
+    found = [
+        Settled(labels[finding.kind], name, finding)
+        for name, labels in rubric.findings.items()
+        for finding in _findings(answers.get(name))
+        if finding.kind in labels and not finding.warning
+    ]
+    sign = 1 if rubric.direction == "higher" else -1
+    return min(found, key=lambda one: sign * (rubric.answer.score_of(one.label) or 0), default=None)
+
+
+def evidence_pieces(answers: Mapping[str, Answer]) -> list[Piece]:
+    """Say what the record proves, and what it clears."""
+    pieces = []
+    for name, answer in answers.items():
+        if isinstance(answer, Clear):
+            pieces.append(Piece((), line(f"{name}: nothing wrong: {answer.says}")))
+        for finding in _findings(answer):
+            what = "perhaps wrong" if finding.warning else "wrong"
+            ids = tuple(id_ for each in finding.evidence for id_ in each.ids)
+            pieces.append(Piece(ids, line(f"{name}: {what} ({finding.kind}): {finding.says}")))
+    return pieces
+
+
+def _findings(answer: Answer | None) -> list[Finding]:
+    return [] if answer is None or isinstance(answer, Clear | Untold) else answer

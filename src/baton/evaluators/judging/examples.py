@@ -1,0 +1,113 @@
+"""The examples of a rubric: what it should say of them, and what it does say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from baton.evaluators.judged import Judged
+from baton.model import (
+    EvalContext,
+    Judge,
+    JudgeError,
+    Score,
+    Source,
+    Trace,
+    suggestion,
+)
+
+from .inputs import Given, Missing
+from .inputs.given import given
+from .items import items_of
+from .question import question_of, sections_of
+from .rubric import Example, Rubric
+from .subject import Subject
+from .texts import Piece
+
+ReadTraces = Callable[[Path], Iterable[Trace]]
+NEAR = 0.01
+
+
+class Checked(NamedTuple):
+    """An example, what came out (``None`` without a verdict), and what is wrong with it."""
+
+    example: Example
+    score: Score | None
+    problem: str | None
+
+
+async def check_example(
+    rubric: Rubric, example: Example, judge: Judge, read: ReadTraces, folder: Path
+) -> Checked:
+    """Hold a rubric against one of its examples.
+
+    ``read`` gives the traces of a file, as it is seen from ``folder``.
+
+    Raises:
+        InputError: the options of the example are wrong, or its trace can't be read.
+    """
+    judged = Judged(rubric, options=example.config)
+    try:
+        if example.trace is None:
+            score = await _of_texts(judged, example, judge)
+        else:
+            score = await _of_trace(judged, example, judge, list(read(folder / example.trace)))
+    except JudgeError as error:
+        return Checked(example, None, str(error))
+    if isinstance(score, str):
+        return Checked(example, None, score)
+    return Checked(example, score, _wrong(example, score))
+
+
+async def _of_texts(judged: Judged, example: Example, judge: Judge) -> Score | str:
+    rubric = judged.rubric
+    inputs: dict[str, Given | Missing] = {
+        name: given(Piece((), example.inputs[name]))
+        if name in example.inputs
+        else Missing("the example does not give it", unstated=True)
+        for name, _ in rubric.wanted
+    }
+    left = [name for name, required in rubric.wanted if required and name not in example.inputs]
+    if left:
+        return f"the example lacks {', '.join(f'`{name}`' for name in left)}"
+    blank = Trace(schema_version=1, id="example", source=Source(format="example"), turns=[])
+    subject = Subject(blank, None, {}, rubric.unit)
+    items = items_of(rubric, judged.options, subject, inputs)
+    if isinstance(items, Missing):
+        return items.says
+    text = judged.options.rubric
+    if isinstance(text, dict):
+        return "an example has one `rubric`"
+    sections = sections_of(rubric, inputs, [])
+    question = question_of(rubric, sections, items, text, judged.options.max_chars)
+    return await judged.ask(question, judge)
+
+
+async def _of_trace(
+    judged: Judged, example: Example, judge: Judge, traces: list[Trace]
+) -> Score | str:
+    context = EvalContext(judge=judge)
+    found = [each for trace in traces for each in judged.subjects(trace, None, context)]
+    if example.subject is not None:
+        ids = [each.id for each in found]
+        if example.subject not in ids:
+            hint = suggestion(example.subject, ids)
+            return f"the trace has no {judged.rubric.unit} `{example.subject}`; {hint}"
+        found = [each for each in found if each.id == example.subject]
+    if len(found) != 1:
+        ids = [each.id for each in found]
+        return f"say which is meant, as `subject`: {', '.join(ids) or 'there is none'}"
+    return await judged.judged(found[0], context)
+
+
+def _wrong(example: Example, score: Score) -> str | None:
+    if score.value is None:
+        return f"{score.status}: {score.reason}"
+    if example.label is not None:
+        label = score.details.get("label")
+        return None if label == example.label else f"it says `{label}`, not `{example.label}`"
+    expected = example.score or 0.0
+    if abs(score.value - expected) <= NEAR:
+        return None
+    return f"it scores {score.value:g}, not {expected:g}"

@@ -1,0 +1,155 @@
+"""Reading rubrics: strictly, with file and line, and the nearest name for a misspelt one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from baton.formats.document import Document, read_bytes
+from baton.formats.explain import Path as Place
+from baton.formats.explain import path_text
+from baton.model import InputError, Problem, suggestion
+
+from .evidence import FINDINGS
+from .inputs import INPUTS, input_of, names_for
+from .maker import SUFFIXES
+from .rubric import Rubric
+
+FOLDER = Path(__file__).parent.parent / "rubrics"
+
+
+def load_rubric(file: Path) -> Rubric:
+    """Read one rubric.
+
+    Raises:
+        InputError: every fault, with its line.
+    """
+    document = Document(str(file), read_bytes(file), "yaml")
+    value = document.value()
+    if not isinstance(value, dict):
+        raise InputError(document.problem("a rubric is a mapping with `name:` and `prompt:`", 1))
+    rubric = document.convert(value, Rubric)
+    problems = [document.problem_at(place, message) for place, message in faults(rubric)]
+    if problems:
+        raise InputError(problems)
+    return rubric
+
+
+def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
+    """Read the rubrics of some folders (or files), each with where it stands.
+
+    Raises:
+        InputError: a folder is not there or holds none, a rubric is faulty, or its name is taken.
+    """
+    found: dict[str, tuple[Rubric, Path]] = {}
+    problems: list[Problem] = []
+    taken = {name for rubric in shipped().values() for name in names_of(rubric)}
+    for file in _files(folders, problems):
+        try:
+            rubric = load_rubric(file)
+        except InputError as error:
+            problems += error.problems
+            continue
+        twice = next((name for name in names_of(rubric) if name in taken), None)
+        if twice is not None:
+            problems.append(Problem(file=str(file), message=f"there is a rubric `{twice}` already"))
+        taken.update(names_of(rubric))
+        found[rubric.name] = (rubric, file)
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+@cache
+def shipped() -> dict[str, Rubric]:
+    """Return the rubrics that come with Baton, by name."""
+    return {rubric.name: rubric for rubric in map(load_rubric, sorted(FOLDER.glob("*.yaml")))}
+
+
+def names_of(rubric: Rubric) -> list[str]:
+    """Return every name a rubric may be asked for under."""
+    names = [rubric.name]
+    for alias in rubric.aliases:
+        names += [alias] if isinstance(alias, str) else [alias.name, alias.class_name or alias.name]
+    return list(dict.fromkeys(names))
+
+
+def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong with a rubric beside its shape, and where."""
+    yield from _input_faults(rubric)
+    yield from _finding_faults(rubric)
+    labels = rubric.answer.labels
+    for index, test in enumerate(rubric.tests):
+        if test.label is not None and test.label not in (labels or {}):
+            where = ("tests", index, "label")
+            yield where, f"no label `{test.label}`; {suggestion(test.label, labels or {})}"
+        for name in test.inputs:
+            if name not in [wanted for wanted, _ in rubric.wanted]:
+                hint = suggestion(name, [wanted for wanted, _ in rubric.wanted])
+                yield ("tests", index, "inputs", name), f"the rubric has no such input; {hint}"
+    low, high = rubric.answer.bounds
+    reached = rubric.threshold <= high if rubric.direction == "higher" else rubric.threshold >= low
+    if not reached:
+        yield ("threshold",), f"never reached: scores go from {low:g} to {high:g}"
+    if rubric.kinds is not None and rubric.unit != "dispatch":
+        yield ("kinds",), f"kinds are of dispatches, and this rubric is of a {rubric.unit}"
+
+
+def checked_rubric(rubric: Rubric, path: Place) -> Rubric:
+    """Return a rubric that was put together from options; raises InputError where it is faulty."""
+    problems = [
+        Problem(path=path_text((*path, *place)), message=message)
+        for place, message in faults(rubric)
+    ]
+    if problems:
+        raise InputError(problems)
+    return rubric
+
+
+def _input_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
+    claims = rubric.answer.claims
+    wanted = [name for name, _ in rubric.wanted]
+    for index, name in enumerate(wanted):
+        if name not in INPUTS:
+            hint = suggestion(name, names_for(rubric.unit))
+            yield ("inputs", index), f"no input `{name}`; {hint}"
+        elif input_of(name, rubric.unit) is None:
+            units = dict.fromkeys(unit for each in INPUTS[name] for unit in each.units)
+            yield ("inputs", index), f"`{name}` is of {', '.join(units)}, not of {rubric.unit}"
+        elif wanted.index(name) != index:
+            yield ("inputs", index), f"`{name}` stands twice"
+    if claims is not None and claims.of not in wanted:
+        message = f"`{claims.of}` is not among the inputs; {suggestion(claims.of, wanted)}"
+        yield ("answer", "claims", "of"), message
+
+
+def _finding_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
+    labels = rubric.answer.labels or {}
+    if rubric.findings and rubric.unit != "dispatch":
+        yield ("findings",), f"findings are of dispatches, and this rubric is of a {rubric.unit}"
+    for name, kinds in rubric.findings.items():
+        if name not in FINDINGS:
+            yield ("findings", name), f"no finding `{name}`; {suggestion(name, FINDINGS)}"
+            continue
+        for kind, label in kinds.items():
+            place: tuple[Any, ...] = ("findings", name, kind)
+            if kind not in FINDINGS[name][1]:
+                yield place, f"`{name}` has no `{kind}`; {suggestion(kind, FINDINGS[name][1])}"
+            if label not in labels:
+                yield place, f"no label `{label}`; {suggestion(label, labels)}"
+            elif rubric.answer.score_of(label) is None:
+                yield place, f"`{label}` has no score, and settles nothing"
+
+
+def _files(folders: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
+    for folder in folders:
+        if folder.suffix in SUFFIXES:
+            yield folder
+            continue
+        files = sorted(file for file in folder.glob("*") if file.suffix in SUFFIXES)
+        if not files:
+            what = "no rubric (*.yaml) in this folder" if folder.is_dir() else "no such folder"
+            problems.append(Problem(file=str(folder), message=what))
+        yield from files

@@ -1,0 +1,207 @@
+"""The shape of a rubric; ``docs/rubrics.md`` explains each key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from baton.model import Unit
+
+Direction = Literal["higher", "lower"]
+Report = Literal["each", "mean", "pooled"]
+Kind = Literal["transfer", "delegate", "sequence"]
+Samples = Annotated[int, msgspec.Meta(ge=1, le=99)]
+
+
+class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts of a rubric: an unknown key is a fault."""
+
+
+class Label(Strict, frozen=True, kw_only=True):
+    """What a label scores, and when it applies; a score of ``None`` gives no verdict."""
+
+    score: float | None
+    means: str = ""
+
+
+Labels = dict[str, Label | float | None]
+
+
+class Scale(Strict, frozen=True, kw_only=True):
+    """Numbers from ``min`` to ``max``, or named ``levels`` with the number of each.
+
+    The score is put between 0 and 1, unless ``normalise`` is false. ``guide`` says what numbers
+    mean.
+    """
+
+    min: float | None = None
+    max: float | None = None
+    levels: Labels = msgspec.field(default_factory=dict)
+    guide: dict[str, str] = msgspec.field(default_factory=dict)
+    normalise: bool = True
+
+    def __post_init__(self) -> None:
+        if any(_score(label) is None for label in self.levels.values()):
+            raise ValueError("`levels` need a number each")
+        low, high = self.bounds
+        if not low < high:
+            raise ValueError("`min` has to be below `max`; or name at least two `levels`")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest number."""
+        numbers = [score for label in self.levels.values() if (score := _score(label)) is not None]
+        low = min(numbers, default=0.0) if self.min is None else self.min
+        high = max(numbers, default=1.0) if self.max is None else self.max
+        return low, high
+
+    def normal(self, number: float) -> float:
+        """Put a number of this scale between 0 and 1, where that is asked for."""
+        low, high = self.bounds
+        return (number - low) / (high - low) if self.normalise else number
+
+
+class Each(Strict, frozen=True, kw_only=True):
+    """Several statements, each with a label, in one answer; the score is their mean.
+
+    ``items`` stand in the rubric. Without them they are those of the config, the case and the
+    turn; of the latter two only those of this ``type`` and those without one (all, where it is
+    ``None``).
+    """
+
+    choices: Labels
+    items: dict[str, str] = msgspec.field(default_factory=dict)
+    type: str | None = None
+
+
+class Claims(Strict, frozen=True, kw_only=True):
+    """A label for each sentence of an input (or for each of its pieces); the score is their mean.
+
+    ``of`` is the name of the input. Labels without a score do not count.
+    """
+
+    of: str
+    choices: Labels
+    by: Literal["sentence", "piece"] = "sentence"
+
+
+class Answer(Strict, frozen=True, kw_only=True):
+    """What a judge is to answer: one of the four."""
+
+    choices: Labels | None = None
+    scale: Scale | None = None
+    each: Each | None = None
+    claims: Claims | None = None
+
+    def __post_init__(self) -> None:
+        if sum(kind is not None for kind in (self.choices, self.scale, self.each, self.claims)) - 1:
+            raise ValueError("an answer is one of `choices`, `scale`, `each` and `claims`")
+        labels = self.labels
+        if labels is not None and len(labels) < 2:
+            raise ValueError("`choices` need at least two labels")
+        scores = [label.score for label in (labels or {}).values() if label.score is not None]
+        if not all(map(math.isfinite, scores)):
+            raise ValueError("a score has to be finite")
+        if labels is not None and not scores:
+            raise ValueError("`choices` need a label with a score")
+
+    @property
+    def labels(self) -> dict[str, Label] | None:
+        """The labels there are, ``None`` for a scale of numbers."""
+        if self.scale is not None:
+            return full(self.scale.levels) if self.scale.levels else None
+        kind = self.each or self.claims
+        return full(kind.choices if kind is not None else self.choices or {})
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest score there may be."""
+        if self.scale is not None:
+            low, high = self.scale.bounds
+            return self.scale.normal(low), self.scale.normal(high)
+        scores = [label.score for label in (self.labels or {}).values() if label.score is not None]
+        return min(scores), max(scores)
+
+    def score_of(self, label: str) -> float | None:
+        """Return what a label scores; raises KeyError when there is no such label."""
+        score = (self.labels or {})[label].score
+        return score if self.scale is None or score is None else self.scale.normal(score)
+
+
+class Alias(Strict, frozen=True, kw_only=True):
+    """Another tool's name for a rubric; as :class:`baton.plugins.Alias`, as data."""
+
+    name: str
+    class_name: str | None = None
+    presets: dict[str, Any] = msgspec.field(default_factory=dict)
+    renames: dict[str, str] = msgspec.field(default_factory=dict)
+    values: dict[str, dict[str, dict[str, Any]]] = msgspec.field(default_factory=dict)
+    unused: list[str] = msgspec.field(default_factory=list)
+
+
+class Example(Strict, frozen=True, kw_only=True):
+    """What a rubric should say of something: of texts given as inputs, or of a trace.
+
+    ``trace`` is a file, seen from that of the rubric, ``subject`` the id of what in it is meant.
+    ``label`` or ``score`` is expected.
+    """
+
+    name: str
+    inputs: dict[str, str] = msgspec.field(default_factory=dict)
+    trace: str | None = None
+    subject: str | None = None
+    config: dict[str, Any] = msgspec.field(default_factory=dict)
+    label: str | None = None
+    score: float | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.inputs) == bool(self.trace):
+            raise ValueError("an example has either `inputs` or a `trace`")
+        if (self.label is None) == (self.score is None):
+            raise ValueError("an example expects either a `label` or a `score`")
+
+
+class Rubric(Strict, frozen=True, kw_only=True):
+    """A question to a judge, and what is made of the answer.
+
+    ``inputs`` name what the judge is shown; one that ends in ``?`` may be unknown. ``findings``
+    are given as evidence, and settle the question by the labels that stand at their kinds.
+    ``kinds`` are those of the dispatches that it is about.
+    """
+
+    name: str
+    summary: str
+    unit: Unit
+    version: str
+    inputs: list[str]
+    prompt: str
+    answer: Answer
+    threshold: float
+    aliases: list[str | Alias] = msgspec.field(default_factory=list)
+    direction: Direction = "higher"
+    samples: Samples | None = None
+    select: Literal["all", "last"] = "all"
+    kinds: list[Kind] | None = None
+    report: Report = "each"
+    findings: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    tests: list[Example] = msgspec.field(default_factory=list)
+
+    @property
+    def wanted(self) -> list[tuple[str, bool]]:
+        """The inputs, each with whether it has to be known."""
+        return [(name.removesuffix("?"), not name.endswith("?")) for name in self.inputs]
+
+
+def full(labels: Mapping[str, Label | float | None]) -> dict[str, Label]:
+    """Return labels with all that may be said of them."""
+    return {
+        name: label if isinstance(label, Label) else Label(score=label)
+        for name, label in labels.items()
+    }
+
+
+def _score(label: Label | float | None) -> float | None:
+    return label.score if isinstance(label, Label) else label

@@ -1,0 +1,100 @@
+"""Scores of a rubric: of one thing, of what a finding settles, and of a whole case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from baton.model import Evidence, JudgeUse, Score, Status, Unit
+
+from .evidence import Settled
+from .rubric import Rubric
+from .scoring import brief, summed
+
+
+class Scorer(NamedTuple):
+    """Makes scores of a rubric that was asked for under a name."""
+
+    name: str
+    rubric: Rubric
+
+    @property
+    def unit(self) -> Unit:
+        """What one score is about."""
+        return "trace" if self.rubric.report != "each" else self.rubric.unit
+
+    def scored(
+        self,
+        value: float,
+        reason: str,
+        details: Mapping[str, Any],
+        evidence: Sequence[Evidence] = (),
+        use: JudgeUse | None = None,
+    ) -> Score:
+        """Give a verdict: passed from the threshold on, or up to it where lower is better."""
+        limit = self.rubric.threshold
+        higher = self.rubric.direction == "higher"
+        passed = value >= limit - 1e-9 if higher else value <= limit + 1e-9
+        score = self.unscored("passed" if passed else "failed", reason, details, use, value)
+        score.evidence = list(evidence)
+        return score
+
+    def unscored(
+        self,
+        status: Status,
+        reason: str,
+        details: Mapping[str, Any] | None = None,
+        use: JudgeUse | None = None,
+        value: float | None = None,
+    ) -> Score:
+        """Say why there is no verdict: ``skipped`` or ``error``."""
+        return Score(
+            evaluator=self.name,
+            type=self.rubric.name,
+            version=self.rubric.version,
+            unit=self.unit,
+            status=status,
+            value=value,
+            threshold=self.rubric.threshold,
+            reason=reason,
+            details=dict(details or {}),
+            judge=use,
+        )
+
+    def settled(self, settled: Settled) -> Score:
+        """Give the verdict of a finding, for which no judge was asked."""
+        finding = settled.finding
+        details = {
+            "label": settled.label,
+            "settled_by": {"finding": settled.source, "kind": finding.kind},
+        }
+        reason = f"settled by `{settled.source}`, no judge was asked: {finding.says}"
+        value = self.rubric.answer.score_of(settled.label) or 0.0
+        return self.scored(value, reason, details, finding.evidence)
+
+    def mean(self, scores: Sequence[Score], agents: Mapping[str, str | None]) -> Score:
+        """Sum up: an error is an error of the whole, what was skipped does not count.
+
+        ``agents`` are those that were judged, by the ids of the subjects.
+        """
+        error = next((score for score in scores if score.status == "error"), None)
+        counted = [score for score in scores if score.value is not None]
+        details: dict[str, Any] = {"units": [_unit(score, agents) for score in scores]}
+        use = summed([score.judge for score in scores if score.judge is not None])
+        if error is not None or not counted:
+            first = error or scores[0]
+            kind = first.details.get("judge_error")
+            more = {"judge_error": kind} if kind else {}
+            return self.unscored(first.status, first.reason, {**details, **more}, use)
+        pooled = self.rubric.report == "pooled"
+        weights = [score.details.get("counted", 1) if pooled else 1 for score in counted]
+        value = sum(w * (s.value or 0.0) for w, s in zip(weights, counted, strict=True))
+        sign = 1 if self.rubric.direction == "higher" else -1
+        worst = min(counted, key=lambda score: sign * (score.value or 0.0))
+        reason = f"mean of {len(counted)}; the worst: {worst.reason}"
+        evidence = [each for score in counted for each in score.evidence]
+        return self.scored(value / sum(weights), reason, details, evidence, use)
+
+
+def _unit(score: Score, agents: Mapping[str, str | None]) -> dict[str, Any]:
+    return brief(score, {"agent": agents.get(score.subject[0])} if score.subject else {})

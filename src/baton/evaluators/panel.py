@@ -1,0 +1,220 @@
+"""Several models judge by one rubric: the majority of labels, the median of numbers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from baton.formats.explain import checked
+from baton.judges.votes import Vote, tally
+from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Unit
+from baton.plugins import Entry, evaluator_entry, resolve
+
+from .judged import Judged
+from .judging.maker import Maker
+from .judging.poll import worst_first
+from .judging.scoring import summed
+
+
+class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options.
+
+    ``rubric`` is what is asked, ``models`` who is (each a name, or settings of a judge with
+    ``model``), ``options`` are those of the rubric.
+    """
+
+    rubric: str
+    models: list[str | dict[str, Any]]
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [_name(model) for model in self.models]
+        if len(names) < 2 or "" in names:
+            raise ValueError("a panel has at least two `models`, each with its name")
+        if len(set(names)) < len(names):
+            raise ValueError("a model stands twice in `models`: it would have two votes")
+
+
+class Panel:
+    """Asks several models the same, and gives one score of their verdicts.
+
+    Of labels with as many votes the worst one counts, and the score says that it is a tie. Who
+    says otherwise is named, with the reason. A model without an answer is a vote that is not
+    known: where it could have changed the label the score is an error, for numbers always.
+    """
+
+    type: ClassVar[str] = "panel"
+    needs_judge: ClassVar[bool] = True
+    takes_rubrics: ClassVar[bool] = True
+    options_type: ClassVar[Any] = PanelOptions
+
+    __slots__ = ("_members", "_rubrics", "name", "options")
+
+    def __init__(
+        self,
+        name: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        rubrics: Sequence[Entry] = (),
+    ) -> None:
+        """Take options as plain data, and the user's rubrics; raises InputError for wrong ones."""
+        self.name = name or self.type
+        self.options = checked(dict(options or {}), PanelOptions, ("config",))
+        self._rubrics = tuple(rubrics)
+        self._members = {
+            _name(model): _member(self.options, model, rubrics) for model in self.options.models
+        }
+
+    @property
+    def version(self) -> str:
+        """The version of the panel and of its rubric."""
+        return f"1/{self._first.version}"
+
+    @property
+    def unit(self) -> Unit:
+        """What one score is about."""
+        return self._first.unit
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """What a case may state that this looks at."""
+        return self._first.checks
+
+    @property
+    def members(self) -> tuple[Judged, ...]:
+        """The rubric as each model is asked it."""
+        return tuple(self._members.values())
+
+    @property
+    def judge_options(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings of its judges, one for each model."""
+        return tuple(own for one in self._members.values() for own in one.judge_options)
+
+    def with_options(self, override: Mapping[str, Any]) -> Self:
+        """Return a copy with some options replaced; raises InputError for a wrong one."""
+        if not override:
+            return self
+        given = {**msgspec.structs.asdict(self.options), **override}
+        return self.__class__(self.name, given, rubrics=self._rubrics)
+
+    async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Ask all models, and sum up what they say of each thing."""
+        members = self._members.values()
+        found = await asyncio.gather(*(one.evaluate(trace, case, context) for one in members))
+        return [
+            self._summed(dict(zip(self._members, scores, strict=True)))
+            for scores in zip(*found, strict=True)
+        ]
+
+    @property
+    def _first(self) -> Judged:
+        return next(iter(self._members.values()))
+
+    def _summed(self, scores: Mapping[str, Score]) -> Score:
+        """Make one score of those on the same thing, by model."""
+        asked = {model: score for model, score in scores.items() if score.judge is not None}
+        failed = {model: score for model, score in scores.items() if score.status == "error"}
+        if not asked:
+            return self._as_own(next(iter(failed.values()), next(iter(scores.values()))), scores)
+        rubric = self._first.rubric
+        worst = worst_first(rubric.answer, rubric.direction)
+        votes = {model: _vote(score) for model, score in asked.items()}
+        labels = all(isinstance(vote, str) for vote in votes.values())
+        told = tally(list(votes.values()), worst)
+        ranked = sorted(told.counts.values(), reverse=True)
+        ahead = ranked[0] - (ranked[1] if len(ranked) > 1 else 0)
+        if failed and (not labels or ahead <= len(failed)):
+            return self._as_own(next(iter(failed.values())), scores)
+        nearest = min(asked, key=lambda model: _distance(votes[model], told.value))
+        chosen = asked[nearest]
+        value = chosen.value if labels else float(told.value)
+        dissent = [model for model, vote in votes.items() if vote != told.value]
+        reason = chosen.reason
+        for model in dissent:
+            reason += f"; {model} says {_said(votes[model])}: {asked[model].reason}"
+        details = {**chosen.details, "votes": told.counts, "tie": told.tie, "spread": told.spread}
+        if dissent:
+            details["dissent"] = dissent
+        score = msgspec.structs.replace(
+            chosen,
+            value=value,
+            status=chosen.status if labels else self._status(float(told.value)),
+            reason=reason,
+            details=details,
+        )
+        return self._as_own(score, scores)
+
+    def _as_own(self, score: Score, scores: Mapping[str, Score]) -> Score:
+        uses = [each.judge for each in scores.values() if each.judge is not None]
+        use = summed(uses)
+        if use is not None:
+            use = msgspec.structs.replace(use, model=", ".join(each.model for each in uses))
+        says = {model: _plain(each) for model, each in scores.items()}
+        return msgspec.structs.replace(
+            score,
+            evaluator=self.name,
+            type=self.type,
+            version=self.version,
+            details={**score.details, "models": says},
+            judge=use,
+        )
+
+    def _status(self, value: float) -> Any:
+        first = self._first
+        if first.rubric.direction == "higher":
+            return "passed" if value >= first.threshold - 1e-9 else "failed"
+        return "passed" if value <= first.threshold + 1e-9 else "failed"
+
+
+def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequence[Entry]) -> Judged:
+    """Make the evaluator of one model.
+
+    Raises:
+        InputError: there is no such rubric, or its options are wrong.
+    """
+    try:
+        entry = evaluator_entry(options.rubric, rubrics)
+    except InputError as error:
+        raise InputError(Problem(path="config.rubric", message=str(error))) from None
+    maker = resolve(entry)
+    if not isinstance(maker, Maker):
+        message = f"`{options.rubric}` asks no judge"
+        raise InputError(Problem(path="config.rubric", message=message))
+    if options.options.get("judge", {}).get("model") is not None:
+        message = "the models of a panel stand under `models`"
+        raise InputError(Problem(path="config.options.judge.model", message=message))
+    alias = entry.asked_as(options.rubric)
+    own = {"model": model} if isinstance(model, str) else model
+    judge = {**options.options.get("judge", {}), **own}
+    given = {**alias.presets, **alias.translate({**options.options, "judge": judge})}
+    made: Judged = maker(alias.name, given)
+    return made
+
+
+def _name(model: str | dict[str, Any]) -> str:
+    return model if isinstance(model, str) else str(model.get("model", ""))
+
+
+def _vote(score: Score) -> Vote:
+    label = score.details.get("label")
+    return label if isinstance(label, str) else float(score.value or 0.0)
+
+
+def _distance(vote: Vote, verdict: Vote) -> float:
+    if isinstance(vote, float) and isinstance(verdict, float):
+        return abs(vote - verdict)
+    return float(vote != verdict)
+
+
+def _said(vote: Vote) -> str:
+    return f"`{vote}`" if isinstance(vote, str) else f"{vote:g}"
+
+
+def _plain(score: Score) -> Any:
+    """Say in a word what a model answered, or why it did not."""
+    if score.status == "error":
+        return f"error: {score.reason}"
+    return score.details.get("label", score.value)

@@ -1,0 +1,65 @@
+"""What judges may cost, in USD and in requests."""
+
+from __future__ import annotations
+
+from baton.model import JudgeError
+
+
+class Budget:
+    """Limits of one evaluation; ``None`` is no limit. ``whole`` is a wider budget this is part of.
+
+    A request is booked before it is sent, at its estimated cost, and settled when its cost is
+    known: callers that run at the same time can't pass the limit of requests, and pass that of the
+    cost by no more than the estimates are wrong.
+    """
+
+    def __init__(
+        self,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+        whole: Budget | None = None,
+    ) -> None:
+        self.max_cost = max_cost
+        self.max_calls = max_calls
+        self.whole = whole
+        self.calls = 0
+        self.spent = 0.0
+        self.unpriced = 0
+        self._booked = 0.0
+
+    @property
+    def counts_cost(self) -> bool:
+        """Whether estimates of the cost are needed."""
+        return self.max_cost is not None or (self.whole is not None and self.whole.counts_cost)
+
+    def book(self, estimate: float | None) -> None:
+        """Book one request that may cost ``estimate`` USD.
+
+        Raises:
+            JudgeError: of kind ``budget``; nothing is booked then.
+        """
+        self._check(estimate or 0.0)
+        budget: Budget | None = self
+        while budget is not None:
+            budget.calls += 1
+            budget._booked += estimate or 0.0
+            budget = budget.whole
+
+    def settle(self, estimate: float | None, cost: float | None) -> None:
+        """Replace the estimate of a booked request by its cost; one without an answer costs 0."""
+        budget: Budget | None = self
+        while budget is not None:
+            budget._booked -= estimate or 0.0
+            budget.spent += cost or 0.0
+            budget.unpriced += cost is None
+            budget = budget.whole
+
+    def _check(self, estimate: float) -> None:
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            raise JudgeError("budget", f"all {self.max_calls} requests to judges are spent")
+        committed = self.spent + self._booked
+        if self.max_cost is not None and committed + estimate > self.max_cost:
+            message = f"${committed:.4g} of ${self.max_cost:.4g} are spent or being spent"
+            raise JudgeError("budget", f"{message}, and a request costs about ${estimate:.2g}")
+        if self.whole is not None:
+            self.whole._check(estimate)

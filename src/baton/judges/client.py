@@ -1,0 +1,299 @@
+"""One request to one model, through pydantic-ai: the only module that knows an LLM library.
+
+Nothing of it is imported before the first request. The library asks once: what failed is sent
+again by ``pace``, which knows of all requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import msgspec
+
+from baton.model import InputError, JudgeErrorKind, Problem
+
+from .prompt import Prompt
+from .settings import Endpoint, JudgeSettings
+from .verdict import CallError, Said
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.providers import Provider
+    from pydantic_ai.settings import ModelSettings
+
+_TOOL = "give_verdict"
+_TELLS = "Give the verdict."
+_QUOTED = 300
+Mode = Literal["native", "tool", "prompted"]
+
+
+class JudgeClient(Protocol):
+    """Sends one request to one model, once."""
+
+    async def open(self) -> None:
+        """Get ready; called before every request, and does something before the first.
+
+        Raises:
+            CallError: the model cannot be asked.
+            InputError: its library is not there.
+        """
+
+    async def send(self, prompt: Prompt) -> Said:
+        """Return what the model said.
+
+        Raises:
+            CallError: it said nothing, or could not be asked.
+        """
+
+    async def close(self) -> None:
+        """Close what is open; the client is not used after that."""
+
+
+class LlmClient:
+    """A client of one model; belongs to the event loop in which it is first used."""
+
+    def __init__(self, endpoint: Endpoint, settings: JudgeSettings) -> None:
+        """Open nothing yet."""
+        self.endpoint, self.settings = endpoint, settings
+        self._model: Model[Any] | None = None
+        self._entered = AsyncExitStack()
+        self._opening = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Import the library, and make the model; see :class:`JudgeClient`."""
+        async with self._opening:
+            if self._model is None:
+                self._model = await self._connect()
+
+    async def send(self, prompt: Prompt) -> Said:
+        """Send the prompt once; see :class:`JudgeClient`."""
+        await self.open()
+        model = self._model
+        assert model is not None  # noqa: S101
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+        message = ModelRequest(
+            parts=[UserPromptPart(prompt.content)], instructions=prompt.instructions
+        )
+        parameters = _parameters(model, prompt.schema, self.settings.output)
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                response = await model_request(
+                    model,
+                    [message],
+                    model_settings=self._model_settings(),
+                    model_request_parameters=parameters,
+                    instrument=False,
+                )
+        except TimeoutError:
+            raise self._timed_out() from None
+        except Exception as error:
+            raise call_error(error, self.endpoint) from error
+        return _said(response, self.endpoint.name)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        self._model = None
+        await self._entered.aclose()
+
+    async def _connect(self) -> Model[Any]:
+        try:
+            # Importing takes a second, in which others should not stand still.
+            provider, make = await asyncio.to_thread(_provider, self.endpoint, self.settings)
+            model = make(self.endpoint.name, provider=provider)
+        except ImportError as error:
+            message = f"install `baton-evals[judge]` to ask `{self.endpoint.model}`: {error}"
+            raise InputError(Problem(path="judge", message=message)) from error
+        except Exception as error:
+            raise call_error(error, self.endpoint) from error
+        await self._entered.enter_async_context(provider)
+        return model
+
+    def _model_settings(self) -> ModelSettings:
+        settings: ModelSettings = {"max_tokens": self.settings.max_tokens}
+        if self.endpoint.provider != "bedrock":  # whose client is made with these
+            settings |= {"timeout": self.settings.timeout, "max_retries": 0}
+        if self.settings.temperature is not None:
+            settings["temperature"] = self.settings.temperature
+        return settings
+
+    def _timed_out(self) -> CallError:
+        message = f"`{self.endpoint.model}` took longer than {self.settings.timeout:g} s"
+        return CallError("timeout", message, again=True)
+
+
+def call_error(error: Exception, endpoint: Endpoint) -> CallError:
+    """Say what kind of trouble an exception of the library is, and whether to ask again."""
+    from pydantic_ai import exceptions as known
+
+    kinds: list[tuple[type[Exception], JudgeErrorKind, bool]] = [
+        (known.ModelRateLimitError, "rate_limit", True),
+        (known.ModelTimeoutError, "timeout", True),
+        (known.ModelQuotaExceededError, "rejected", False),
+        (known.ModelRequestRejectedError, "rejected", False),
+        (known.ModelAPIError, "outage", True),
+        (known.ContentFilterError, "refusal", False),
+        (known.OutputTokenLimitExceeded, "truncated", False),
+        (known.UnexpectedModelBehavior, "outage", True),
+    ]
+    found = ((kind, again) for type_, kind, again in kinds if isinstance(error, type_))
+    kind, again = next(found, ("rejected", False))
+    text = " ".join(_words(error).split())[:_QUOTED]
+    if endpoint.api_key:
+        text = text.replace(endpoint.api_key, "***")
+    retry_after = getattr(error, "retry_after", None)
+    return CallError(kind, f"`{endpoint.model}`: {text}", again=again, retry_after=retry_after)
+
+
+def _words(error: Exception) -> str:
+    """Return what a server said of an error, else what the library does."""
+    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+    if isinstance(body, str):
+        with suppress(msgspec.DecodeError):
+            body = msgspec.json.decode(body)
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        message = inner.get("message") if isinstance(inner, dict) else inner
+        if isinstance(message, str) and message:
+            return message if status is None else f"status {status}: {message}"
+    return str(error) or type(error).__name__
+
+
+def _parameters(
+    model: Model[Any], schema: Mapping[str, Any], output: str
+) -> ModelRequestParameters:
+    """Ask for the schema natively where the model can, else as a tool's, else in words."""
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.tools import ToolDefinition
+
+    mode = output if output != "auto" else _best_mode(model)
+    plain = dict(schema)
+    if mode == "tool":
+        tool = ToolDefinition(
+            name=_TOOL, parameters_json_schema=plain, description=_TELLS, kind="output"
+        )
+        return ModelRequestParameters(
+            output_mode="tool", output_tools=[tool], allow_text_output=False
+        )
+    wanted = OutputObjectDefinition(plain, name=_TOOL, description=_TELLS)
+    kind: Literal["native", "prompted"] = "native" if mode == "native" else "prompted"
+    return ModelRequestParameters(output_mode=kind, output_object=wanted)
+
+
+def _best_mode(model: Model[Any]) -> Mode:
+    if model.profile.get("supports_json_schema_output", False):
+        return "native"
+    return "tool" if model.profile.get("supports_tools", True) else "prompted"
+
+
+def _said(response: ModelResponse, asked: str) -> Said:
+    from pydantic_ai.messages import TextPart, ToolCallPart
+
+    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    texts = [part.content for part in response.parts if isinstance(part, TextPart)]
+    verdicts = [call for call in calls if call.tool_name == _TOOL]
+    text = verdicts[0].args_as_json_str() if verdicts else "".join(texts)
+    details = response.provider_details or {}
+    refusal = details.get("refusal")
+    stopped: JudgeErrorKind | None = None
+    if refusal or response.finish_reason == "content_filter":
+        stopped = "refusal"
+    elif response.finish_reason == "length":
+        stopped = "truncated"
+    usage = response.usage
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    return Said(
+        text=text,
+        model=response.model_name or asked,
+        stopped=stopped,
+        note=f"the model refused: {str(refusal)[:_QUOTED]}" if refusal else "",
+        input_tokens=max(0, usage.input_tokens - cached),
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+    )
+
+
+Made = tuple["Provider[Any]", Callable[..., "Model[Any]"]]
+
+
+def _provider(endpoint: Endpoint, settings: JudgeSettings) -> Made:
+    """Return the way to a provider and its kind of model; needs only that provider's library."""
+    import_module("pydantic_ai.direct")  # what sends needs most of the library
+    match endpoint.provider:
+        case "anthropic":
+            return _anthropic(endpoint)
+        case "google":
+            return _google(endpoint)
+        case "bedrock":
+            return _bedrock(endpoint, settings)
+        case "mistral":
+            return _mistral(endpoint)
+        case _:
+            return _openai(endpoint)
+
+
+def _openai(endpoint: Endpoint) -> Made:
+    """Return the way to OpenAI or, with an address, to whatever speaks like it.
+
+    The latter never takes the key of OpenAI, and knows other vendors' models by their names.
+    """
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    kind = OpenAIResponsesModel if endpoint.provider == "openai-responses" else OpenAIChatModel
+    if endpoint.base_url is None:
+        return OpenAIProvider(api_key=endpoint.api_key), kind
+    url, key = endpoint.base_url, endpoint.api_key
+    return OpenAICompatibleProvider("compatible", base_url=url, api_key=key), kind
+
+
+def _anthropic(endpoint: Endpoint) -> Made:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicProvider(api_key=_key(endpoint), base_url=endpoint.base_url), AnthropicModel
+
+
+def _google(endpoint: Endpoint) -> Made:
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    return GoogleProvider(api_key=_key(endpoint), base_url=endpoint.base_url), GoogleModel
+
+
+def _mistral(endpoint: Endpoint) -> Made:
+    from pydantic_ai.models.mistral import MistralModel
+    from pydantic_ai.providers.mistral import MistralProvider
+
+    return MistralProvider(api_key=_key(endpoint), base_url=endpoint.base_url), MistralModel
+
+
+def _bedrock(endpoint: Endpoint, settings: JudgeSettings) -> Made:
+    """Return the way to Bedrock; its client takes its timeout when it is made."""
+    from pydantic_ai.models.bedrock import BedrockConverseModel
+    from pydantic_ai.providers.bedrock import BedrockProvider
+
+    url, seconds = endpoint.base_url, settings.timeout
+    if endpoint.api_key is None:
+        provider = BedrockProvider(base_url=url, aws_read_timeout=seconds)
+    else:
+        key = endpoint.api_key
+        provider = BedrockProvider(api_key=key, base_url=url, aws_read_timeout=seconds)
+    service = "bedrock-runtime"
+    events = provider.client.meta.events
+    events.unregister(f"needs-retry.{service}", unique_id=f"retry-config-{service}")
+    return provider, BedrockConverseModel
+
+
+def _key(endpoint: Endpoint) -> str | None:
+    """Return the key to use; an address of one's own does not get the provider's usual one."""
+    return endpoint.api_key or ("none" if endpoint.base_url else None)

@@ -1,0 +1,300 @@
+"""A judge that asks LLMs: cache, budget, the second asking and fallbacks put together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, Self
+
+import msgspec
+
+from baton.model import JudgeError, JudgeRequest, JudgeResponse, Usage
+from baton.model.prices import ModelPrice
+
+from .budget import Budget
+from .cache import Verdict, VerdictCache, cache_key
+from .client import LlmClient
+from .costs import Costs
+from .network import Bill, Connect, Network
+from .once import Once
+from .prompt import prompt_for
+from .schema import check_schema
+from .settings import Endpoint, JudgeSettings, check_ready, replaced
+from .verdict import AnswerError, CallError, read_verdict
+
+_NOT_REACHED = frozenset({"outage", "timeout", "rate_limit", "rejected"})
+"""Kinds of errors after which a fallback is asked: those that say nothing about the question."""
+
+
+class Spending(msgspec.Struct, frozen=True, kw_only=True):
+    """What judges took so far; ``unpriced`` are answers whose cost is not known."""
+
+    requests: int
+    hits: int
+    cost_usd: float
+    unpriced: int
+
+
+class _Here:
+    """What belongs to one event loop: connections, and questions that are being asked."""
+
+    def __init__(self, connect: Connect, costs: Costs) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.network = Network(connect, costs)
+        self.asking: Once[JudgeResponse] = Once()
+
+
+class _Shared:
+    """What a judge and those made of it with other options have in common."""
+
+    def __init__(
+        self, cache: VerdictCache | None, cache_only: bool, costs: Costs, connect: Connect
+    ) -> None:
+        self.cache, self.cache_only = cache, cache_only
+        self.costs = costs
+        self.hits = 0
+        self.made: dict[bytes, LlmJudge] = {}
+        self._connect = connect
+        self._here: _Here | None = None
+
+    @property
+    def here(self) -> _Here:
+        """What belongs to the running event loop; what belonged to another one is dropped."""
+        if self._here is None or self._here.loop is not asyncio.get_running_loop():
+            self._here = _Here(self._connect, self.costs)
+        return self._here
+
+    def check(self, settings: JudgeSettings) -> None:
+        """Check what would only come out when somebody is asked; raises InputError."""
+        if not self.cache_only:
+            if self._connect is LlmClient:
+                check_ready(settings)
+            self.costs.check(settings)
+
+    async def close(self) -> None:
+        here, self._here = self._here, None
+        if here is not None and here.loop is asyncio.get_running_loop():
+            await here.network.close()
+        if self.cache is not None:
+            self.cache.close()
+
+
+class LlmJudge:
+    """Implements :class:`baton.model.Judge`; made by :func:`make_judge`.
+
+    Leave it with ``async with`` or :meth:`close` in the event loop in which it was asked; it can
+    be asked again after that.
+    """
+
+    def __init__(self, settings: JudgeSettings, budget: Budget, shared: _Shared) -> None:
+        """Take what :func:`make_judge` has put together."""
+        self.settings = settings
+        self._budget = budget
+        self._shared = shared
+
+    @property
+    def model(self) -> str:
+        """The model that is asked first, as configured."""
+        return self.settings.model
+
+    @property
+    def samples(self) -> int:
+        """How many samples are taken of each question, unless a rubric says otherwise."""
+        return self.settings.samples
+
+    @property
+    def spending(self) -> Spending:
+        """What this judge took so far, with all that were made of it."""
+        budget = self._budget
+        return Spending(
+            requests=budget.calls,
+            hits=self._shared.hits,
+            cost_usd=budget.spent,
+            unpriced=budget.unpriced,
+        )
+
+    def with_options(self, override: Mapping[str, Any]) -> Self:
+        """Return this judge with some settings replaced; raises InputError for a wrong one.
+
+        Cache, connections and the budget stay the same; ``max_cost`` and ``max_calls`` are
+        further limits, and the same options give the same judge.
+        """
+        if not override:
+            return self
+        settings = replaced(self.settings, override)
+        key = msgspec.json.encode((settings, sorted(override)), order="deterministic")
+        made = self._shared.made.get(key)
+        if made is None:
+            budget = self._budget
+            if "max_cost" in override or "max_calls" in override:
+                budget = Budget(override.get("max_cost"), override.get("max_calls"), budget)
+            self._shared.check(settings)
+            made = type(self)(settings, budget, self._shared)
+            self._shared.made[key] = made
+        assert isinstance(made, type(self))  # noqa: S101
+        return made
+
+    async def ask(self, request: JudgeRequest, *, sample: int = 0) -> JudgeResponse:
+        """Ask for one sample.
+
+        Raises:
+            JudgeError: there was no valid answer.
+            InputError: the cache or the library cannot be used.
+        """
+        check_schema(request.schema)
+        keys = self._keys(request, sample)
+        found = self._kept(keys)
+        if found is not None:
+            return found
+        if self._shared.cache_only:
+            message = f"no verdict of {self.model} on this question (sample {sample}) is cached"
+            raise JudgeError("uncached", message)
+        response, theirs = await self._shared.here.asking.get(
+            keys[0], lambda: self._first_that_answers(request, keys)
+        )
+        return _again(response) if theirs else response
+
+    def kept(self, request: JudgeRequest, sample: int = 0) -> tuple[str, JudgeResponse | None]:
+        """Return the key of a verdict, and the verdict if it was given before."""
+        keys = self._keys(request, sample)
+        return keys[0], self._kept(keys)
+
+    def price(self, usage: Usage) -> float | None:
+        """Return what a request to the first model costs in USD, if its price is known."""
+        return self._shared.costs.of(self.settings.endpoints()[0], usage)
+
+    async def close(self) -> None:
+        """Close connections and the cache."""
+        await self._shared.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _first_that_answers(self, request: JudgeRequest, keys: list[str]) -> JudgeResponse:
+        bill = Bill()
+        first: JudgeError | None = None
+        for endpoint, key in zip(self.settings.endpoints(), keys, strict=True):
+            try:
+                response = await self._ask_model(endpoint, request, bill)
+            except CallError as error:
+                trouble = JudgeError(error.kind, error.message)
+                if error.kind not in _NOT_REACHED:
+                    raise trouble from error
+                first = first or trouble
+                continue
+            self._keep(key, request, response)
+            return response
+        assert first is not None  # noqa: S101
+        raise first
+
+    async def _ask_model(
+        self, endpoint: Endpoint, request: JudgeRequest, bill: Bill
+    ) -> JudgeResponse:
+        """Ask a model, and once more where its answer is none."""
+        network, settings, budget = self._shared.here.network, self.settings, self._budget
+        prompt = prompt_for(request)
+        said = await network.send(endpoint, settings, prompt, budget, bill)
+        try:
+            value = read_verdict(said, request.schema, prompt.canary)
+        except AnswerError as invalid:
+            prompt = prompt_for(request, invalid.message)
+            said = await network.send(endpoint, settings, prompt, budget, bill)
+            try:
+                value = read_verdict(said, request.schema, prompt.canary)
+            except AnswerError as still:
+                raise CallError(still.kind, f"{still.message} (asked twice)") from still
+        return JudgeResponse(
+            value=value,
+            model=said.model,
+            requests=bill.requests,
+            input_tokens=bill.input_tokens,
+            output_tokens=bill.output_tokens,
+            cost_usd=bill.cost_usd,
+            seconds=bill.seconds,
+        )
+
+    def _keys(self, request: JudgeRequest, sample: int) -> list[str]:
+        """Return the key of a verdict for each model that may give it."""
+        return [
+            cache_key(
+                request,
+                f"{endpoint.model} {endpoint.base_url or ''}",
+                sample,
+                self.settings.temperature,
+            )
+            for endpoint in self.settings.endpoints()
+        ]
+
+    def _kept(self, keys: list[str]) -> JudgeResponse | None:
+        """Return the verdict that was given before, by whichever model it was."""
+        cache = self._shared.cache
+        if cache is None:
+            return None
+        verdict = next((found for key in keys if (found := cache.get(key)) is not None), None)
+        if verdict is None:
+            return None
+        self._shared.hits += 1
+        return JudgeResponse(
+            value=verdict.value, model=verdict.model, requests=0, cost_usd=0.0, cached=True
+        )
+
+    def _keep(self, key: str, request: JudgeRequest, response: JudgeResponse) -> None:
+        if self._shared.cache is not None:
+            verdict = Verdict(
+                value=response.value,
+                model=response.model,
+                input_tokens=response.input_tokens,
+                output_tokens=response.output_tokens,
+                cost_usd=response.cost_usd,
+                seconds=response.seconds,
+            )
+            self._shared.cache.put(key, request.rubric, verdict)
+
+
+def make_judge(
+    settings: JudgeSettings,
+    *,
+    cache: str | PathLike[str] | None = None,
+    cache_only: bool = False,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
+    prices: Mapping[str, ModelPrice] | None = None,
+    connect: Connect = LlmClient,
+) -> LlmJudge:
+    """Make a judge, checked before anything runs.
+
+    ``cache`` is the file of verdicts (``None``: none is kept); with ``cache_only`` nothing is
+    asked, and a verdict that is not there is an error. ``max_cost`` (USD) and ``max_calls``
+    (requests) go before those of the settings. ``prices`` are a config's; without one there,
+    genai-prices tells it, except for addresses of one's own.
+
+    Raises:
+        InputError: no library, no key, or a limit of the cost for a model without a price.
+    """
+    limits = {
+        name: value
+        for name, value in (("max_cost", max_cost), ("max_calls", max_calls))
+        if value is not None
+    }
+    settings = msgspec.structs.replace(settings, **limits)
+    kept = None if cache is None else VerdictCache(cache, read_only=cache_only)
+    shared = _Shared(kept, cache_only, Costs(prices), connect)
+    shared.check(settings)
+    return LlmJudge(settings, Budget(settings.max_cost, settings.max_calls), shared)
+
+
+def _again(response: JudgeResponse) -> JudgeResponse:
+    """Return an answer as it counts for those who waited for it as well: it cost them nothing."""
+    return msgspec.structs.replace(
+        response,
+        requests=0,
+        input_tokens=0,
+        output_tokens=0,
+        cost_usd=0.0,
+        seconds=0.0,
+        cached=True,
+    )

@@ -1,0 +1,209 @@
+"""What a config says of a judge."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from baton.formats.explain import Path, checked, path_text
+from baton.model import InputError, Problem, suggestion
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Dollars = Annotated[float, msgspec.Meta(ge=0)]
+Output = Literal["auto", "native", "tool", "prompted"]
+
+PROVIDERS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "openai-responses": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "bedrock": (),
+    "mistral": ("MISTRAL_API_KEY",),
+}
+"""What a model's name starts with, and the variables that may hold its key; AWS has its own."""
+
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model and where it is: ``PROVIDER:NAME``, an address, a key.
+
+    A key goes to the address it stands with and to no other: without ``base_url`` that is the
+    provider's own, and the key may then come from the provider's usual variable.
+    """
+
+    model: str
+    base_url: str | None = None
+    api_key: str | None = None
+
+    @property
+    def provider(self) -> str:
+        """What the name starts with."""
+        return self.model.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The model as its provider calls it."""
+        return self.model.partition(":")[2]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(model={self.model!r}, base_url={_shown(self.base_url)!r})"
+
+
+class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A judge as a config describes it.
+
+    ``temperature: null`` leaves it to the model, as some take none. ``timeout`` is in seconds, for
+    one request; ``retries`` is how often a request that failed on the way is sent again.
+    ``concurrency``, requests and tokens a minute hold for one provider at one address. ``max_cost``
+    is in USD. ``output`` is how the answer is asked for: ``auto`` takes the best the model has.
+    ``fallback`` are models to ask, in order, when the first cannot be reached or refuses requests.
+    """
+
+    samples: Count = 1
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = 0.0
+    max_tokens: Count = 4096
+    timeout: Seconds = 60.0
+    retries: Annotated[int, msgspec.Meta(ge=0, le=20)] = 4
+    concurrency: Count = 10
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
+    max_cost: Dollars | None = None
+    max_calls: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    output: Output = "auto"
+    fallback: list[str | Endpoint] = []
+
+    def endpoints(self) -> list[Endpoint]:
+        """Return all models in the order in which they are asked."""
+        own = Endpoint(model=self.model, base_url=self.base_url, api_key=self.api_key)
+        return [own, *(self._fallback(entry) for entry in self.fallback)]
+
+    def _fallback(self, entry: str | Endpoint) -> Endpoint:
+        """Return a fallback; one named by its model alone is where the first is, if it can be."""
+        if isinstance(entry, Endpoint):
+            return entry
+        if entry.partition(":")[0] == self.provider:
+            return Endpoint(model=entry, base_url=self.base_url, api_key=self.api_key)
+        return Endpoint(model=entry)
+
+
+def read_settings(plain: Mapping[str, Any], path: Path = ("judge",)) -> JudgeSettings:
+    """Read settings, plain data; ``path`` is where they stand.
+
+    Raises:
+        InputError: options that are wrong or misspelt, models without a known provider.
+    """
+    found = checked(dict(plain), JudgeSettings, path)
+    problems = [
+        problem
+        for place, endpoint in enumerate(found.endpoints())
+        for problem in _problems(endpoint, (*path, "fallback", place - 1) if place else path)
+    ]
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def replaced(
+    settings: JudgeSettings, more: Mapping[str, Any], path: Path = ("judge",)
+) -> JudgeSettings:
+    """Replace some settings.
+
+    Another provider or address does not get the key, and another provider not the address, unless
+    they are given as well.
+
+    Raises:
+        InputError: as :func:`read_settings` does.
+    """
+    plain = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    plain["fallback"] = [msgspec.to_builtins(entry) for entry in settings.fallback]
+    provider = str(more.get("model", settings.model)).partition(":")[0]
+    if provider != settings.provider:
+        plain["base_url"] = plain["api_key"] = None
+    if more.get("base_url", settings.base_url) != settings.base_url:
+        plain["api_key"] = None
+    return read_settings({**plain, **more}, path)
+
+
+def check_ready(settings: JudgeSettings, environment: Mapping[str, str] = os.environ) -> None:
+    """Check that requests can be sent: the library is there, and every model has its key.
+
+    Raises:
+        InputError: what is missing, and what would supply it.
+    """
+    if find_spec("pydantic_ai") is None:
+        raise InputError(
+            Problem(path="judge", message="install `baton-evals[judge]` to ask judges")
+        )
+    problems = []
+    for endpoint in settings.endpoints():
+        names = PROVIDERS[endpoint.provider]
+        if endpoint.api_key or endpoint.base_url or not names:
+            continue
+        if not any(environment.get(name) for name in names):
+            wanted = " or ".join(names)
+            message = f"`{endpoint.model}` has no key: set {wanted}, or give `api_key: ${{NAME}}`"
+            problems.append(Problem(path="judge.api_key", message=message))
+    if problems:
+        raise InputError(problems)
+
+
+def refuse_written_keys(raw: Any, path: Path = ("judge",)) -> None:
+    """Refuse keys that stand in a file: only ``${NAME}`` may; ``raw`` is what the file says.
+
+    Raises:
+        InputError: for every key that is written out.
+    """
+    problems = [
+        Problem(path=path_text(place), message="a key is no text for a file: write `${NAME}`")
+        for place, value in _keys(raw, path)
+        if value is not None and not _REFERENCE.fullmatch(str(value))
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _keys(raw: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(raw, Mapping):
+        if "api_key" in raw:
+            yield (*path, "api_key"), raw["api_key"]
+        for place, entry in enumerate(raw.get("fallback") or ()):
+            yield from _keys(entry, (*path, "fallback", place))
+
+
+def _problems(endpoint: Endpoint, path: Path) -> Iterator[Problem]:
+    at = path_text((*path, "model"))
+    provider, colon, name = endpoint.model.partition(":")
+    if not colon or not name:
+        wanted = "write PROVIDER:NAME, such as `openai:gpt-4o-mini`"
+        yield Problem(path=at, message=f"`{endpoint.model}` does not say whose it is: {wanted}")
+    elif provider not in PROVIDERS:
+        hint = suggestion(provider, PROVIDERS)
+        yield Problem(path=at, message=f"there is no provider `{provider}`: {hint}")
+    if endpoint.base_url is not None:
+        yield from _address_problems(endpoint.base_url, path_text((*path, "base_url")))
+
+
+def _address_problems(url: str, path: str) -> Iterator[Problem]:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        shown = url.rpartition("@")[2]
+        yield Problem(path=path, message=f"`{shown}` is no address: write http://HOST:PORT/v1")
+    elif "@" in parts.netloc:
+        yield Problem(path=path, message="an address holds no password: give `api_key: ${NAME}`")
+
+
+def _shown(url: str | None) -> str | None:
+    """Return an address without what may be secret in it."""
+    return url and url.rpartition("@")[2].partition("?")[0]

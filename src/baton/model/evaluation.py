@@ -1,0 +1,104 @@
+"""Results: of a case, of an evaluator, of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from .agent_scores import AgentScores, Low
+from .efficiency import Efficiency, EfficiencySums
+from .routing import Routed, RoutingCell
+from .score import Score, Status
+from .trace import Trace
+
+
+class GateResult(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What one rule of the gate decided, of one agent or (``None``) of all.
+
+    ``mean`` is over ``scored`` verdicts; without any it is ``None``, and nothing is decided.
+    ``cases`` have the worst verdicts, when it failed.
+    """
+
+    rule: str
+    evaluator: str
+    agent: str | None = None
+    status: Literal["passed", "failed", "error"]
+    mean: float | None = None
+    scored: int = 0
+    threshold: float
+    cases: list[Low] = []
+
+
+class CaseResult(msgspec.Struct, kw_only=True):
+    """What became of one case (or of one trace that met no case) in one repeat.
+
+    ``position`` is the place of the case in the dataset; ``error`` says why the case could not
+    be played to its end, or scored at all. ``mean`` is there when it decided. ``timings`` are of
+    live runs: when the case ``started`` (seconds since the epoch) and its ``seconds``.
+    ``routing`` holds the expected and the actual agent of each dispatch that was judged,
+    ``by_agent`` what judged evaluators, and those of the gate, found of each agent.
+    """
+
+    case_id: str
+    repeat: int = 0
+    position: int = 0
+    status: Status
+    scores: list[Score] = msgspec.field(default_factory=list)
+    trace: Trace | None = None
+    error: str | None = None
+    mean: float | None = None
+    timings: dict[str, float] | None = None
+    efficiency: Efficiency | None = None
+    routing: list[Routed] = msgspec.field(default_factory=list)
+    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+
+
+class EvaluatorCounts(msgspec.Struct, kw_only=True):
+    """How many scores of one evaluator ended in each status."""
+
+    evaluator: str
+    type: str
+    optional: bool = False
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    error: int = 0
+
+    def add(self, status: Status, by: int = 1) -> None:
+        """Count one more score, or ``by`` more."""
+        setattr(self, status, getattr(self, status) + by)
+
+    @property
+    def scored(self) -> int:
+        """How many scores are a verdict."""
+        return self.passed + self.failed
+
+
+class Evaluation(msgspec.Struct, kw_only=True):
+    """One execution of a dataset, or one scoring of recorded traces.
+
+    ``problems`` say what could not be evaluated, ``notices`` what every reader has to know.
+    ``routing`` are the cells of the routing matrix, ``efficiency`` the counters of all results,
+    ``by_agent`` the scores of judged evaluators agent by agent, ``gate`` what its rules decided.
+    """
+
+    name: str
+    status: Status
+    results: Sequence[CaseResult]
+    evaluators: list[EvaluatorCounts]
+    problems: list[str] = msgspec.field(default_factory=list)
+    notices: list[str] = msgspec.field(default_factory=list)
+    routing: list[RoutingCell] = msgspec.field(default_factory=list)
+    efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
+    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+    gate: list[GateResult] = msgspec.field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """0 passed, 1 failed, 3 something could not be evaluated."""
+        return {"passed": 0, "failed": 1}.get(self.status, 3)
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        return iter(self.results)

@@ -1,0 +1,198 @@
+"""Judged evaluators in a terminal: the mean of each agent by evaluator, the gate, what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from baton.model import AgentScores, Asked, GateResult
+
+from .text import one_line
+
+_MOST = 30
+_NO_AGENT = "(no single agent)"
+ALL = "all"
+
+
+def print_by_agent(
+    sums: Sequence[AgentScores], gate: Sequence[GateResult], console: Console
+) -> None:
+    """Print the mean of each agent by evaluator, where there is an agent or a gate.
+
+    Of more than 30 agents those with the lowest means are shown.
+    """
+    agents = [name for name in dict.fromkeys(one.agent for one in sums) if name is not None]
+    if not agents and not gate:
+        return
+    axes = list(dict.fromkeys(one.evaluator for one in sums))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("mean (verdicts)")
+    for axis in axes:
+        table.add_column(one_line(axis, 40), justify="right")
+    by_name = {(one.evaluator, one.agent): one for one in sums}
+    shown = _lowest(agents, sums)
+    rest = [None] if any(one.agent is None for one in sums) else []
+    for agent in [*sorted(shown), *rest]:
+        cells = [_cell(by_name.get((axis, agent)), gate) for axis in axes]
+        table.add_row(one_line(agent or _NO_AGENT, 40), *cells)
+    table.add_row(ALL, *(_total(axis, sums, gate) for axis in axes))
+    if gate:
+        table.add_row(Text("gate", "dim"), *(Text(_limits(axis, gate), "dim") for axis in axes))
+    console.print()
+    console.print(table)
+    if len(agents) > len(shown):
+        left = len(agents) - len(shown)
+        console.print(Text(f"… and {left} more agents; the JSON report has them all", "dim"))
+
+
+def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool = False) -> None:
+    """Print what judges took by evaluator; ``detailed`` by agent as well."""
+    rows = list(_asked_rows(sums, detailed))
+    if not rows:
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("judges")
+    for title in ("verdicts", "cached", "settled", "calls", "tokens", "cost", "a call"):
+        table.add_column(title, justify="right")
+    for name, asked, settled in rows:
+        table.add_row(one_line(name, 80), *asked_cells(asked, settled))
+    console.print()
+    console.print(table)
+
+
+def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, int]]:
+    """Return what judges took for each evaluator, and how many verdicts findings gave."""
+    found: dict[str, tuple[Asked, int]] = {}
+    for one in sums:
+        asked, settled = found.get(one.evaluator, (Asked(), 0))
+        asked.join(one.asked)
+        found[one.evaluator] = asked, settled + one.settled
+    return {name: both for name, both in found.items() if both[0].scores or both[1]}
+
+
+def plain_judges(sums: Sequence[AgentScores]) -> dict[str, Any]:
+    """Return what judges took, in all and by evaluator, as plain data."""
+    by_evaluator = {
+        name: {**msgspec.to_builtins(asked), "settled": settled}
+        for name, (asked, settled) in asked_by_evaluator(sums).items()
+    }
+    return {"all": msgspec.to_builtins(all_asked(sums)), "by_evaluator": by_evaluator}
+
+
+def all_asked(sums: Sequence[AgentScores]) -> Asked:
+    """Return what judges took in all."""
+    total = Asked()
+    for one in sums:
+        total.join(one.asked)
+    return total
+
+
+def asked_cells(asked: Asked, settled: int) -> list[str]:
+    """Return counts, tokens, cost and mean seconds of a call as texts."""
+    seconds = asked.timings.get("seconds", 0.0)
+    return [
+        f"{asked.scores:,}",
+        f"{asked.cached:,}",
+        f"{settled:,}",
+        f"{asked.requests:,}",
+        f"{asked.tokens:,}",
+        cost_text(asked),
+        f"{seconds / asked.requests:.2f} s" if asked.requests else "–",
+    ]
+
+
+def asked_line(asked: Asked, settled: int) -> str:
+    """Write the same in one line."""
+    return (
+        f"{asked.scores} verdicts, {asked.cached} cached, {settled} settled by findings, "
+        f"{asked.requests} calls, {asked.tokens} tokens, {cost_text(asked)}"
+    )
+
+
+def cost_text(asked: Asked) -> str:
+    """Write a cost; a lower bound where that of some scores is not known."""
+    if not asked.unpriced:
+        return f"${asked.cost_usd:.4f}"
+    return f"≥ ${asked.cost_usd:.4f}" if asked.cost_usd else "unknown"
+
+
+def gate_lines(gate: Sequence[GateResult]) -> Iterator[str]:
+    """Yield a line for each rule that was missed: the axis, the agent, the cases."""
+    for result in gate:
+        if result.status == "failed" and result.mean is not None:
+            yield gate_line(result)
+
+
+def gate_line(result: GateResult) -> str:
+    """Say what a missed rule asks, who misses it by how much, and the worst cases."""
+    who = f" of `{result.agent}`" if result.agent is not None else ""
+    cases = ", ".join(f"{low.case_id} {low.value:.2f}" for low in result.cases)
+    worst = f"; the worst: {cases}" if cases else ""
+    mean = _mean(result.mean)
+    return f"gate: {result.rule}: the mean{who} is {mean} over {result.scored}{worst}"
+
+
+def _asked_rows(sums: Sequence[AgentScores], detailed: bool) -> Iterator[tuple[str, Asked, int]]:
+    found = asked_by_evaluator(sums)
+    for name, (asked, settled) in found.items():
+        yield name, asked, settled
+        own = [one for one in sums if one.evaluator == name and (one.asked.scores or one.settled)]
+        if detailed and len(own) > 1:
+            for one in own:
+                yield f"  {one.agent or _NO_AGENT}", one.asked, one.settled
+    if len(found) > 1:
+        yield ALL, all_asked(sums), sum(one.settled for one in sums)
+
+
+def _lowest(agents: Sequence[str], sums: Sequence[AgentScores]) -> list[str]:
+    means: dict[str, float] = {}
+    for one in sums:
+        if one.agent is not None and one.mean is not None:
+            means[one.agent] = min(one.mean, means.get(one.agent, one.mean))
+    return sorted(agents, key=lambda name: means.get(name, float("inf")))[:_MOST]
+
+
+def _cell(one: AgentScores | None, gate: Sequence[GateResult]) -> Text:
+    if one is None:
+        return Text("·", "dim")
+    status = _status(gate, one.evaluator, one.agent)
+    return Text(_figures(one.mean, one.scored, one.error), _STYLES.get(status, ""))
+
+
+def _total(axis: str, sums: Sequence[AgentScores], gate: Sequence[GateResult]) -> Text:
+    own = [one for one in sums if one.evaluator == axis]
+    scored = sum(one.scored for one in own)
+    mean = sum(one.total for one in own) / scored if scored else None
+    errors = sum(one.error for one in own)
+    rules = [r for r in gate if r.evaluator == axis and r.agent is None]
+    status = next((r.status for r in rules if r.status != "passed"), "passed" if rules else None)
+    return Text(_figures(mean, scored, errors), _STYLES.get(status, ""))
+
+
+_STYLES: Mapping[str | None, str] = {"passed": "green", "failed": "red", "error": "bold red"}
+
+
+def _status(gate: Sequence[GateResult], axis: str, agent: str | None) -> str | None:
+    own = [r.status for r in gate if (r.evaluator, r.agent) == (axis, agent) and agent is not None]
+    return next((status for status in own if status != "passed"), own[0] if own else None)
+
+
+def _figures(mean: float | None, scored: int, errors: int) -> str:
+    failed = f", {errors} errors" if errors else ""
+    return f"{_mean(mean)} ({scored}{failed})"
+
+
+def _mean(mean: float | None) -> str:
+    return "–" if mean is None else f"{mean:.2f}"
+
+
+def _limits(axis: str, gate: Sequence[GateResult]) -> str:
+    rules = dict.fromkeys(
+        result.rule.removeprefix(axis).strip() for result in gate if result.evaluator == axis
+    )
+    return ", ".join(rules) or "–"

@@ -1,0 +1,97 @@
+"""Calibrations: how good a judge was found to be, by rubric, version and model."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from baton.model import InputError, Problem
+
+FOLDER = Path(".baton/calibrations")
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of a calibration: ``n`` labelled items with a verdict, and how they compare.
+
+    ``lacking`` says why it is no evidence. ``labels`` are the files the labels stand in,
+    ``timings`` when it was made.
+    """
+
+    rubric: str
+    version: str
+    model: str
+    n: int
+    agreement: Figure | None = None
+    kappa: Figure | None = None
+    lacking: list[str] = msgspec.field(default_factory=list)
+    labels: list[str] = msgspec.field(default_factory=list)
+    timings: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def keep_calibration(calibration: Calibration, root: Path = FOLDER) -> Path:
+    """Write a calibration in place of an earlier one; return its file.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    calibration = msgspec.structs.replace(calibration, timings={"made": now})
+    file = _file(root, calibration.rubric, calibration.version, calibration.model)
+    text = msgspec.json.format(msgspec.json.encode(calibration), indent=2)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(".tmp")
+        draft.write_bytes(text + b"\n")
+        draft.replace(file)
+    except OSError as error:
+        message = f"the calibration cannot be stored here: {error.strerror}"
+        raise InputError(Problem(file=str(file.parent), message=message)) from None
+    return file
+
+
+def kept_calibration(
+    rubric: str, version: str, model: str, root: Path = FOLDER
+) -> Calibration | None:
+    """Return the calibration of just this rubric, version and model; ``None``: there is none."""
+    file = _file(root, rubric, version, model)
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=Calibration)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"the calibration cannot be read: {error}; make it again, or delete it"
+        raise InputError(Problem(file=str(file), message=message)) from None
+    return found if (found.rubric, found.version, found.model) == (rubric, version, model) else None
+
+
+def kept_calibrations(rubric: str, root: Path = FOLDER) -> list[Calibration]:
+    """Return all calibrations of a rubric, the newest first; those that can't be read are not."""
+    found = []
+    for file in sorted((root / _slug(rubric)).glob("*.json")):
+        try:
+            found.append(msgspec.json.decode(file.read_bytes(), type=Calibration))
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    return sorted(found, key=lambda one: one.timings.get("made", ""), reverse=True)
+
+
+def _file(root: Path, rubric: str, version: str, model: str) -> Path:
+    # Names that look alike as file names are told apart by the digest.
+    digest = sha256(f"{rubric}\n{version}\n{model}".encode()).hexdigest()[:8]
+    return root / _slug(rubric) / f"{_slug(version)}-{_slug(model)}-{digest}.json"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-.")[:60] or "unnamed"

@@ -1,0 +1,23 @@
+"""A scripted LLM on loopback, which real SDKs talk to: judges are tested offline with it.
+
+It speaks the APIs of OpenAI, Anthropic, Google, Mistral and Bedrock; see
+``docs/testing-judges.md``.
+"""
+
+from __future__ import annotations
+
+from .script import Script
+from .server import LlmServer, llm_server
+from .talk import Api, FaultKind, Message, Received, Reply, ScriptError
+
+__all__ = [
+    "Api",
+    "FaultKind",
+    "LlmServer",
+    "Message",
+    "Received",
+    "Reply",
+    "Script",
+    "ScriptError",
+    "llm_server",
+]

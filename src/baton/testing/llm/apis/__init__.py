@@ -1,0 +1,93 @@
+"""The APIs that are spoken: which path is whose, and how each is read and written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from baton.testing.llm.talk import Api, Asked, Said
+
+from . import anthropic, bedrock, google, mistral, openai_chat, openai_responses
+from .events import Event, amazon, server_sent
+
+
+class Dialect(NamedTuple):
+    """How to read and write one API; ``events`` writes those of a stream."""
+
+    read: Callable[[dict[str, Any]], Asked]
+    answer: Callable[[Said], dict[str, Any]]
+    stream: Callable[[Said, dict[str, Any]], list[Event]]
+    error: Callable[[int, str], dict[str, Any]]
+    events: Callable[[Iterable[Event]], bytes] = server_sent
+    stream_type: str = "text/event-stream"
+
+
+DIALECTS: Mapping[Api, Dialect] = {
+    "openai": Dialect(openai_chat.read, openai_chat.answer, openai_chat.stream, openai_chat.error),
+    "openai_responses": Dialect(
+        openai_responses.read, openai_responses.answer, openai_responses.stream, openai_chat.error
+    ),
+    "anthropic": Dialect(anthropic.read, anthropic.answer, anthropic.stream, anthropic.error),
+    "google": Dialect(google.read, google.answer, google.stream, google.error),
+    "mistral": Dialect(mistral.read, mistral.answer, mistral.stream, mistral.error),
+    "bedrock": Dialect(
+        bedrock.read,
+        bedrock.answer,
+        bedrock.stream,
+        bedrock.error,
+        amazon,
+        "application/vnd.amazon.eventstream",
+    ),
+}
+
+BASES: Mapping[Api, str] = {
+    "openai": "/v1",
+    "openai_responses": "/v1",
+    "anthropic": "",
+    "google": "",
+    "mistral": "/mistral",
+    "bedrock": "",
+}
+"""What comes after the host in the base address that an API's client is given."""
+
+
+PREFIXES: Mapping[Api, str] = {
+    "openai": "openai",
+    "openai_responses": "openai-responses",
+    "anthropic": "anthropic",
+    "google": "google",
+    "mistral": "mistral",
+    "bedrock": "bedrock",
+}
+"""What comes before the model in the name of a judge's model."""
+
+
+class Route(NamedTuple):
+    """What a path tells: the API, and what other APIs say in the body."""
+
+    api: Api
+    model: str | None = None
+    stream: bool = False
+
+
+_ROUTES: list[tuple[Api, re.Pattern[str]]] = [
+    ("mistral", re.compile(r"/mistral(?:/v1)?/chat/completions$")),
+    ("openai", re.compile(r"(?:/v1)?/chat/completions$")),
+    ("openai_responses", re.compile(r"(?:/v1)?/responses$")),
+    ("anthropic", re.compile(r"(?:/v1)?/messages$")),
+    ("google", re.compile(r"/models/(?P<model>[^/:]+):(?P<how>stream)?[gG]enerateContent$")),
+    ("bedrock", re.compile(r"/model/(?P<model>[^/]+)/converse(?P<how>-stream)?$")),
+]
+
+
+def route(path: str) -> Route | None:
+    """Return whose path this is, or ``None``."""
+    path = path.partition("?")[0]
+    for api, pattern in _ROUTES:
+        if found := pattern.search(path):
+            said = found.groupdict()
+            model = unquote(said["model"]) if said.get("model") else None
+            return Route(api, model, bool(said.get("how")))
+    return None

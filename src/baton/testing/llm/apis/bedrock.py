@@ -1,0 +1,103 @@
+"""Bedrock's Converse."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from baton.testing.llm.talk import Asked, Finish, Message, Said, halves, text_of
+
+from .anthropic import arguments_of
+from .events import Event
+from .openai_chat import shape
+
+_FINISH: dict[Finish, str] = {
+    "stop": "end_turn",
+    "tool": "tool_use",
+    "length": "max_tokens",
+    "refusal": "content_filtered",
+    "filter": "guardrail_intervened",
+}
+_ERRORS = {
+    400: "ValidationException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    500: "InternalServerException",
+    503: "ServiceUnavailableException",
+}
+
+
+def read(body: dict[str, Any]) -> Asked:
+    """Read a request; the model stands in the path."""
+    messages = [
+        Message(message["role"], text_of(message.get("content")))
+        for message in body.get("messages") or []
+    ]
+    if body.get("system"):
+        messages.insert(0, Message("system", text_of(body["system"])))
+    config = body.get("toolConfig") or {}
+    tools = {
+        tool["toolSpec"]["name"]: tool["toolSpec"]["inputSchema"]["json"]
+        for tool in config.get("tools") or []
+        if "toolSpec" in tool
+    }
+    named = ((config.get("toolChoice") or {}).get("tool") or {}).get("name")
+    mode, schema, tool = shape(_form(body), tools, named)
+    return Asked(messages=messages, mode=mode, schema=schema, tools=tools, tool=tool)
+
+
+def _form(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the native schema, which is JSON in a text here, in OpenAI's words."""
+    form = (body.get("outputConfig") or {}).get("textFormat") or {}
+    native = (form.get("structure") or {}).get("jsonSchema")
+    if native is None:
+        return {}
+    return {"type": "json_schema", "schema": json.loads(native["schema"])}
+
+
+def answer(said: Said) -> dict[str, Any]:
+    """Return the body of an answer."""
+    content: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
+    if said.tool is not None:
+        use = {"toolUseId": f"tooluse_{said.number}", "name": said.tool}
+        content = [{"toolUse": {**use, "input": arguments_of(said)}}]
+    return {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": _FINISH[said.finish],
+        "usage": {
+            "inputTokens": said.input_tokens,
+            "outputTokens": said.output_tokens,
+            "totalTokens": said.input_tokens + said.output_tokens,
+        },
+        "metrics": {"latencyMs": 1},
+    }
+
+
+def stream(said: Said, body: dict[str, Any]) -> list[Event]:  # noqa: ARG001
+    """Return the events of a streamed answer."""
+    whole = answer(said)
+    at = {"contentBlockIndex": 0}
+    events: list[Event] = [("messageStart", {"role": "assistant"})]
+    for block in whole["output"]["message"]["content"]:
+        if said.tool is not None:
+            start = {key: block["toolUse"][key] for key in ("toolUseId", "name")}
+            events.append(("contentBlockStart", {"start": {"toolUse": start}, **at}))
+        for piece in halves(said.text if said.tool is None else said.arguments):
+            delta = {"text": piece} if said.tool is None else {"toolUse": {"input": piece}}
+            events.append(("contentBlockDelta", {"delta": delta, **at}))
+        events.append(("contentBlockStop", at))
+    events.append(("messageStop", {"stopReason": whole["stopReason"]}))
+    return [*events, ("metadata", {"usage": whole["usage"], "metrics": whole["metrics"]})]
+
+
+def error(status: int, message: str) -> dict[str, Any]:
+    """Return the body of an error."""
+    return {"__type": error_name(status), "message": message}
+
+
+def error_name(status: int) -> str:
+    """Return the name of an error, which also goes into a header."""
+    return _ERRORS.get(status, "InternalServerException" if status >= 500 else _ERRORS[400])

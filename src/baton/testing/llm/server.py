@@ -1,0 +1,152 @@
+"""The server: on loopback, on a thread of its own, for as long as its context lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from typing import Any
+
+from baton.model import InputError, Problem
+
+from .apis import BASES, PREFIXES, route
+from .script import Script, replies
+from .speak import failure, received, response
+from .talk import Api, Received, ScriptError
+from .wire import Call, Connection, Response
+
+_HOST = "127.0.0.1"
+_BACKLOG = 1024
+
+
+class LlmServer:
+    """A server that says what a script tells it to, and remembers what it was asked.
+
+    ``requests`` are in the order in which they came; ``problems`` tell of requests that the script
+    had no answer to, ``in_flight`` how many are being answered, ``max_in_flight`` how many were at
+    most.
+    """
+
+    def __init__(self, script: Script | PathLike[str], port: int) -> None:
+        """Take a script, or the path of a YAML one, and the port that is listened to."""
+        self.script = script
+        self.port = port
+        self.requests: list[Received] = []
+        self.problems: list[str] = []
+        self.in_flight = 0
+        self.max_in_flight = 0
+        self._started = time.monotonic()
+
+    @property
+    def script(self) -> Script | PathLike[str]:
+        """What it says; a new one starts from its beginning."""
+        return self._script
+
+    @script.setter
+    def script(self, script: Script | PathLike[str]) -> None:
+        self._reply = replies(script)
+        self._script = script
+
+    @property
+    def url(self) -> str:
+        """The address without a path."""
+        return f"http://{_HOST}:{self.port}"
+
+    def base_url(self, api: Api = "openai") -> str:
+        """Return the address to give to a client of an API."""
+        return self.url + BASES[api]
+
+    def judge(self, api: Api = "openai", model: str = "scripted", **more: Any) -> dict[str, Any]:
+        """Return a ``judge:`` mapping of a config that asks this server, with ``more`` in it."""
+        return {"model": f"{PREFIXES[api]}:{model}", "base_url": self.base_url(api), **more}
+
+    def clear(self) -> None:
+        """Forget what was asked."""
+        self.requests.clear()
+        self.problems.clear()
+        self.max_in_flight = self.in_flight
+
+    def answer(self, call: Call) -> Response:
+        """Answer an HTTP call."""
+        found = route(call.path)
+        if found is None or call.method != "POST":
+            return failure("openai", 404, f"no API of this server: {call.method} {call.path}")
+        at = time.monotonic() - self._started
+        try:
+            request = received(call, found, len(self.requests) + 1, at)
+        except ValueError as error:
+            return failure(found.api, 400, str(error))
+        self.requests.append(request)
+        try:
+            return response(self._reply(request), request)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client waits for an answer
+            self.problems.append(f"request {request.number}: {error}")
+            return failure(found.api, 400, str(error))
+
+    def count(self, by: int) -> None:
+        """Count requests that come and go."""
+        self.in_flight += by
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+
+
+@contextmanager
+def llm_server(script: Script | PathLike[str] = (), *, port: int = 0) -> Iterator[LlmServer]:
+    """Run a scripted LLM on loopback while the context lasts; port 0 takes any that is free.
+
+    Raises:
+        InputError: something is wrong with the YAML of the script, or the port is taken.
+        ScriptError: at the end, when the script broke or had no answer to a request, so that no
+            test passes for that reason.
+    """
+    listener = _listen(port)
+    try:
+        server = LlmServer(script, listener.getsockname()[1])
+        loop = asyncio.new_event_loop()
+        stop = loop.create_future()
+        thread = threading.Thread(
+            target=lambda: loop.run_until_complete(_serve(listener, server, stop)),
+            daemon=True,
+            name="baton-llm",
+        )
+        thread.start()
+    except BaseException:
+        listener.close()
+        raise
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set_result, None)
+        thread.join()
+        loop.close()
+    if server.problems:
+        raise ScriptError("; ".join(server.problems))
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((_HOST, port), backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise InputError(Problem(message=f"cannot listen to port {port}: {error}")) from None
+
+
+async def _serve(listener: socket.socket, server: LlmServer, stop: asyncio.Future[None]) -> None:
+    """Serve until ``stop`` is done, then drop what is under way."""
+    open_ones: set[Connection] = set()
+
+    def connected() -> Connection:
+        return Connection(server.answer, server.count, open_ones)
+
+    loop = asyncio.get_running_loop()
+    serving = await loop.create_server(connected, sock=listener, backlog=_BACKLOG)
+    await stop
+    serving.close()
+    coming = asyncio.all_tasks() - {asyncio.current_task()}
+    if coming:
+        await asyncio.wait(coming)
+    for connection in list(open_ones):
+        connection.abort()
+    await asyncio.sleep(0)

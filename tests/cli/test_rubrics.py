@@ -1,0 +1,169 @@
+"""`baton rubrics`: listing, showing as sent, and trying rubrics on their examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.conftest import ROOT, Baton
+
+from baton.testing.llm import LlmServer, llm_server
+
+CLAUDE = ROOT / "tests" / "data" / "claude" / "current"
+RUBRIC = """\
+name: polite
+summary: whether an answer is polite
+unit: turn
+version: "1"
+threshold: 1
+inputs: [request, answer]
+prompt: Is the answer polite?
+answer:
+  choices: {yes: {score: 1, means: it is}, no: {score: 0, means: it is not}}
+tests:
+- {name: thanks, inputs: {request: Bye., answer: Thank you!}, label: yes}
+- {name: grunts, inputs: {request: Bye., answer: Hm.}, label: no}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "polite.yaml").write_text(RUBRIC)
+    return tmp_path / "own"
+
+
+def config(tmp_path: Path, judge: dict[str, Any], **more: Any) -> Path:
+    file = tmp_path / "baton.yaml"
+    told = {"rubrics": ["own"], "judge": {**judge, "retries": 0, "cache": False}, **more}
+    file.write_bytes(msgspec.json.encode(told))
+    return file
+
+
+def says(label: str, other: str | None = None) -> Iterator[dict[str, Any]]:
+    for each in (label, other or label):
+        yield {"reason": "so it is", "quote": "", "label": each}
+
+
+def test_list_shows_all_with_unit_answer_threshold_version_and_calibration(
+    baton: Baton, own: Path
+) -> None:
+    outcome = baton("rubrics", "list", "--rubrics", own)
+    assert outcome.code == 0
+    rows = {line.split()[0]: line for line in outcome.out.splitlines()[1:]}
+    shown = rows["dispatch_correctness"]
+    for word in ("dispatch", "≥ 0.85", "not calibrated", "correct / weak / wrong"):
+        assert word in shown
+    assert "whether an answer is polite" in rows["polite"]
+
+
+def test_show_prints_the_file(baton: Baton, own: Path) -> None:
+    assert baton("rubrics", "show", "polite", "--rubrics", own).out == RUBRIC
+    assert baton("rubrics", "show", "ScopeFidelity").out.startswith("name: scope_fidelity\n")
+    outcome = baton("rubrics", "show", "scope_fidelty")
+    assert outcome.code == 2
+    assert "did you mean `scope_fidelity`" in outcome.err
+
+
+def test_show_with_a_trace_prints_each_request_as_it_would_be_sent(baton: Baton) -> None:
+    session = CLAUDE / "14_unknown_type" / "session"
+    outcome = baton("rubrics", "show", "dispatch_correctness", "--trace", session)
+    assert outcome.code == 0, outcome.err
+    assert "no judge would be asked: failed, settled by `target_known`" in outcome.out
+    for part in ("## instructions", "## material", "## form of the answer", "canary-"):
+        assert outcome.out.count(part) >= 1
+    one = baton(
+        "rubrics", "show", "scope_fidelity", "--trace", session, "--subject", "dispatch2"
+    ).out
+    assert one.startswith("# scope_fidelity 1: dispatch dispatch2\n")
+    assert "dispatch1\n" not in one
+    missed = baton(
+        "rubrics", "show", "scope_fidelity", "--trace", session, "--subject", "dispatch7"
+    )
+    assert missed.code == 2
+    assert "did you mean `dispatch1`" in missed.err
+
+
+def test_show_uses_the_options_of_a_config(baton: Baton, tmp_path: Path, own: Path) -> None:
+    spec = {"type": "llm_judge", "name": "colour", "config": {"rubric": "It names a colour."}}
+    file = config(tmp_path, {"model": "openai:m", "api_key": "${HOME}"}, evaluators=[spec])
+    session = CLAUDE / "01_correct_dispatch" / "session"
+    outcome = baton("rubrics", "show", "colour", "--trace", session, "--config", file)
+    assert outcome.code == 0, outcome.err
+    assert "It names a colour." in outcome.out
+
+
+def test_test_asks_the_judge_and_tells_where_it_answers_otherwise(
+    baton: Baton, tmp_path: Path, own: Path
+) -> None:
+    with llm_server() as server:
+        server.script = list(says("yes", "no"))
+        file = config(tmp_path, server.judge())
+        outcome = baton("rubrics", "test", "--config", file)
+        assert outcome.code == 0, outcome.err
+        assert outcome.out.splitlines() == [
+            "as expected  polite: thanks",
+            "as expected  polite: grunts",
+        ]
+        server.script = list(says("yes"))
+        outcome = baton("rubrics", "test", "polite", "--config", file)
+        assert outcome.code == 1
+        assert "otherwise  polite: grunts  it says `yes`, not `no`  so it is" in outcome.out
+
+
+def test_test_ends_with_3_when_the_judge_gives_no_verdict(
+    baton: Baton, tmp_path: Path, own: Path
+) -> None:
+    with llm_server({"maybe": 1}) as server:
+        outcome = baton("rubrics", "test", "--config", config(tmp_path, server.judge()))
+    assert outcome.code == 3
+    assert "no verdict  polite: thanks  unparsable" in outcome.out
+
+
+def test_test_needs_a_judge_and_examples(baton: Baton, own: Path) -> None:
+    outcome = baton("rubrics", "test", "--rubrics", own)
+    assert (outcome.code, "no judge to ask" in outcome.err) == (2, True)
+    outcome = baton("rubrics", "test", "--judge", "openai:m")
+    assert (outcome.code, "no example to test" in outcome.err) == (2, True)
+
+
+def test_score_judges_recordings_by_rubrics_of_ones_own(
+    baton: Baton, tmp_path: Path, own: Path
+) -> None:
+    session = CLAUDE / "01_correct_dispatch" / "session"
+
+    def go(server: LlmServer, label: str) -> tuple[int, str]:
+        server.script = list(says(label))
+        file = config(tmp_path, server.judge(), evaluators=["polite"])
+        outcome = baton("score", session, "--config", file)
+        return outcome.code, outcome.out + outcome.err
+
+    with llm_server() as server:
+        assert go(server, "yes")[0] == 0
+        code, printed = go(server, "no")
+        assert code == 1
+        assert "so it is" in printed
+
+
+def test_a_file_may_stand_where_an_evaluator_is_named(
+    baton: Baton, tmp_path: Path, own: Path
+) -> None:
+    session = CLAUDE / "01_correct_dispatch" / "session"
+    with llm_server(next(says("yes"))) as server:
+        file = config(tmp_path, server.judge(), rubrics=[])
+        outcome = baton("score", session, "-e", own / "polite.yaml", "--config", file)
+        assert outcome.code == 0, outcome.err
+    outcome = baton("score", session, "-e", own / "police.yaml", "--judge", "openai:m")
+    assert (outcome.code, "no such file" in outcome.err) == (2, True)
+
+
+def test_check_knows_rubrics(baton: Baton, own: Path) -> None:
+    outcome = baton("check", own)
+    assert (outcome.code, outcome.out.split(": ")[1]) == (0, "rubric `polite`, 2 examples\n")
+    (own / "rude.yaml").write_text(RUBRIC.replace("unit: turn", "unit: turns"))
+    outcome = baton("check", own / "rude.yaml")
+    assert outcome.code == 2
+    assert "rude.yaml:3: unit: `turns` is none of" in outcome.err

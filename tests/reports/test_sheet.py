@@ -1,0 +1,59 @@
+"""The page on one hand-off: all of it in order, short or whole, and nothing that acts."""
+
+from __future__ import annotations
+
+import io
+
+from tests.cli.labelled import hand_off
+
+from baton.model import Content, Said, ToolCall, Trace
+from baton.reports.sheet import print_sheet
+
+
+def page(trace: Trace, *, full: bool = False) -> list[str]:
+    out = io.StringIO()
+    turn = trace.turns[0]
+    print_sheet(trace, turn, turn.dispatches[0], out, full=full)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_it_tells_the_hand_off_from_the_question_to_what_became_of_the_answer() -> None:
+    shown = page(hand_off(1, "correct"))
+    assert [line for line in shown if not line.startswith(" ")] == [
+        "user", "before", "main calls", "finder works", "result", "next turn",
+    ]  # fmt: skip
+    assert "  → finder (delegate, d1)" in shown
+    assert shown[-1] == "  said “it is here, as the finder says”"
+
+
+def test_a_long_transcript_is_shortened_and_shown_whole_when_asked_for() -> None:
+    trace = hand_off(1, "correct", padding=2000)
+    worker = trace.turns[0].runs[1]
+    worker.steps[:0] = [ToolCall(id=f"k{n}", name=f"grep{n}") for n in range(20)]
+    short, whole = page(trace), page(trace, full=True)
+    assert "  … 13 more steps" in short
+    assert not any("grep15" in line for line in short)
+    assert any("grep15" in line for line in whole)
+    assert max(map(len, short)) < 400 < max(map(len, whole))
+
+
+def test_a_call_that_failed_and_an_answer_that_never_came_are_told() -> None:
+    trace = hand_off(1, "correct")
+    turn = trace.turns[0]
+    turn.dispatches[0].result, turn.dispatches[0].status = None, "failed"
+    turn.dispatches[0].error = "out of time"
+    turn.runs[1].steps = [ToolCall(id="k", name="grep", status="failed", arguments={"a": 1})]
+    shown = page(trace)
+    for line in ("  nothing came back", "  failed", "  out of time", "  grep(a=1) (failed)"):
+        assert line in shown
+
+
+def test_what_a_trace_holds_cannot_steer_the_terminal_nor_the_page() -> None:
+    trace = hand_off(1, "correct")
+    trace.turns[0].runs[1].steps = [
+        Said(id="s", content=Content(text="\x1b[2J\x07 [bold]done[/bold]\nresult\n  used"))
+    ]
+    shown = page(trace)
+    assert not any("\x1b" in line or "\x07" in line for line in shown)
+    assert shown.count("result") == 1
+    assert any("[bold]done[/bold] result used" in line for line in shown)

@@ -1,0 +1,108 @@
+"""Judging while cases are played: neither waits for the other more than it has to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+import baton
+from baton.config.judge import ready
+from baton.model import (
+    Case,
+    CaseResult,
+    Content,
+    Dataset,
+    ExpectedTurn,
+    JudgeError,
+    ProviderError,
+    Trace,
+)
+from baton.runner.live import RunOptions, play_all
+from baton.runner.plan import make_plan
+
+from .judges import Asking, PatientJudge, trace
+
+
+def cases(number: int) -> list[Case]:
+    turn = ExpectedTurn(input=Content(text="hi"))
+    return [Case(id=f"c{place:02d}", turns=[turn]) for place in range(number)]
+
+
+async def play(case: Case) -> Trace:
+    await asyncio.sleep(0.01)
+    return trace(case.id)
+
+
+def test_cases_go_on_being_played_while_earlier_ones_are_judged() -> None:
+    judge = PatientJudge(0.2)
+    started = time.perf_counter()
+    found = baton.evaluate(cases(20), play, [Asking()], concurrency=2, judge=judge)
+    assert time.perf_counter() - started < 1.5  # one after the other it takes 2.1 s
+    assert [result.case_id for result in found] == [case.id for case in cases(20)]
+    assert found.status == "passed"
+    assert judge.most > 2
+
+
+def test_the_time_of_a_case_is_that_of_playing_it() -> None:
+    found = baton.evaluate(cases(1), play, [Asking()], judge=PatientJudge(0.5))
+    (result,) = found.results
+    assert result.timings is not None
+    assert 0.01 <= result.timings["seconds"] < 0.4
+
+
+def test_a_case_that_broke_off_and_was_judged_is_still_an_error() -> None:
+    async def broken(case: Case) -> Trace:
+        raise ProviderError("the stream was cut", trace(case.id))
+
+    found = baton.evaluate(cases(1), broken, [Asking()], judge=PatientJudge())
+    (result,) = found.results
+    assert (result.status, result.error) == ("error", "the stream was cut")
+    assert [score.status for score in result.scores] == ["passed"]
+
+
+def test_the_trouble_of_a_judge_is_the_error_of_one_case() -> None:
+    trouble = JudgeError("timeout", "no answer within 60 s")
+    judge = PatientJudge(trouble=lambda name: trouble if name == "c01" else None)
+    found = baton.evaluate(cases(3), play, [Asking()], judge=judge)
+    assert [result.status for result in found] == ["passed", "error", "passed"]
+    assert found.results[1].scores[0].details == {"judge_error": "timeout"}
+
+
+def test_when_it_is_cancelled_what_was_judged_is_there_and_nobody_is_asked_any_more() -> None:
+    judge = PatientJudge(lambda name: 0.0 if name < "c05" else 30.0)
+    plan = ready(make_plan([Asking()]), judge)
+    kept: list[str] = []
+
+    class Results:
+        def add(self, result: CaseResult) -> None:
+            kept.append(result.case_id)
+
+    async def main() -> None:
+        playing = asyncio.ensure_future(
+            play_all(plan, play, Dataset(cases(10)), RunOptions(concurrency=10), Results())
+        )
+        await asyncio.sleep(0.3)
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+
+    asyncio.run(main())
+    assert sorted(kept) == [f"c0{place}" for place in range(5)]
+    assert judge.now == 0
+
+
+def test_results_that_cannot_be_written_end_the_run() -> None:
+    plan = ready(make_plan([Asking()]), PatientJudge(0.01))
+
+    class Full:
+        def add(self, _: CaseResult) -> None:
+            raise OSError(28, "No space left on device")
+
+    async def main() -> None:
+        await play_all(plan, play, Dataset(cases(200)), RunOptions(), Full())
+
+    started = time.perf_counter()
+    with pytest.raises(OSError, match="No space left"):
+        asyncio.run(main())
+    assert time.perf_counter() - started < 2
