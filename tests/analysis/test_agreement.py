@@ -91,7 +91,7 @@ def test_the_interval_holds_that_of_the_delta_method_worked_out_by_small_steps()
 def test_the_interval_of_kappa_holds_the_true_one_often_enough(table: list[float]) -> None:
     same, row, column = table[0] + table[3], table[0] + table[1], table[0] + table[2]
     chance = row * column + (1 - row) * (1 - column)
-    true, draw, held = (same - chance) / (1 - chance), Random(1), 0  # noqa: S311
+    true, draw, held = (same - chance) / (1 - chance), Random(1), 0
     for _ in range(600):
         found = kappa(draw.choices([(0, 0), (0, 1), (1, 0), (1, 1)], table, k=60))
         held += found is not None and found.low <= true <= found.high

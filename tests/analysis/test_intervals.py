@@ -46,7 +46,7 @@ def test_a_share_lies_in_its_interval_and_mirrors_the_share_of_the_rest(
 
 
 def test_wilson_covers_the_true_share_about_as_often_as_it_says() -> None:
-    draw = Random(7)  # noqa: S311
+    draw = Random(7)
     held = 0
     for _ in range(2000):
         found = share(sum(draw.random() < 0.85 for _ in range(60)), 60)
@@ -102,7 +102,7 @@ def test_what_is_constant_or_too_short_has_no_correlation() -> None:
 
 
 def test_a_bootstrap_is_the_same_every_time_and_near_the_normal_interval() -> None:
-    draw = Random(3)  # noqa: S311
+    draw = Random(3)
     numbers = [draw.gauss(5, 2) for _ in range(200)]
     found = mean_of(numbers)
     assert found is not None
