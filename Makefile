@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 DESK := examples/adk/recordings/support_desk
 
-.PHONY: help demo demo-adk test test-heavy check format bench accuracy schemas frameworks clean
+BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
+APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
+
+.PHONY: help demo demo-adk test test-heavy browser check format bench accuracy schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,8 +46,13 @@ demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate 
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(BIN)/pytest -n 2 -q -m 'not heavy'
 
-test-heavy: $(VENV)/.heavy ## Run the tests that need a real ADK server or Claude SDK, or much time.
+test-heavy: $(VENV)/.heavy browser ## Run the tests that need a real server, SDK or browser, or much time.
 	$(BIN)/pytest -q -m heavy
+
+browser: ## Install Chromium, where there is none and apt is.
+	@test -n "$(BROWSER)" || $(APT) update
+	@test -n "$(BROWSER)" || DEBIAN_FRONTEND=noninteractive $(APT) install --no-install-recommends \
+	  chromium fonts-liberation
 
 check: $(VENV)/.dev ## Lint, type-check, and hold the imports to the house.
 	$(BIN)/ruff check .

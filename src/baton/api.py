@@ -75,7 +75,7 @@ def score(
         InputError: an unknown evaluator, option or value, or a file with faults.
     """
     cases = None if dataset is None else as_dataset(dataset)
-    plan = _plan_for_recorded(_planner(pass_rule, prices, agent_names), evaluators, cases)
+    plan = _plan_for_recorded(planner(pass_rule, prices, agent_names), evaluators, cases)
     plan = _ready(plan, judge, gate)
     label = name or (cases.name if cases else "score")
     evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
@@ -180,7 +180,7 @@ async def aevaluate(
         {"concurrency": concurrency, "repeat": repeat, "timeout": timeout}, RunOptions
     )
     player, its_prices, its_model = _provider(provider)
-    plan_with = _planner(pass_rule, prices, agent_names, its_prices, its_model)
+    plan_with = planner(pass_rule, prices, agent_names, its_prices, its_model)
     cases = as_dataset(dataset)
     plan = plan_for(cases, plan_with) if evaluators is None else plan_with(evaluators)
     plan = _ready(plan, judge, gate)
@@ -227,10 +227,10 @@ def _as_traces(traces: Trace | Iterable[Trace | Path] | Path) -> Iterator[Trace]
             raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
 
 
-def _planner(
-    pass_rule: Rule,
-    prices: Prices | None,
-    agent_names: Mapping[str, str] | None,
+def planner(
+    pass_rule: Rule = "all",
+    prices: Prices | None = None,
+    agent_names: Mapping[str, str] | None = None,
     more_prices: Mapping[str, ModelPrice] | None = None,
     model: str | None = None,
 ) -> Callable[[Evaluators | None], Plan]:

@@ -107,7 +107,7 @@ def use(file: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_damaged_files_are_read_or_refused_and_never_crash(seed: int, tmp_path: Path) -> None:
-    dice = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)
     for _ in range(150):
         path = dice.choice(FILES)
         file = tmp_path / f"file{path.suffix}"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from baton.model import CaseResult, EvaluatorCounts, Score, Status
+from baton.model import CaseResult, EvaluatorCounts, Location, Score, Status
 from baton.reports.junit import write_junit
 from baton.store import EvaluationWriter, FolderStatus, read_evaluation
 
@@ -121,3 +121,12 @@ def test_a_score_without_a_threshold_is_told_without_one(tmp_path: Path) -> None
     bare.threshold = None
     (suite,) = junit(tmp_path, CaseResult(case_id="a", status="failed", scores=[bare]))
     assert suite[0][0].get("message") == "agent_chain failed 0.25: because"
+
+
+def test_a_case_is_linked_to_its_file_and_line(tmp_path: Path) -> None:
+    stated = Location(file="cases & more.yaml", line=7)
+    there = CaseResult(case_id="a", status="passed", where=stated)
+    (suite,) = junit(tmp_path, there, CaseResult(case_id="b", status="passed"))
+    assert [(case.get("file"), case.get("line")) for case in suite] == [
+        ("cases & more.yaml", "7"), (None, None),
+    ]  # fmt: skip

@@ -1,7 +1,5 @@
 """`baton.testing`: one fault in a copy that is a sound record still."""
 
-# ruff: noqa: S311 - the same seed has to give the same fault
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -23,6 +23,7 @@ VERBS = {
     "score": "Score recorded traces, against a dataset where there is one.",
     "show": "Draw recorded traces: runs, dispatches and tools.",
     "pull": "Fetch traces from Phoenix or Langfuse into a file.",
+    "export": "Write recordings as OpenTelemetry spans, and results as evaluation events.",
     "draft": "Turn a good run into a case.",
     "convert": "Write a dataset in another dialect, and list what that has no place for.",
     "check": "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",

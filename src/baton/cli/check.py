@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
+from baton.config.providers import configured
 from baton.datasets import load_dataset
 from baton.evaluators.judging.load import load_rubric
 from baton.formats.evaluation_folder import BODIES, is_evaluation
@@ -23,7 +24,6 @@ from baton.store import read_evaluation
 from .gather import scope_of
 from .kinds import Kind, kind_of_file
 from .notes import note, say
-from .target import configured
 
 WARNED = 1
 

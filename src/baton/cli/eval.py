@@ -31,6 +31,7 @@ from .notes import note, say
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare, report
 from .progress import progress
+from .reports import NONE, Reports
 from .target import find_target, provider_of
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -57,7 +58,7 @@ def eval_command(
         Parameter(name=["--print_detailed_results", "--print-detailed-results"], negative=""),
     ] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
-    junit: Path | None = None,
+    reports: Reports = NONE,
     show: Whole = 10,
     out: Path = OUT,
     name: str | None = None,
@@ -98,8 +99,6 @@ def eval_command(
         Print every case with all its scores.
     json
         Print the whole report as JSON.
-    junit
-        Write a JUnit report to this file as well.
     show
         How many cases that did not pass are printed in full.
     out
@@ -127,8 +126,7 @@ def eval_command(
         from .dry_run import dry_run_live
 
         return dry_run_live(plan, cases, options.repeat, json=json)
-    files = {"junit": junit} if junit is not None else {}
-    prepare(settings, files)
+    prepare(settings, reports.files())
     how = {"provider": masked(found.provider), "run": msgspec.to_builtins(options)}
     folder = _play(
         _Job(
@@ -144,7 +142,7 @@ def eval_command(
     if folder is None:
         return TERMINATED
     return report(
-        folder, settings, json=json, show=show, detailed=print_detailed_results, files=files
+        folder, settings, json=json, show=show, detailed=print_detailed_results, reports=reports
     )
 
 

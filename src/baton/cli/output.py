@@ -6,16 +6,18 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
 from baton.config.secrets import masked
+from baton.config.shape import ReporterSpec
 from baton.datasets import load_dataset
-from baton.model import Dataset, InputError, Problem
+from baton.model import BatonError, Dataset, InputError, Problem
 from baton.plugins import reporter_entry, resolve
 from baton.readers import load_catalog
 from baton.reports.json import EXIT_CODES
@@ -23,8 +25,10 @@ from baton.runner.plan import Plan
 from baton.store import StoredEvaluation, read_evaluation
 
 from .kinds import given_as
-from .notes import note
+from .notes import note, say
+from .reports import NONE, Reports
 
+UNDELIVERED = 3
 OUT = Path(".baton/evaluations")
 SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
 
@@ -103,6 +107,11 @@ def prepare(settings: Config | None, files: Mapping[str, Path]) -> None:
             path.open("a", encoding="utf-8").close()
         except OSError as error:
             raise _unwritable(path, error) from None
+    for reporter in settings.reporters if settings else ():
+        if reporter.endpoint is not None:
+            from baton.export.reporter import endpoint_of
+
+            endpoint_of(reporter.endpoint, reporter.headers_from).close()
 
 
 def report(
@@ -112,12 +121,12 @@ def report(
     json: bool,
     show: int,
     detailed: bool = False,
-    files: Mapping[str, Path] | None = None,
+    reports: Reports = NONE,
 ) -> int:
     """Print the report, write those that are asked for, and return the exit code.
 
-    ``files`` are reports by reporter, beside those of the config; ``show`` is how many cases
-    that did not pass are printed in full.
+    ``reports`` are those beside the config's; ``show`` is how many cases that did not pass are
+    printed in full.
     """
     evaluation = read_evaluation(folder)
     with readers_may_leave():
@@ -126,16 +135,19 @@ def report(
         else:
             terminal = resolve(reporter_entry("terminal"))
             terminal(evaluation, sys.stdout, limit=show, detailed=detailed)
-    for reporter in settings.reporters if settings else ():
+    wanted = settings.reporters if settings else []
+    for reporter in wanted:
         if reporter.output_path is not None:
             _write(evaluation, reporter.type, Path(reporter.output_path))
-    for kind, path in (files or {}).items():
-        _write(evaluation, kind, path)
+    if any(each.type == "github" and each.output_path is None for each in wanted):
+        reports = replace(reports, github=True)
+    write_reports(evaluation, reports, annotations=sys.stderr if json else sys.stdout)
+    undelivered = [each for each in wanted if not _delivered(evaluation, each)]
     code = EXIT_CODES.get(evaluation.header.status, 3)
     if code == 1 and settings is not None and not settings.agent.fail_on_threshold_violation:
         note("the exit code is 0, as the config says `fail_on_threshold_violation: false`")
-        return 0
-    return code
+        code = 0
+    return code or (UNDELIVERED if undelivered else 0)
 
 
 @contextmanager
@@ -148,13 +160,35 @@ def readers_may_leave() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def write_reports(evaluation: StoredEvaluation, reports: Reports, annotations: IO[str]) -> None:
+    """Write the files that are asked for; annotations go where GitHub reads what is printed."""
+    for kind, path in reports.files().items():
+        _write(evaluation, kind, path)
+    if reports.github:
+        resolve(reporter_entry("github"))(evaluation, annotations)
+
+
 def _write(evaluation: StoredEvaluation, kind: str, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
+        with path.open("w", encoding="utf-8", newline="") as file:
             resolve(reporter_entry(kind))(evaluation, file)
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _delivered(evaluation: StoredEvaluation, reporter: ReporterSpec) -> bool:
+    """Send results where a reporter says, if it does; what cannot be delivered is said."""
+    if reporter.endpoint is None:
+        return True
+    from baton.export.reporter import send_otlp
+
+    try:
+        send_otlp(evaluation, reporter.endpoint, reporter.headers_from)
+    except BatonError as error:
+        say(f"baton: the results were not delivered: {error}")
+        return False
+    return True
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -12,14 +12,16 @@ from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
 from baton.store import latest_evaluation, read_evaluation
 
-from .output import OUT, readers_may_leave
+from .output import OUT, prepare, readers_may_leave, write_reports
+from .reports import NONE, Format, Reports
 
 
 def report_command(
     evaluation: Path | None = None,
     *,
-    format: Literal["terminal", "json", "junit"] = "terminal",
+    format: Format = "terminal",
     json: Annotated[bool, Parameter(negative="")] = False,
+    reports: Reports = NONE,
 ) -> int:
     """Report on a stored evaluation; the exit code is its own.
 
@@ -28,11 +30,14 @@ def report_command(
     evaluation
         Folder of the evaluation; the newest one when left out.
     format
-        How to report.
+        What to print.
     json
         The same as --format json.
     """
     stored = read_evaluation(evaluation if evaluation is not None else latest_evaluation(OUT))
+    printed = "json" if json else format
+    prepare(None, reports.files())
     with readers_may_leave():
-        resolve(reporter_entry("json" if json else format))(stored, sys.stdout)
+        resolve(reporter_entry(printed))(stored, sys.stdout)
+    write_reports(stored, reports, sys.stdout if printed == "terminal" else sys.stderr)
     return EXIT_CODES.get(stored.header.status, 3)

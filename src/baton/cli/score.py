@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -31,6 +31,7 @@ from .output import (
     prepare,
     report,
 )
+from .reports import NONE, Reports
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
@@ -43,7 +44,7 @@ def score_command(
     agents: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
     show: Whole = 10,
-    junit: Path | None = None,
+    reports: Reports = NONE,
     out: Path = OUT,
     name: str | None = None,
     judging: JudgeOptions | None = None,
@@ -67,8 +68,6 @@ def score_command(
         Print the whole report as JSON.
     show
         How many cases that did not pass are printed in full.
-    junit
-        Write a JUnit report to this file as well.
     out
         Where evaluations are stored.
     name
@@ -101,8 +100,7 @@ def score_command(
         for problem in problems:
             note(problem)
         return code
-    files = {"junit": junit} if junit is not None else {}
-    prepare(settings, files)
+    prepare(settings, reports.files())
     folder = score_to_folder(
         plan,
         read,
@@ -111,11 +109,19 @@ def score_command(
         name=name
         or (settings.name if settings else None)
         or (cases.name if cases else traces[0].name),
-        header=header_of(settings, plan, paths, traces=[str(path) for path in traces]),
+        header=header_of(settings, plan, paths, **_read_from(traces, definitions)),
         input_problems=problems,
         repeats=max((_repeats(path) for path in traces), default=1) if cases else 1,
     )
-    return report(folder, settings, json=json, show=show, files=files)
+    return report(folder, settings, json=json, show=show, reports=reports)
+
+
+def _read_from(traces: tuple[Path, ...], definitions: Path | str | None) -> dict[str, Any]:
+    """Return what a folder says of where its traces lie, and what they were read with."""
+    return {
+        "traces": [str(path) for path in traces],
+        "definitions": None if definitions is None else str(definitions),
+    }
 
 
 def _note_datasets(paths: tuple[Path, ...]) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.config import Config, load_config
+from baton.config.providers import agent_spec, only_provider
 from baton.model import InputError, Problem
 from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.providers.make import build_provider, make_provider
-from baton.readers import Catalog, load_catalog
+from baton.providers.make import make_provider
+from baton.readers import load_catalog
 
 from .kinds import given_as
 
 DEFAULT_CONFIG = Path("baton.yaml")
-_URL = re.compile(r"https?://", re.IGNORECASE)
-_FUNCTION = re.compile(r"(?P<module>[\w./-]+):(?P<name>[A-Za-z_][\w.]*)")
-_AGENT_FILES = ("agent.py", "__init__.py", "root_agent.yaml")
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -54,7 +51,7 @@ def _find(words: tuple[str, ...]) -> Target:
             )
         return Target(load_config(DEFAULT_CONFIG), None, [])
     first, rest = words[0], list(words[1:])
-    provider = _agent(first)
+    provider = agent_spec(first)
     if provider is not None:
         return Target(None, provider, rest)
     path = Path(first)
@@ -90,36 +87,4 @@ def provider_of(target: Target, agents: Path | None) -> ConfiguredProvider[Any]:
         return make_provider(spec, Surroundings(Path(), catalog))
     if config is None:
         raise InputError("no agent to evaluate")
-    if len(config.providers) != 1:
-        message = f"names {len(config.providers)} providers; `baton eval` needs exactly one"
-        raise InputError(Problem(file=config.file, path="providers", message=message))
-    return configured(config, 0, catalog)
-
-
-def configured(config: Config, index: int, catalog: Catalog) -> ConfiguredProvider[Any]:
-    """Build one of a config's providers; raises InputError when it refuses its options."""
-    try:
-        return build_provider(config.providers[index], Surroundings(config.folder, catalog))
-    except InputError as error:
-        raise InputError(
-            Problem(
-                file=config.file,
-                path=".".join(part for part in (f"providers[{index}]", problem.path) if part),
-                message=problem.message,
-            )
-            for problem in error.problems
-        ) from None
-
-
-def _agent(word: str) -> dict[str, Any] | None:
-    if _URL.match(word):
-        return {"type": "adk_http", "endpoint_url": word}
-    path = Path(word)
-    if path.name in _AGENT_FILES[:2] and path.is_file():
-        return {"type": "adk_local", "path": str(path.parent)}
-    if path.is_dir() and any((path / name).is_file() for name in _AGENT_FILES):
-        return {"type": "adk_local", "path": word}
-    found = _FUNCTION.fullmatch(word)
-    if found is not None and not path.exists():
-        return {"type": "python", "target": word}
-    return None
+    return only_provider(config, catalog)

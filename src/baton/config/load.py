@@ -27,6 +27,8 @@ from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 
 _JUDGE_LLM_DEFAULT = 4
+_PRINTED = ("terminal", "github")
+_OTLP_ONLY = ("endpoint", "headers_from")
 
 
 class Config(msgspec.Struct, kw_only=True):
@@ -113,8 +115,8 @@ def load_config(
     folder = file.parent
     dataset = _dataset_paths(document, spec.dataset, folder)
     reporters = [
-        ReporterSpec(
-            type=r.type, output_path=_below(folder, r.output_path) if r.output_path else None
+        msgspec.structs.replace(
+            r, output_path=_below(folder, r.output_path) if r.output_path else None
         )
         for r in spec.reporters
     ]
@@ -145,7 +147,12 @@ def _check_reporters(document: Document, spec: ConfigFile, problems: list[Proble
         except InputError as error:
             problems += _located(document, ("reporters", index, "type"), error)
             continue
-        if reporter.output_path is None and kind != "terminal":
+        endpoint = reporter.endpoint if kind == "otlp" else None
+        stray = next((n for n in _OTLP_ONLY if getattr(reporter, n) and endpoint is None), None)
+        if stray is not None:
+            message = "goes with `endpoint`" if kind == "otlp" else "is for reporters of type otlp"
+            problems.append(document.problem_at(("reporters", index, stray), message))
+        elif reporter.output_path is None and endpoint is None and kind not in _PRINTED:
             message = "`output_path` is missing: the file to write to"
             problems.append(document.problem_at(("reporters", index), message))
 

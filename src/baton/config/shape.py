@@ -38,10 +38,16 @@ class DatasetSpec(Strict, kw_only=True):
 
 
 class ReporterSpec(Strict, kw_only=True):
-    """A report and the file it is written to; the one for terminals may go without."""
+    """A report and the file it is written to; the one for terminals may go without.
+
+    ``otlp`` may be sent to an ``endpoint`` instead; ``headers_from`` is the environment variable
+    that has the headers for it.
+    """
 
     type: str
     output_path: str | None = None
+    endpoint: str | None = None
+    headers_from: str | None = None
 
 
 class ConfigFile(Strict, kw_only=True):

@@ -168,6 +168,10 @@ class Dataset:
         """The cases that override options of evaluators."""
         return self._index.overrides
 
+    def line_of(self, place: int) -> int | None:
+        """Return the line of its file that a case stands in, from 1; ``None`` if not known."""
+        return self._index.lines[place] or None
+
     def subset(self, places: Sequence[int]) -> Dataset:
         """Return the cases at some places, in the order given."""
         index = CaseIndex()

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from .agent_scores import AgentScores, Low
+from .case import Location
 from .efficiency import Efficiency, EfficiencySums
 from .routing import Routed, RoutingCell
 from .score import Score, Status
@@ -38,7 +39,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     be played to its end, or scored at all. ``mean`` is there when it decided. ``timings`` are of
     live runs: when the case ``started`` (seconds since the epoch) and its ``seconds``.
     ``routing`` holds the expected and the actual agent of each dispatch that was judged,
-    ``by_agent`` what judged evaluators, and those of the gate, found of each agent.
+    ``by_agent`` what judged evaluators, and those of the gate, found of each agent; ``where``
+    and ``tags`` are the case's.
     """
 
     case_id: str
@@ -53,6 +55,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     efficiency: Efficiency | None = None
     routing: list[Routed] = msgspec.field(default_factory=list)
     by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+    where: Location | None = None
+    tags: list[str] = msgspec.field(default_factory=list)
 
 
 class EvaluatorCounts(msgspec.Struct, kw_only=True):

@@ -44,6 +44,23 @@ REPORTERS = (
     ),
     Entry("json", "baton.reports.json:write_json", "everything, for programs"),
     Entry("junit", "baton.reports.junit:write_junit", "test cases, for CI systems"),
+    Entry(
+        "html",
+        "baton.reports.html.page:write_html",
+        "one page that opens from disk, with every trace",
+    ),
+    Entry("markdown", "baton.reports.markdown:write_markdown", "a comment on a pull request"),
+    Entry("csv", "baton.reports.csv:write_csv", "a row for each score, for spreadsheets"),
+    Entry(
+        "github",
+        "baton.reports.github:write_github",
+        "annotations and the summary of a step, for GitHub Actions",
+    ),
+    Entry(
+        "otlp",
+        "baton.export.reporter:write_otlp",
+        "results as OpenTelemetry events, to a file or an endpoint",
+    ),
 )
 
 _RUBRICS = "baton.evaluators.judging.maker:shipped_entries"

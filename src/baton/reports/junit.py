@@ -11,14 +11,16 @@ from baton.store import Header, IndexRow, StoredEvaluation
 
 from .efficiency import counter_texts
 from .judging import asked_by_evaluator, asked_line, gate_lines
+from .place import place_of
 from .routing import arrow, share
-from .text import place_of
+from .text import dispatches_of, value_text
 
-_UNPRINTABLE = {
+UNPRINTABLE = {
     code: "\N{REPLACEMENT CHARACTER}"
     for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
     if code not in (9, 10, 13)
 }
+"""What XML has no place for, for ``str.translate``."""
 
 
 def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
@@ -79,14 +81,14 @@ def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) ->
     name = f"{row.case_id} [{row.repeat + 1}]" if repeated else row.case_id
     seconds = body.get("timings", {}).get("seconds")
     time = f' time="{seconds:.3f}"' if seconds is not None else ""
-    head = f"    <testcase classname={suite} name={_attribute(name)}{time}"
+    head = f"    <testcase classname={suite} name={_attribute(name)}{_where(body)}{time}"
     if row.status == "passed":
         return f"{head}/>\n"
     tag = {"failed": "failure", "error": "error"}.get(row.status, "skipped")
     lines = [body["error"]] if body.get("error") else []
     lines += [
-        f"{score['evaluator_type']} {score['status']}{_value(score)}: "
-        f"{place_of([score])}{score['reason']}"
+        f"{score['evaluator_type']} {score['status']}{value_text(score)}: "
+        f"{dispatches_of([score])}{score['reason']}"
         for score in body["scores"]
         if score["status"] in ("failed", "error") or row.status == "skipped"
     ]
@@ -97,16 +99,18 @@ def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) ->
     )
 
 
-def _value(score: dict[str, Any]) -> str:
-    if score["score"] is None:
+def _where(body: dict[str, Any]) -> str:
+    """Write file and line, by which GitLab and readers on GitHub link to the case."""
+    place = place_of(body)
+    if place is None:
         return ""
-    needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
-    return f" {score['score']:.2f}{needs}"
+    line = "" if place.line is None else f' line="{place.line}"'
+    return f" file={_attribute(place.file)}{line}"
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(text.translate(_UNPRINTABLE))
+    return quoteattr(text.translate(UNPRINTABLE))
 
 
 def _text(text: str) -> str:
-    return escape(text.translate(_UNPRINTABLE))
+    return escape(text.translate(UNPRINTABLE))

@@ -18,7 +18,7 @@ from .console import console_for
 from .efficiency import case_line, efficiency_line
 from .judging import gate_lines, print_asked, print_by_agent
 from .routing import print_routing
-from .text import one_line, place_of
+from .text import dispatches_of, one_line
 
 STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bold red"}
 MARKS = {"passed": "✓", "failed": "✗", "skipped": "–", "error": "!"}
@@ -51,7 +51,7 @@ def print_terminal(
             left += 1
             continue
         shown += 1
-        for line in _case(row, evaluation.body(row), header, detailed):
+        for line in case_lines(row, evaluation.body(row), header, detailed=detailed):
             console.print(line)
     if left:
         cases = "case" if left == 1 else "cases"
@@ -85,7 +85,10 @@ def _counts(evaluation: StoredEvaluation) -> Table:
     return table
 
 
-def _case(row: IndexRow, body: dict[str, Any], header: Header, detailed: bool) -> Iterator[Text]:
+def case_lines(
+    row: IndexRow, body: dict[str, Any], header: Header, *, detailed: bool = False
+) -> Iterator[Text]:
+    """Yield what is to be said of one case; ``detailed`` adds what passed."""
     head = Text().append(f"\n{MARKS[row.status]} ", STYLES[row.status])
     head.append(one_line(row.case_id, 200), "bold")
     if header.repeats > 1:
@@ -146,7 +149,7 @@ def _scores(alike: list[dict[str, Any]]) -> Iterator[Text]:
     turns = score["details"].get("invocation_results", [])
     wrong = [turn for turn in turns if turn["score"] < 1]
     if not wrong:
-        yield Text(f"    {place_of(alike)}{one_line(score['reason'], 400)}")
+        yield Text(f"    {dispatches_of(alike)}{one_line(score['reason'], 400)}")
     for turn in wrong:
         yield from _side_by_side(turn)
     if score["details"].get("mend"):

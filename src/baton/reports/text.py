@@ -25,7 +25,7 @@ def one_line(text: str, limit: int = 80) -> str:
     return safe if len(safe) <= limit else f"{safe[: limit - 1]}…"
 
 
-def place_of(scores: Iterable[dict[str, Any]]) -> str:
+def dispatches_of(scores: Iterable[dict[str, Any]]) -> str:
     """Name the dispatches that scores are about, as drawings of traces do; nothing for others."""
     about = [score.get("subject") for score in scores if score["unit"] == "dispatch"]
     names = list(dict.fromkeys(one_line(subject[0]) for subject in about if subject))
@@ -58,3 +58,11 @@ def arguments_line(arguments: Any, limit: int = 60) -> str:
     return one_line(
         ", ".join(f"{key}={value_line(item)}" for key, item in arguments.items()), limit
     )
+
+
+def value_text(score: dict[str, Any]) -> str:
+    """Show the value of a stored score and what it needs; nothing where there is no verdict."""
+    if score["score"] is None:
+        return ""
+    needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
+    return f" {score['score']:.2f}{needs}"

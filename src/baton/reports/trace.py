@@ -41,7 +41,7 @@ def print_trace(trace: Trace, out: IO[str], *, turn: int | None = None) -> None:
         if trace.agents[name].kind != "agent":
             tree.add(Text(f"{one_line(name)} is a {trace.agents[name].kind}", "dim"))
     console.print(tree, soft_wrap=False)
-    for line in _gaps(trace):
+    for line in gaps(trace):
         console.print(Text(line, "yellow"))
 
 
@@ -72,7 +72,7 @@ def _headline(trace: Trace) -> Text:
     about = [trace.source.format]
     about += [f"case {one_line(trace.case)}"] if trace.case and trace.case != trace.id else []
     about += [one_line(trace.source.location, 200)] if trace.source.location else []
-    about += [_usage(trace.usage)] if trace.usage else []
+    about += [tokens_line(trace.usage)] if trace.usage else []
     return line.append("  " + "  ".join(about), "dim")
 
 
@@ -123,7 +123,7 @@ def _run_line(run: AgentRun) -> Text:
     if run.node and run.node != run.agent:
         line.append(f" as {one_line(run.node)}")
     about = [f"in {one_line(' > '.join(run.inside))}"] if run.inside else []
-    about += [_usage(run.usage)] if run.usage else []
+    about += [tokens_line(run.usage)] if run.usage else []
     line.append("".join(f"  {part}" for part in about), "dim")
     line.append(_seconds(run.started, run.ended), "dim").append_text(_status(run.status))
     if run.error:
@@ -186,7 +186,8 @@ def _seconds(started: float | None, ended: float | None) -> str:
     return "" if started is None or ended is None else f"  {ended - started:.2f} s"
 
 
-def _usage(usage: Usage) -> str:
+def tokens_line(usage: Usage) -> str:
+    """Say how many tokens were read and written."""
     read = sum(
         n or 0 for n in (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     )
@@ -194,7 +195,7 @@ def _usage(usage: Usage) -> str:
     return f"at least {text}" if not usage.complete else text
 
 
-def _gaps(trace: Trace) -> Iterator[str]:
+def gaps(trace: Trace) -> Iterator[str]:
     """Name what the source did not record, and what of it could not be placed."""
     names = Counter(trace.unknown)
     for turn in trace.turns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from baton.model import CaseResult, Dataset, Trace
+from baton.model import Case, CaseResult, Dataset, Trace
 
 from .pairing import find_case, name_of
 from .plan import Plan
@@ -47,13 +47,14 @@ def score_recorded(
         if twice is None:
             scored = start_scoring(plan, trace, case, match.position)
         else:
-            scored = _error(case.id, match.position, twice, trace)
+            scored = _error(case.id, match.position, twice, trace, case)
         scored.repeat = repeat
         yield scored
     for position, repeat in seen.missing():
-        case_id = dataset.ids[position]
+        case = dataset.cases[position]
         again = f", repeat {repeat + 1}" if repeat else ""
-        result = _error(case_id, position, f"no trace for case `{case_id}`{again}", None)
+        problem = f"no trace for case `{case.id}`{again}"
+        result = _error(case.id, position, problem, None, case)
         result.repeat = repeat
         yield result
 
@@ -100,7 +101,15 @@ class _Seen:
                     yield position, repeat
 
 
-def _error(case_id: str, position: int, problem: str, trace: Trace | None) -> CaseResult:
+def _error(
+    case_id: str, position: int, problem: str, trace: Trace | None, case: Case | None = None
+) -> CaseResult:
     return CaseResult(
-        case_id=case_id, position=position, status="error", trace=trace, error=problem
+        case_id=case_id,
+        position=position,
+        status="error",
+        trace=trace,
+        error=problem,
+        where=case.where if case else None,
+        tags=case.tags if case else [],
     )

@@ -141,7 +141,8 @@ class _Player:
     async def play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Complete]:
         """Play a case; return its result, or what has to be waited for, and what completes it."""
         started, clock = time.time(), time.perf_counter()
-        played, case_id, heard = await self._play(slot)
+        played, case, heard = await self._play(slot)
+        case_id = self._dataset.ids[slot.position]
         seconds = time.perf_counter() - clock
         timings = {"started": round(started, 3), "seconds": round(seconds, 6)}
 
@@ -149,19 +150,21 @@ class _Player:
             result = _told(scored, case_id, heard)
             result.position, result.repeat = slot.position, slot.repeat
             result.timings = timings
+            if case is not None:
+                result.where, result.tags = case.where, case.tags
             return result
 
         return played, complete
 
-    async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, str, Heard]:
+    async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Case | None, Heard]:
         try:
             case = self._dataset.cases[slot.position]
         except (OSError, InputError) as error:
             heard = Heard(None, f"the case can be read no more: {error}")
             case_id = self._dataset.ids[slot.position]
-            return _unplayed(case_id, heard), case_id, heard
+            return _unplayed(case_id, heard), None, heard
         heard = await self._trace(case)
-        return self._scored(case, slot, heard), case.id, heard
+        return self._scored(case, slot, heard), case, heard
 
     def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult | Unfinished:
         if heard.trace is None:

@@ -107,6 +107,8 @@ def _result(
         efficiency=efficiency_of(trace),
         routing=routed(scores),
         by_agent=agent_scores(plan, scores) if plan.by_agent else [],
+        where=case.where if case else None,
+        tags=case.tags if case else [],
     )
 
 

@@ -1,7 +1,7 @@
 """Evaluation folders: written while an evaluation runs, read by everything that reports."""
 
 from .read import Header, StoredEvaluation, latest_evaluation, read_evaluation
-from .rows import IndexRow, body_of, score_row
+from .rows import IndexRow, body_of, index_row, score_row
 from .write import EvaluationWriter, FolderStatus
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "IndexRow",
     "StoredEvaluation",
     "body_of",
+    "index_row",
     "latest_evaluation",
     "read_evaluation",
     "score_row",

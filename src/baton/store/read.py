@@ -41,6 +41,8 @@ class Header(msgspec.Struct, kw_only=True):
     planned: int | None = None
     dataset: list[str] = msgspec.field(default_factory=list)
     traces: list[str] = msgspec.field(default_factory=list)
+    definitions: str | None = None
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
     evaluator_versions: dict[str, str] = msgspec.field(default_factory=dict)
     timings: dict[str, Any] = msgspec.field(default_factory=dict)
     pass_rule: Literal["all"] | dict[str, float] = "all"

@@ -94,6 +94,10 @@ def body_of(result: CaseResult, *, keep_trace: bool, catalog: int | None = None)
     ``catalog`` is the place, among those of the header, of the agents that the trace leaves out.
     """
     body: dict[str, Any] = {"case_id": result.case_id, "repeat": result.repeat}
+    if result.where is not None:
+        body["where"] = msgspec.to_builtins(result.where)
+    if result.tags:
+        body["tags"] = result.tags
     if result.error is not None:
         body["error"] = result.error
     if result.mean is not None:

@@ -1,4 +1,4 @@
-"""Faults to seed into good traces, to see what finds them, and a scripted LLM for judges to ask.
+"""For tests of your own: ``assert_passes``, faults to seed into traces, and a scripted LLM.
 
 Each injector takes a trace and a ``random.Random`` and gives a copy with one fault and what it
 is, or ``None`` when the trace has no place for it. It knows nothing of evaluators.
@@ -11,6 +11,7 @@ from random import Random
 
 from baton.model import Trace
 
+from .assertion import assert_passes
 from .contents import dropped_constraint, ignored_result, repeated_work
 from .llm import LlmServer, Received, Reply, llm_server
 from .receivers import unknown_target, wrong_target
@@ -38,6 +39,7 @@ __all__ = [
     "Received",
     "Reply",
     "Seeded",
+    "assert_passes",
     "dead_child",
     "dropped_constraint",
     "ignored_result",

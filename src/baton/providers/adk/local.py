@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +14,16 @@ import msgspec
 
 from baton.formats.adk_events import Event
 from baton.formats.document import Document
-from baton.model import AgentCard, Case, InputError, Problem, ProviderError, Source, Trace
+from baton.model import (
+    AgentCard,
+    Case,
+    InputError,
+    Problem,
+    ProviderError,
+    Source,
+    Trace,
+    suggestion,
+)
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import named
 from baton.readers import Catalog
@@ -142,6 +151,8 @@ class _Agents:
             message = f"the agents cannot be loaded: {reason}"
             raise InputError(Problem(file=str(folder), message=message)) from error
         root = getattr(app, "root_agent", app)
+        if options.agent is not None:
+            app = root = _below(root, options.agent)
         return cls(app, folder.name, await _catalog(root), options.streaming)
 
     async def open(self, key: SessionKey, state: dict[str, Any]) -> None:
@@ -200,6 +211,22 @@ class _Agents:
         if app not in self._runners:
             self._runners[app] = Runner(app=self._app, app_name=app, **self._services)
         return self._runners[app]
+
+
+def _below(root: Any, name: str) -> Any:
+    """Find an agent by name; raises InputError with the ones there are."""
+    found = root.find_agent(name)
+    if found is None:
+        names = [agent.name for agent in _all(root)]
+        message = f"no agent `{name}`; {suggestion(name, names)}"
+        raise InputError(Problem(path="agent", message=message))
+    return found
+
+
+def _all(agent: Any) -> Iterator[Any]:
+    yield agent
+    for child in getattr(agent, "sub_agents", None) or ():
+        yield from _all(child)
 
 
 async def _catalog(root: Any) -> Catalog:

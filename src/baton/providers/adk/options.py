@@ -58,10 +58,14 @@ class AdkHttpOptions(AdkOptions, kw_only=True):
 
 
 class AdkLocalOptions(AdkOptions, kw_only=True):
-    """Agents of Google ADK in this process; ``path`` is the folder with ``agent.py``."""
+    """Agents of Google ADK in this process; ``path`` is the folder with ``agent.py``.
+
+    ``agent`` names one below the root that is to play instead of it.
+    """
 
     type: Literal["adk_local"]
     path: str
+    agent: str | None = None
     streaming: bool = False
 
 

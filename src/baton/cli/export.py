@@ -1,0 +1,91 @@
+"""``baton export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from baton.model import InputError
+
+from .notes import note, say
+from .numbers import Whole
+
+if TYPE_CHECKING:
+    from baton.export.run import Exported
+
+NOT_DELIVERED = 3
+
+
+def export_command(
+    *recordings: Path,
+    otlp: str,
+    only: Literal["spans", "results"] | None = None,
+    agents: Path | None = None,
+    headers_from: str | None = None,
+    encoding: Literal["json", "protobuf"] | None = None,
+    timeout: float = 30,
+    retry_attempts: Whole = 5,
+    retry_delay: float = 1,
+) -> int:
+    """Write recordings as OpenTelemetry spans, and results as evaluation events of these.
+
+    Baton reads the spans again as the same record. The exit code is 3 when an endpoint did not
+    take everything.
+
+    Parameters
+    ----------
+    recordings
+        Files and folders with recorded traces; evaluation folders give their results, too.
+    otlp
+        FILE.jsonl, FILE.json, FILE.pb, or the address of an endpoint, http://HOST:4318; `env`
+        for that of OTEL_EXPORTER_OTLP_ENDPOINT with OTEL_EXPORTER_OTLP_HEADERS.
+    only
+        Of evaluations only spans, or only results.
+    agents
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    headers_from
+        The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
+    encoding
+        What an endpoint is sent: protobuf where its library is installed, else JSON.
+    timeout
+        Seconds to wait for an answer.
+    retry_attempts
+        How often a request is tried.
+    retry_delay
+        Seconds before the second attempt; doubled for each one more.
+    """
+    from baton.export.http import Limits, NotDelivered
+    from baton.export.run import export
+    from baton.export.sink import open_sink
+    from baton.export.target import target_of
+
+    if not recordings:
+        raise InputError("name the files or folders to export")
+    if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
+        raise InputError("--timeout and --retry-attempts are over 0, --retry-delay is not negative")
+    target, headers = target_of(otlp, headers_from)
+    limits = Limits(timeout, retry_attempts, retry_delay)
+    sink = open_sink(target, encoding=encoding, headers=headers, limits=limits)
+    try:
+        done = export(recordings, sink, only=only, agents=agents, on_note=note)
+        if done.spans or done.results:
+            sink.finish()
+    except NotDelivered as error:
+        say(f"baton: {error}")
+        return NOT_DELIVERED
+    finally:
+        sink.close()
+    return _told(done, target)
+
+
+def _told(done: Exported, target: str) -> int:
+    parts = [(done.traces, "trace"), (done.spans, "span"), (done.results, "result")]
+    counted = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in parts if n)
+    if done.spans or done.results:
+        say(f"{counted} in {target}")
+    problems = [problem for error in done.unread for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    if not done.spans and not done.results:
+        raise InputError("nothing to export: no trace was read")
+    return 0

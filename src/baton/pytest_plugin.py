@@ -1,0 +1,89 @@
+"""The pytest plug-in: nothing of Baton is imported until a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from baton.model import Case, CaseResult
+    from baton.testing.suite import Suite
+
+_EVAL_SETS = (".evalset.json", ".test.json")
+_CONFIGS = ("baton.yaml", "baton.yml")
+_HELP = "collect baton.yaml, *.evalset.json and *.test.json, one test a case"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag and the settings; all is off unless asked for."""
+    parser.getgroup("baton").addoption("--baton", action="store_true", default=False, help=_HELP)
+    parser.addini("baton", _HELP, type="bool", default=False)
+    parser.addini("baton_agent", "what plays collected eval sets: a folder, an address, a function")
+    parser.addini("baton_repeat", "how often each collected case is played", default="1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line(
+        "markers",
+        "baton(dataset, agent, evaluators=None, repeat=1, timeout=600): run a test once for every "
+        "case of a dataset; it gets what became of it as `baton_result`",
+    )
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect files of cases where that was asked for."""
+    config = parent.config
+    if not (config.getoption("--baton") or config.getini("baton")):
+        return None
+    if file_path.name in _CONFIGS or file_path.name.endswith(_EVAL_SETS):
+        from baton.testing.items import CaseFile
+
+        return CaseFile.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a marked test once for every case."""
+    marker = metafunc.definition.get_closest_marker("baton")
+    if marker is None:
+        return
+    if "_baton_place" not in metafunc.fixturenames:
+        pytest.fail("a test marked `baton` takes `baton_result` or `baton_case`", pytrace=False)
+    from baton.testing.marked import marked_suite
+
+    suite = marked_suite(marker, metafunc.definition.path.parent)
+    places = [pytest.param((suite, place), id=name) for place, name in enumerate(suite.dataset.ids)]
+    metafunc.parametrize("_baton_place", places, indirect=True)
+
+
+@pytest.fixture
+def _baton_place(request: pytest.FixtureRequest) -> tuple[Suite, int]:
+    if not hasattr(request, "param"):
+        pytest.fail("mark the test: @pytest.mark.baton(dataset, agent)", pytrace=False)
+    found: tuple[Suite, int] = request.param
+    return found
+
+
+@pytest.fixture
+def baton_case(_baton_place: tuple[Suite, int]) -> Case:
+    """Give the case that a test marked ``baton`` runs for."""
+    suite, place = _baton_place
+    return suite.dataset.cases[place]
+
+
+@pytest.fixture
+def baton_results(_baton_place: tuple[Suite, int]) -> Sequence[CaseResult]:
+    """Play and score the case; there is a result for each repeat."""
+    suite, place = _baton_place
+    return suite.play(place)
+
+
+@pytest.fixture
+def baton_result(baton_results: Sequence[CaseResult]) -> CaseResult:
+    """Play and score the case; of several repeats the worst: an error, else a failure."""
+    worst = ("error", "failed", "skipped", "passed")
+    return min(baton_results, key=lambda result: worst.index(result.status))

@@ -1,0 +1,84 @@
+"""What GitHub Actions shows: annotations on the lines of cases, and the summary of a step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+from baton.store import Header, IndexRow, StoredEvaluation
+
+from .markdown import write_markdown
+from .place import place_of
+from .text import one_line
+
+MOST = 10
+"""GitHub shows ten errors of a step, and drops the rest."""
+SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+def write_github(evaluation: StoredEvaluation, out: IO[str]) -> None:
+    """Write an ``::error`` for the first ten cases that failed or broke, the rest as one notice.
+
+    A problem of the evaluation as a whole comes first. Where ``GITHUB_STEP_SUMMARY`` names a
+    file, the Markdown report is appended to it.
+    """
+    left = 0
+    for number, line in enumerate(_errors(evaluation)):
+        if number < MOST:
+            out.write(line + "\n")
+        else:
+            left += 1
+    if left:
+        out.write(
+            _command("notice", f"… and {left:,} more: see the summary of the step", {}) + "\n"
+        )
+    summary = os.environ.get(SUMMARY)
+    if summary:
+        with open(summary, "a", encoding="utf-8") as file:
+            write_markdown(evaluation, file)
+
+
+def _errors(evaluation: StoredEvaluation) -> Iterator[str]:
+    header = evaluation.header
+    for problem in header.problems:
+        yield _command("error", problem, {"title": header.name})
+    for row in evaluation.rows():
+        if row.status in ("failed", "error"):
+            body = evaluation.body(row)
+            place = place_of(body)
+            about: dict[str, str | int | None] = {"title": _title(row, header)}
+            if place is not None:
+                about = {"file": place.file, "line": place.line} | about
+            yield _command("error", "\n".join(_said(body)) or row.status, about)
+
+
+def _title(row: IndexRow, header: Header) -> str:
+    repeat = f" ({row.repeat + 1} of {header.repeats})" if header.repeats > 1 else ""
+    return f"{row.case_id}{repeat}: {row.status}"
+
+
+def _said(body: dict[str, Any]) -> Iterator[str]:
+    if body.get("error"):
+        yield one_line(body["error"], 400)
+    for score in body["scores"]:
+        if score["status"] in ("failed", "error"):
+            yield one_line(f"{score['evaluator_type']}: {score['reason']}", 400)
+
+
+def _command(name: str, message: str, about: dict[str, str | int | None]) -> str:
+    """Write a workflow command; what would end it or one of its properties is escaped."""
+    told = [
+        f"{key}={_property(one_line(str(value), 300))}"
+        for key, value in about.items()
+        if value is not None
+    ]
+    return f"::{name}{' ' if told else ''}{','.join(told)}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

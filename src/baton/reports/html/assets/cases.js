@@ -1,0 +1,216 @@
+// The list of cases: filters, search, order; a part of it is drawn at a time.
+
+const CHUNK = 120;
+const ORDERS = {
+  "worst first": (a, b) => RANK[a.status] - RANK[b.status] || a.number - b.number,
+  "as in the dataset": (a, b) => a.number - b.number,
+  "by id": (a, b) => a.id.localeCompare(b.id) || a.repeat - b.repeat,
+  "slowest first": (a, b) => (b.seconds ?? -1) - (a.seconds ?? -1) || a.number - b.number,
+  "most tokens first": (a, b) => (b.tokens ?? -1) - (a.tokens ?? -1) || a.number - b.number,
+};
+let RANK = [];
+
+class CaseList {
+  constructor(rows, names, repeats) {
+    this.rows = rows;
+    this.names = names;
+    this.repeats = repeats;
+    this.list = document.getElementById("list");
+    this.matching = [];
+    this.drawn = 0;
+    this.current = null;
+    this.filter = { statuses: new Set(), routing: null };
+    const worst = ["error", "failed", "skipped", "passed"];
+    RANK = names.statuses.map((status) => worst.indexOf(status));
+    rows.forEach((row, index) => {
+      row.number = index;
+      row.text = [row.id, row.reason, row.input, ...row.tags.map((tag) => names.tags[tag])].join("\n").toLowerCase();
+    });
+    this.tools();
+    this.more = el("button", { type: "button", class: "more", onclick: () => this.draw() }, "show more");
+    this.list.after(this.more);
+    new IntersectionObserver((seen) => seen[0].isIntersecting && this.draw(), {
+      rootMargin: "600px",
+    }).observe(this.more);
+    this.apply();
+  }
+
+  tools() {
+    const changed = () => this.apply();
+    const typed = later(changed, 80);
+    this.search = el("input", {
+      type: "search", id: "search", placeholder: "search id, message, reason, tag   ( / )",
+      "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: typed,
+    });
+    const counts = this.names.statuses.map((_, index) => this.rows.filter((row) => row.status === index).length);
+    this.chips = ["failed", "error", "skipped", "passed"].map((status) => {
+      const index = this.names.statuses.indexOf(status);
+      return el(
+        "button",
+        {
+          type: "button", class: "chip " + status, "aria-pressed": "false", "data-status": index,
+          disabled: counts[index] === 0, onclick: () => this.toggle(index),
+        },
+        MARKS[status] + " " + status, el("b", {}, number(counts[index])),
+      );
+    });
+    this.evaluator = select("evaluator", "any evaluator", this.names.evaluators, changed);
+    this.agent = select("agent", "any agent", used(this.rows, "agents", this.names.agents), changed);
+    this.tag = select("tag", "any tag", this.names.tags, changed);
+    this.order = select("order", null, Object.keys(ORDERS), changed);
+    this.count = el("span", { class: "count", role: "status" });
+    this.routing = el("button", { type: "button", class: "chip on", hidden: true, onclick: () => this.choose({}) });
+    fill(
+      document.getElementById("tools"),
+      el("h2", {}, "Cases"), this.count, this.search,
+      el("div", { class: "chips" }, this.chips, this.routing),
+      el("div", { class: "selects" }, this.evaluator, this.agent, this.tag, this.order),
+    );
+  }
+
+  toggle(status) {
+    const { statuses } = this.filter;
+    if (!statuses.delete(status)) statuses.add(status);
+    this.apply();
+  }
+
+  // Sets the filters anew, as the summary asks for.
+  choose({ evaluator = "", routing = null }) {
+    this.filter = { statuses: new Set(), routing };
+    this.search.value = "";
+    this.evaluator.value = this.agent.value = this.tag.value = "";
+    this.evaluator.value = evaluator;
+    this.apply();
+    document.getElementById("cases").scrollIntoView({ block: "start" });
+  }
+
+  apply() {
+    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const evaluator = this.names.evaluators.indexOf(this.evaluator.value);
+    const agents = this.names.agents;
+    const tag = this.names.tags.indexOf(this.tag.value);
+    const agent_ = agents.indexOf(this.agent.value);
+    const { statuses, routing } = this.filter;
+    const pair = routing && routing.map((name) => (name === null ? null : agents.indexOf(name)));
+    this.matching = this.rows.filter((row) => {
+      const status = evaluator < 0 ? row.status : (row.scores.find(([one]) => one === evaluator) || [])[1];
+      return (
+        status !== undefined &&
+        (!statuses.size || statuses.has(status)) &&
+        (agent_ < 0 || row.agents.includes(agent_)) &&
+        (tag < 0 || row.tags.includes(tag)) &&
+        (!pair || row.routing.some(([a, b]) => a === pair[0] && b === pair[1])) &&
+        words.every((word) => row.text.includes(word))
+      );
+    });
+    this.matching.sort(ORDERS[this.order.value]);
+    this.say(routing);
+    this.drawn = 0;
+    this.list.replaceChildren();
+    this.draw();
+  }
+
+  say(routing) {
+    const [found, all] = [this.matching.length, this.rows.length];
+    this.count.textContent = found === all ? number(all) : number(found) + " of " + number(all);
+    for (const chip of this.chips) {
+      const on = this.filter.statuses.has(Number(chip.dataset.status));
+      chip.setAttribute("aria-pressed", String(on));
+    }
+    this.routing.hidden = !routing;
+    if (routing) fill(this.routing, "expected ", agent(routing[0]), " → ", agent(routing[1]), "  ✕");
+  }
+
+  draw() {
+    const next = this.matching.slice(this.drawn, this.drawn + CHUNK);
+    const rows = document.createDocumentFragment();
+    for (const row of next) rows.append(this.item(row));
+    this.list.append(rows);
+    this.drawn += next.length;
+    this.more.hidden = this.drawn >= this.matching.length;
+    if (!this.matching.length) fill(this.list, el("p", { class: "empty" }, "No case is like that."));
+  }
+
+  item(row) {
+    const status = this.names.statuses[row.status];
+    const spent = [
+      row.seconds !== null && seconds(row.seconds),
+      row.tokens !== null && number(row.tokens) + " tok",
+    ].filter(Boolean);
+    const dots = row.scores.map(([evaluator, one]) =>
+      el("i", {
+        class: "dot " + this.names.statuses[one],
+        title: this.names.evaluators[evaluator] + ": " + this.names.statuses[one],
+      }),
+    );
+    const link = el(
+      "a",
+      { href: "#case" + row.number, class: "row", "data-number": row.number },
+      mark(status),
+      el(
+        "span",
+        { class: "what" },
+        el("span", { class: "id", dir: "auto" }, row.id, this.repeats > 1 && el("small", {}, "  " + (row.repeat + 1))),
+        el("span", { class: "why", dir: "auto" }, row.reason.replaceAll("`", "") || row.input || this.chain(row)),
+      ),
+      el("span", { class: "side" }, el("span", { class: "dots" }, dots), el("span", {}, spent.join(" · "))),
+    );
+    if (row.number === this.current) link.setAttribute("aria-current", "true");
+    return el("div", { role: "listitem" }, link);
+  }
+
+  chain(row) {
+    return row.agents.map((one) => this.names.agents[one]).join(" → ");
+  }
+
+  // Marks a row as the chosen one; draws up to it where it matches.
+  mark(number_) {
+    this.current = number_;
+    const place = this.matching.findIndex((row) => row.number === number_);
+    while (place >= this.drawn) this.draw();
+    for (const old of this.list.querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
+    const link = this.list.querySelector('[data-number="' + number_ + '"]');
+    if (link) {
+      link.setAttribute("aria-current", "true");
+      showWithin(document.getElementById("left"), link);
+    }
+    return link;
+  }
+
+  // Returns the number of the case that is `step` places on in the list.
+  beside(step) {
+    const place = this.matching.findIndex((row) => row.number === this.current);
+    const next = place < 0 ? 0 : Math.min(Math.max(place + step, 0), this.matching.length - 1);
+    return this.matching.length ? this.matching[next].number : null;
+  }
+}
+
+// Scrolls a pane so that one of its parts is seen; the page stays where it is.
+function showWithin(pane, part) {
+  const [outer, inner] = [pane.getBoundingClientRect(), part.getBoundingClientRect()];
+  if (inner.top < outer.top) pane.scrollTop -= outer.top - inner.top + 8;
+  else if (inner.bottom > outer.bottom) pane.scrollTop += inner.bottom - outer.bottom + 8;
+}
+
+function select(name, any, values, onchange) {
+  const options = values.map((value) => {
+    const option = el("option", {}, value);
+    option.value = value;
+    return option;
+  });
+  if (any !== null) options.unshift(el("option", { value: "" }, any));
+  return el("select", { id: name, "aria-label": name, onchange, hidden: any !== null && values.length < 2 }, options);
+}
+
+function used(rows, field, names) {
+  const found = new Set(rows.flatMap((row) => row[field]));
+  return names.filter((_, index) => found.has(index)).sort((a, b) => a.localeCompare(b));
+}
+
+function later(action, wait) {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, wait);
+  };
+}

@@ -1,0 +1,88 @@
+"""The traces behind an evaluation: those it keeps, and recorded ones read once more."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from baton.model import InputError, Trace
+from baton.readers import iter_traces
+from baton.runner.execute import repeat_of
+from baton.store import IndexRow, StoredEvaluation
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Trace)
+_Key = tuple[int, str, str | None]
+
+
+class Found(NamedTuple):
+    """A trace, and why there is none or what is to be known of it."""
+
+    trace: Trace | None
+    why: str | None = None
+
+
+class Traces:
+    """Gives the trace of each body.
+
+    A folder of recorded traces only says where they lie: these are read once, all together (as
+    one may be spread over several files), and kept in a temporary file until this is left. One is
+    told by its id, where it lies, and its place: the repeat of its case, or without cases the
+    order in which traces were read.
+    """
+
+    def __init__(self, evaluation: StoredEvaluation) -> None:
+        self._places: dict[_Key, tuple[int, int] | None] = {}
+        self._spool = tempfile.TemporaryFile(prefix="baton-")  # noqa: SIM115 - closed at the exit
+        self._has_cases = bool(evaluation.header.dataset)
+        self._why = "it could not be found again where it was read from"
+        if evaluation.header.traces:
+            self._read(evaluation)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def of(self, row: IndexRow, body: dict[str, Any]) -> Found:
+        """Return the trace of a result, or why there is none."""
+        if "trace" in body:
+            return Found(msgspec.convert(body["trace"], Trace))
+        recorded = body.get("recorded")
+        if recorded is None:
+            return Found(None, "nothing was recorded")
+        number = row.repeat if self._has_cases else row.position
+        key = number, recorded["id"], recorded.get("location")
+        place = self._places.get(key)
+        if place is not None:
+            self._spool.seek(place[0])
+            return Found(_DECODER.decode(self._spool.read(place[1])))
+        if key in self._places:
+            return Found(None, "several traces of this id were read from the same place")
+        return Found(None, self._why)
+
+    def _read(self, evaluation: StoredEvaluation) -> None:
+        try:
+            for order, trace in enumerate(_again(evaluation)):
+                number = repeat_of(trace) if self._has_cases else order
+                key = number, trace.id, trace.source.location
+                text = _ENCODER.encode(msgspec.structs.replace(trace, agents={}))
+                known = key in self._places
+                self._places[key] = None if known else (self._spool.tell(), len(text))
+                self._spool.write(text)
+        except (InputError, OSError) as error:
+            self._why = f"it cannot be read again: {error}"
+
+
+def _again(evaluation: StoredEvaluation) -> Iterator[Trace]:
+    paths = [Path(path) for path in evaluation.header.traces]
+    there = [path for path in paths if path.exists() and not path.is_fifo()]
+    exclude = [Path(path) for path in evaluation.header.dataset]
+    agents = evaluation.header.definitions
+    if there:
+        yield from iter_traces(there, agents=agents, exclude=exclude, on_problem=lambda _: None)

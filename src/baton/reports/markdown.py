@@ -1,0 +1,136 @@
+"""The Markdown report: short enough for a comment on a pull request, and inert in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from baton.analysis.routing import agents_of, mistakes
+from baton.model import STATUSES
+from baton.store import Header, IndexRow, StoredEvaluation
+
+from .efficiency import efficiency_line
+from .place import place_of
+from .routing import arrow, share
+from .text import one_line, value_text
+
+MOST_BYTES = 60_000
+"""GitHub takes 65,536 characters in a comment; what comes with a comment has room left."""
+MOST_CASES = 50
+_MOST_LINES = 20
+_MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️", "skipped": "➖"}
+_TICKS = re.compile("`+")
+
+
+def write_markdown(evaluation: StoredEvaluation, out: IO[str]) -> None:
+    """Write the verdict, a table of evaluators, routing mistakes, and the cases that did not pass.
+
+    At most 50 cases, each in whole, and at most 60,000 bytes: the rest is counted. Texts of
+    others stand in code spans, where they are no markup, mention nobody and link to nothing.
+    """
+    header = evaluation.header
+    text = "\n".join(_top(header))
+    out.write(text + "\n")
+    room = MOST_BYTES - len(text.encode())
+    shown, left = 0, 0
+    for row in evaluation.rows():
+        if row.status == "passed":
+            continue
+        if left == 0 and shown < MOST_CASES:
+            case = "".join(f"{line}\n" for line in _case(row, evaluation.body(row), header))
+            title = "" if shown else "\n### Cases that did not pass\n\n"
+            room -= len((title + case).encode())
+            if room >= 0:
+                out.write(title + case)
+                shown += 1
+                continue
+        left += 1
+    if left:
+        more = "more " if shown else ""
+        out.write(f"\n… and {left:,} {more}cases that did not pass: see the JSON or HTML report\n")
+
+
+def code(text: str, limit: int = 300) -> str:
+    """Write any text as a code span: one line, without control characters, and inert."""
+    line = one_line(text, limit) or "(empty)"
+    longest = max((len(run) for run in _TICKS.findall(line)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if line[0] in "` " or line[-1] in "` " else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def _top(header: Header) -> Iterator[str]:
+    counts = " · ".join(
+        f"{header.cases[status]:,} {status}" for status in STATUSES if header.cases.get(status)
+    )
+    yield f"## {_MARKS.get(header.status, '⚠️')} {code(header.name)}: {header.status}"
+    yield f"\n{counts or 'no cases'}"
+    yield from _evaluators(header)
+    if spent := efficiency_line(header.efficiency):
+        yield f"\n{spent}"
+    yield from _listed("", [code(text) for text in (*header.problems, *header.notices)])
+    yield from _routing(header)
+
+
+def _evaluators(header: Header) -> Iterator[str]:
+    yield "\n| evaluator | pass rate | passed | failed | skipped | error |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for each in header.evaluators:
+        rate = f"{_percent(each.passed, each.scored)}" if each.scored else "–"
+        figures = " | ".join(f"{getattr(each, status):,}" for status in STATUSES)
+        yield f"| {_cell(each.evaluator)} | {rate} | {figures} |"
+
+
+def _routing(header: Header) -> Iterator[str]:
+    wrong = mistakes(header.routing)
+    if not wrong:
+        return
+    told = [f"{code(arrow(cell), 120)}: {cell.count:,}" for cell in wrong]
+    yield from _listed("### Routing: expected → went to", told)
+    names = {name for cell in wrong for name in (cell.expected, cell.actual)}
+    agents = [agent for agent in agents_of(header.routing) if agent.agent in names]
+    yield "\n| agent | recall | precision |\n| --- | ---: | ---: |"
+    for agent in agents[:_MOST_LINES]:
+        recall = share(agent.recall, agent.right, agent.expected)
+        precision = share(agent.precision, agent.right, agent.actual)
+        yield f"| {_cell(agent.agent)} | {recall} | {precision} |"
+
+
+def _listed(title: str, lines: list[str]) -> Iterator[str]:
+    """List lines, at most 20 of them."""
+    if lines:
+        yield f"\n{title}\n" if title else ""
+        yield from (f"- {line}" for line in lines[:_MOST_LINES])
+        if len(lines) > _MOST_LINES:
+            yield f"- … and {len(lines) - _MOST_LINES:,} more"
+
+
+def _case(row: IndexRow, body: dict[str, Any], header: Header) -> Iterator[str]:
+    name = f"{_MARKS[row.status]} **{code(row.case_id, 120)}**"
+    repeat = f" ({row.repeat + 1} of {header.repeats})" if header.repeats > 1 else ""
+    place = place_of(body)
+    where = "" if place is None else f" {code(':'.join(str(p) for p in place if p), 200)}"
+    yield f"- {name}{repeat}{where}"
+    if body.get("error"):
+        yield f"  - {code(body['error'])}"
+    yield from (f"  - {line}" for line in _scores(body["scores"], row.status))
+
+
+def _scores(scores: Iterable[dict[str, Any]], status: str) -> Iterator[str]:
+    wanted = ("failed", "error") if status != "skipped" else ("skipped",)
+    for score in scores:
+        if score["status"] in wanted:
+            said = f"{code(score['evaluator_type'], 80)} {score['status']}{value_text(score)}"
+            yield f"{said}: {code(score['reason'])}"
+            if isinstance(score["details"].get("mend"), str):
+                yield f"to mend it: {code(score['details']['mend'])}"
+
+
+def _cell(text: str) -> str:
+    return code(text, 80).replace("|", "\\|")
+
+
+def _percent(part: int, whole: int) -> str:
+    """Write a share so that it reads 100 % only where it is all."""
+    return "100 %" if part == whole else f"{min(99, round(100 * part / whole))} %"

@@ -1,0 +1,153 @@
+"""ADK's ``AgentEvaluator``, so that tests written for it run with one import changed."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Awaitable, Generator, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from baton.formats.document import Document, read_bytes
+from baton.model import CaseResult, Dataset, InputError, Problem
+from baton.reports.failure import failure_text
+from baton.runner.loop import run
+
+from .suite import Suite, suite_of_agent
+
+_TEST_FILES = "*.test.json"
+
+
+class AgentEvaluator:
+    """Plays eval sets with an agent module, and holds it to the criteria beside them."""
+
+    @staticmethod
+    def evaluate(
+        agent_module: str,
+        eval_dataset_file_path_or_dir: str,
+        num_runs: int = 2,
+        agent_name: str | None = None,
+        initial_session_file: str | None = None,
+        print_detailed_results: bool = True,  # noqa: ARG004 - a failure always says all
+    ) -> Awaitable[None]:
+        """Play every case ``num_runs`` times; may be awaited, and need not be.
+
+        As in ADK, a metric passes when its mean over all runs and turns of a case reaches the
+        threshold, and what could not be evaluated fails. Unlike there, every file of a folder is
+        played before the test fails.
+
+        Args:
+            agent_module: a module or package with an ``agent`` module that has ``root_agent``.
+            eval_dataset_file_path_or_dir: an eval set, or a folder whose ``*.test.json`` are
+                found, also further down. ``test_config.json`` beside a file says what to score.
+            num_runs: how often each case is played.
+            agent_name: a sub-agent to play instead of the root.
+            initial_session_file: a session whose state every case starts with.
+            print_detailed_results: taken for ADK's sake.
+
+        Raises:
+            AssertionError: a case failed, or could not be evaluated.
+            InputError: a file or an argument has faults.
+        """
+        agent = {"type": "adk_local", "path": str(_folder_of(agent_module))}
+        if agent_name is not None:
+            agent["agent"] = agent_name
+        state = _state(Path(initial_session_file)) if initial_session_file else {}
+        suites = [
+            suite_with_state(file, agent, num_runs, state)
+            for file in _files(Path(eval_dataset_file_path_or_dir))
+        ]
+        checking = _check(suites)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            run(checking)
+            return _Done()
+        return checking
+
+
+class _Done:
+    """What is over already, for tests that await it all the same."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+async def _check(suites: Sequence[Suite]) -> None:
+    told = [text for suite in suites for text in _failures(await suite.play_all())]
+    if told:
+        raise AssertionError("\n\n".join(told))
+
+
+def _failures(results: Sequence[CaseResult]) -> Iterator[str]:
+    """Say of each case what kept it from passing, and show the runs that did not."""
+    repeats = max((result.repeat for result in results), default=0) + 1
+    for position in sorted({result.position for result in results}):
+        runs = [result for result in results if result.position == position]
+        lines = list(_below(runs))
+        if lines:
+            shown = [failure_text(r, repeats=repeats) for r in runs if r.status != "passed"]
+            yield "\n".join([f"{runs[0].case_id}", *lines, *shown])
+
+
+def _below(runs: Sequence[CaseResult]) -> Iterator[str]:
+    """Yield the metrics of a case whose mean over its runs is too low, and what has no value."""
+    for run_ in runs:
+        if run_.error is not None or not run_.scores:
+            yield f"  run {run_.repeat + 1} could not be evaluated"
+    for name in dict.fromkeys(score.evaluator for r in runs for score in r.scores):
+        scores = [score for r in runs for score in r.scores if score.evaluator == name]
+        values = [score.value for score in scores if score.value is not None]
+        unscored = len(scores) - len(values)
+        if unscored:
+            yield f"  {name} could not be evaluated in {unscored} of {len(scores)} runs"
+        threshold = next((s.threshold for s in scores if s.threshold is not None), None)
+        if values and threshold is not None and fmean(values) < threshold - 1e-9:
+            yield f"  {name} is {fmean(values):.2f} over {len(runs)} runs, needs {threshold:.2f}"
+
+
+def suite_with_state(file: Path, agent: dict[str, str], runs: int, state: dict[str, Any]) -> Suite:
+    """Return a suite whose cases start with a state; what they state themselves goes before."""
+    suite = suite_of_agent(file, agent, Path(), repeat=runs)
+    if not state:
+        return suite
+    cases = [msgspec.structs.replace(case, state={**state, **case.state}) for case in suite.dataset]
+    old = suite.dataset
+    dataset = Dataset(cases, name=old.name, format=old.format, files=old.files)
+    return msgspec.structs.replace(suite, dataset=dataset)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.rglob(_TEST_FILES))
+    if not found:
+        raise InputError(Problem(file=str(path), message=f"no {_TEST_FILES} in this folder"))
+    return found
+
+
+def _state(file: Path) -> dict[str, Any]:
+    """Return the state of a session file."""
+    value = Document(str(file), read_bytes(file), "json").value()
+    state = value.get("state") if isinstance(value, dict) else None
+    if not isinstance(state, dict):
+        raise InputError(Problem(file=str(file), message="is no session: it has no `state`"))
+    return state
+
+
+def _folder_of(module: str) -> Path:
+    """Find the folder of an agent module, as ``agent`` or the package that holds it."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None:
+        raise InputError(f"`{module}` cannot be imported: is its folder on the path of Python?")
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    if spec.origin is None or Path(spec.origin).stem != "agent":
+        raise InputError(f"`{module}` is no agent: name the package that has `agent.py`")
+    return Path(spec.origin).parent

@@ -1,0 +1,77 @@
+"""``assert_passes``: a run, or what became of a case, held to what should have happened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from baton import api
+from baton.config.evaluators import plan_for
+from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Trace
+from baton.reports.failure import failure_text
+from baton.runner.recorded import score_in_memory
+
+Runs = Trace | CaseResult | Evaluation | str | os.PathLike[str]
+Expected = Case | str | os.PathLike[str]
+
+
+def assert_passes(
+    trace: Runs,
+    case: Expected | None = None,
+    evaluators: Iterable[Mapping[str, Any] | Evaluator | str] | None = None,
+    **options: Any,
+) -> None:
+    """Fail with what went wrong, unless the run passes.
+
+    Args:
+        trace: a run, the path of a recording, or a result or evaluation that is there already.
+        case: what should have happened, or the path of a dataset (``cases.yaml:refund``). A run
+            is held to a single case whatever either is called.
+        evaluators: as for :func:`baton.score`; when left out, what the case states.
+        options: more of :func:`baton.score`: ``pass_rule``, ``prices``, ``agent_names``.
+
+    Raises:
+        AssertionError: a case failed, or could not be evaluated.
+        InputError: a file or an option has faults.
+    """
+    __tracebackhide__ = True
+    if isinstance(trace, CaseResult | Evaluation):
+        if case is not None or evaluators is not None or options:
+            raise InputError("a result has been scored already: give it alone, or give its trace")
+        results: Sequence[CaseResult] = [trace] if isinstance(trace, CaseResult) else trace.results
+        problems = [] if isinstance(trace, CaseResult) else trace.problems
+    else:
+        evaluation = _scored(trace, case, evaluators, options)
+        results, problems = evaluation.results, evaluation.problems
+    told = failures(results, problems)
+    if told:
+        raise AssertionError(told)
+
+
+def failures(results: Sequence[CaseResult], problems: Sequence[str] = ()) -> str:
+    """Say what did not pass; nothing when all did."""
+    repeats = max((result.repeat for result in results), default=0) + 1
+    bad = [result for result in results if result.status not in ("passed", "skipped")]
+    texts = [failure_text(result, repeats=repeats) for result in bad]
+    return "\n\n".join([*texts, *(f"! {problem}" for problem in problems)])
+
+
+def _scored(
+    trace: Trace | str | os.PathLike[str],
+    case: Expected | None,
+    evaluators: Iterable[Mapping[str, Any] | Evaluator | str] | None,
+    options: Mapping[str, Any],
+) -> Evaluation:
+    if case is None:
+        return api.score(trace, None, evaluators, **options)
+    cases = api.as_dataset([case] if isinstance(case, Case) else case)
+    traces = [trace] if isinstance(trace, Trace) else api.load_traces(trace)
+    if len(cases) == 1 and len(traces) == 1:
+        traces = [msgspec.structs.replace(traces[0], case=cases.ids[0])]
+    if evaluators is not None:
+        return api.score(traces, cases, evaluators, **options)
+    plan = plan_for(cases, api.planner(**options))
+    return score_in_memory(plan, traces, cases, cases.name)

@@ -1,0 +1,172 @@
+"""The HTML report: one file, whole, and inert whatever stands in it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Baton
+from tests.reports.desk import write_desk
+from tests.reports.hostile import hostile_evaluation, hostile_texts
+
+from baton.reports.html.page import write_html
+from baton.store import read_evaluation
+
+
+class Page:
+    """A page taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        found = re.search(
+            r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
+        )
+        assert found is not None
+        self.data = json.loads(found[1])
+        blocks = re.findall(
+            r'<script type="application/octet-stream" id="block\d+">(.*?)</script>', text
+        )
+        views = [json.loads(gzip.decompress(base64.b64decode(block))) for block in blocks]
+        self.cases: list[dict[str, Any]] = [
+            views[row["block"]][row["place"]] for row in self.data["rows"]
+        ]
+
+
+def page_of(folder: Path) -> Page:
+    out = io.StringIO()
+    write_html(read_evaluation(folder), out)
+    return Page(out.getvalue())
+
+
+def desk(baton: Baton, folder: Path, cases: int) -> Page:
+    file = folder / "report.html"
+    assert baton(*write_desk(folder, cases), "--html", file).code == 1
+    return Page(file.read_text("utf-8"))
+
+
+def test_it_holds_every_case_with_scores_place_tags_and_trace(baton: Baton, tmp_path: Path) -> None:
+    page = desk(baton, tmp_path, 40)
+    rows = page.data["rows"]
+    assert [row["id"] for row in rows][:2] == ["refund_0000", "shipping_0001"]
+    assert page.data["summary"]["cases"]["failed"] == sum(row["status"] == 1 for row in rows) > 0
+    assert len(page.cases) == 40
+    first = page.cases[0]
+    assert first["where"].endswith("desk.jsonl:1")
+    assert [page.data["names"]["tags"][tag] for tag in rows[0]["tags"]] == ["refund", "vip"]
+    assert [score["evaluator"] for score in first["scores"]] == [
+        "result_used", "agent_chain", "dispatch_routing", "dispatch_completed", "context_carried",
+    ]  # fmt: skip
+    (run,) = first["trace"]["turns"][0]["runs"]
+    handed = next(step for step in run["steps"] if step["type"] == "dispatch")
+    assert (run["agent"], handed["run"]["agent"]) == ("front_desk", "billing_agent")
+    assert [step["type"] for step in handed["run"]["steps"]] == ["call", "said"]
+
+
+def test_a_wrong_chain_stands_side_by_side(baton: Baton, tmp_path: Path) -> None:
+    page = desk(baton, tmp_path, 40)
+    wrong = next(
+        score
+        for case in page.cases
+        for score in case["scores"]
+        if (score["evaluator"], score["status"]) == ("agent_chain", "failed")
+    )
+    (chain,) = wrong["chains"]
+    assert chain["columns"][0] == ["front_desk", "front_desk"]
+    expected, actual = chain["columns"][1]
+    assert expected != actual
+
+
+def test_what_is_the_same_is_held_once_and_packed(baton: Baton, tmp_path: Path) -> None:
+    page = desk(baton, tmp_path, 200)
+    assert len(page.text) < (tmp_path / "runs.jsonl").stat().st_size / 5
+
+
+def test_no_text_gets_out_of_its_place(tmp_path: Path) -> None:
+    texts = hostile_texts()
+    page = page_of(hostile_evaluation(tmp_path, texts))
+    assert [row["id"] for row in page.data["rows"]] == texts
+    bare = re.sub(r"<script\b.*?</script>|<style>.*?</style>", "", page.text, flags=re.DOTALL)
+    assert "hacked" not in bare.replace(f"<title>{html.escape(texts[0])}</title>", "")
+    assert bare.count("<title>") == 1
+    (data,) = re.findall(r'id="data">(.*?)</script>', page.text, re.DOTALL)
+    assert not set("<>&") & set(data)
+    for case, text in zip(page.cases, texts, strict=True):
+        assert case["scores"][0]["reason"] == text
+
+
+def test_the_policy_lets_its_own_script_and_style_run_and_nothing_else(tmp_path: Path) -> None:
+    text = page_of(hostile_evaluation(tmp_path, hostile_texts())).text
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', text)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert rules["default-src"] == "'none'"
+    assert (rules["script-src"], rules["style-src"]) == (allowed(scripts), allowed(styles))
+    assert rules["img-src"] == "data:"
+    bare = re.sub(r"<script\b.*?</script>", "", text, flags=re.DOTALL)
+    assert re.findall(r"\b(?:src|href|on\w+)=\"(.*?)\"", bare) == ["data:,"]
+
+
+def allowed(texts: list[str]) -> str:
+    (text,) = texts
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_the_script_makes_text_nodes_and_never_markup() -> None:
+    assets = Path(__file__).parents[2] / "src" / "baton" / "reports" / "html" / "assets"
+    for file in assets.glob("*.js"):
+        script = file.read_text("utf-8")
+        for way in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "Function(",
+        ):
+            assert way not in script, (file.name, way)
+        assert "</script" not in script
+        assert "<!--" not in script
+
+
+def test_a_recorded_trace_that_is_gone_is_told(baton: Baton, tmp_path: Path) -> None:
+    arguments = write_desk(tmp_path, 3)
+    baton(*arguments)
+    (folder,) = (tmp_path / "out").iterdir()
+    (tmp_path / "runs.jsonl").unlink()
+    page = page_of(folder)
+    assert all("trace" not in case for case in page.cases)
+    assert page.cases[0]["untold"] == "it could not be found again where it was read from"
+
+
+def test_a_case_without_a_trace_has_its_error(baton: Baton, tmp_path: Path) -> None:
+    arguments = write_desk(tmp_path, 3)
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines[:2]))
+    outcome = baton(*arguments, "--html", tmp_path / "report.html")
+    assert outcome.code == 3
+    last = Page((tmp_path / "report.html").read_text("utf-8")).cases[2]
+    assert last["error"] == "no trace for case `account_0002`"
+    assert last["untold"] == "nothing was recorded"
+    assert last["where"].endswith("desk.jsonl:3")
+
+
+@pytest.mark.parametrize("status", ["running", "interrupted"])
+def test_an_evaluation_that_did_not_end_has_a_page(
+    baton: Baton, tmp_path: Path, status: str
+) -> None:
+    baton(*write_desk(tmp_path, 3))
+    (folder,) = (tmp_path / "out").iterdir()
+    header = json.loads((folder / "evaluation.json").read_text("utf-8"))
+    (folder / "evaluation.json").write_text(json.dumps({**header, "status": status}))
+    page = page_of(folder)
+    assert page.data["summary"]["status"] == status
+    assert len(page.cases) == 3

@@ -1,0 +1,69 @@
+"""Which recorded trace belongs to which result of a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tests.conftest import Baton
+
+from baton.model import Content, Source, Trace, Turn
+from baton.reports.html.traces import Traces
+from baton.store import read_evaluation
+
+
+def said(text: str, id_: str = "same", repeat: int = 0) -> Trace:
+    turn = Turn(id="t", input=Content(text="hi"), output=Content(text=text))
+    about: dict[str, Any] = {"repeat": repeat} if repeat else {}
+    source = Source(format="test")
+    return Trace(
+        schema_version=1, id=id_, case=id_, source=source, turns=[turn], attributes=about
+    )  # fmt: skip
+
+
+def answers(baton: Baton, folder: Path, traces: list[Trace], *words: str) -> list[str | None]:
+    """Score traces, and return what the trace of each result answered."""
+    (folder / "runs.jsonl").write_bytes(b"\n".join(msgspec.json.encode(one) for one in traces))
+    baton("score", folder / "runs.jsonl", *words, "--out", folder / "out")
+    (stored,) = (folder / "out").iterdir()
+    evaluation = read_evaluation(stored)
+    with Traces(evaluation) as again:
+        found = [again.of(row, body) for row, body in evaluation.entries()]
+    return [
+        f.trace.turns[0].output.plain() if f.trace and f.trace.turns[0].output else f.why
+        for f in found
+    ]
+
+
+def test_without_cases_it_is_the_one_in_its_place(baton: Baton, tmp_path: Path) -> None:
+    assert answers(baton, tmp_path, [said("one"), said("two")]) == ["one", "two"]
+
+
+def test_repeats_of_a_case_are_told_apart(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "cases.yaml").write_text("cases: [{id: same, input: hi, response_contains: [o]}]")
+    traces = [said("one"), said("two", repeat=1)]
+    words = ("-d", str(tmp_path / "cases.yaml"), "-e", "response")
+    assert answers(baton, tmp_path, traces, *words)[0] == "one"
+
+
+def test_two_that_cannot_be_told_apart_are_not_shown(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "cases.yaml").write_text("cases: [{id: same, input: hi, response_contains: [o]}]")
+    words = ("-d", str(tmp_path / "cases.yaml"), "-e", "response")
+    assert answers(baton, tmp_path, [said("one"), said("two")], *words) == [
+        "several traces of this id were read from the same place"
+    ]
+
+
+def test_it_is_read_with_the_definitions_it_was_scored_with(
+    baton: Baton, tmp_path: Path, recordings: Path
+) -> None:
+    words = ("--agents", recordings / "app_info.support_desk.json", "--out", tmp_path / "out")
+    baton("score", recordings / "support_desk" / "policy.sse", *words)
+    (stored,) = (tmp_path / "out").iterdir()
+    evaluation = read_evaluation(stored)
+    with Traces(evaluation) as again:
+        ((row, body),) = evaluation.entries()
+        trace = again.of(row, body).trace
+    assert trace is not None
+    assert [run.agent for run in trace.turns[0].runs][-1] == "policy_expert"

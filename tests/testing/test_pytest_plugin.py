@@ -1,0 +1,165 @@
+"""The pytest plug-in, in a pytest of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AGENT = """
+def answer(message):
+    who = "billing" if "refund" in message else "weather"
+    return {"agents": ["router", who], "output": "done by " + who}
+"""
+CASES = """
+cases:
+  - {id: refund, input: please refund me, agents: [router, billing]}
+  - {id: invoice, input: please send the invoice, agents: [router, billing]}
+"""
+CONFIG = """
+dataset: cases.yaml
+providers: [{type: python, target: "desk.py:answer"}]
+"""
+EVAL_SET = """{"eval_set_id": "s", "eval_cases": [
+  {"eval_id": "ok", "conversation": [{"user_content": {"parts": [{"text": "please refund me"}]},
+   "final_response": {"parts": [{"text": "done by billing"}]}}]},
+  {"eval_id": "off", "conversation": [{"user_content": {"parts": [{"text": "will it rain"}]},
+   "final_response": {"parts": [{"text": "it will not rain"}]}}]}]}"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "desk.py").write_text(AGENT)
+    (tmp_path / "cases.yaml").write_text(CASES)
+    return tmp_path
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def ends(done: subprocess.CompletedProcess[str], *, passed: int, failed: int) -> bool:
+    counts = done.stdout.splitlines()[-1]
+    words = [f"{n} {word}" for n, word in ((failed, "failed"), (passed, "passed")) if n]
+    return ", ".join(words) in counts
+
+
+def test_nothing_is_collected_unless_it_was_asked_for(folder: Path) -> None:
+    (folder / "baton.yaml").write_text(CONFIG)
+    assert run_pytest(folder).returncode == 5
+
+
+def test_a_config_is_a_test_a_case(folder: Path) -> None:
+    (folder / "baton.yaml").write_text(CONFIG)
+    done = run_pytest(folder, "--baton")
+    assert ends(done, passed=1, failed=1), done.stdout
+    assert "PASSED baton.yaml::refund" in done.stdout
+    assert "FAILED baton.yaml::invoice" in done.stdout
+    assert "expected  router  billing" in done.stdout
+    assert "actual    router  weather" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_one_case_can_be_chosen_by_its_name(folder: Path) -> None:
+    (folder / "baton.yaml").write_text(CONFIG)
+    assert ends(run_pytest(folder, "--baton", "baton.yaml::refund"), passed=1, failed=0)
+
+
+def test_an_eval_set_is_played_by_the_agent_of_the_ini_file(folder: Path) -> None:
+    (folder / "sets").mkdir()
+    (folder / "sets" / "desk.evalset.json").write_text(EVAL_SET)
+    criteria = '{"criteria": {"response_match_score": 0.9}}'
+    (folder / "sets" / "test_config.json").write_text(criteria)
+    (folder / "pytest.ini").write_text("[pytest]\nbaton = true\nbaton_agent = desk.py:answer\n")
+    done = run_pytest(folder)
+    assert ends(done, passed=1, failed=1), done.stdout
+    assert "FAILED sets/desk.evalset.json::off" in done.stdout
+    assert "response_match_score failed" in done.stdout
+
+
+def test_an_eval_set_without_an_agent_says_what_is_missing(folder: Path) -> None:
+    (folder / "desk.test.json").write_text(EVAL_SET)
+    done = run_pytest(folder, "--baton")
+    assert done.returncode == 2
+    assert "set `baton_agent`" in done.stdout
+
+
+def test_a_broken_dataset_is_one_message_with_its_line(folder: Path) -> None:
+    (folder / "baton.yaml").write_text(CONFIG)
+    (folder / "cases.yaml").write_text("cases:\n  - {id: a, input: hi, agnets: [x]}\n")
+    done = run_pytest(folder, "--baton")
+    assert done.returncode == 2
+    assert "cases.yaml:2" in done.stdout
+    assert "agents" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_items_may_be_spread_over_workers(folder: Path) -> None:
+    (folder / "baton.yaml").write_text(CONFIG)
+    done = run_pytest(folder, "--baton", "-n", "2")
+    assert ends(done, passed=1, failed=1), done.stdout
+
+
+MARKED = """
+import pytest
+from baton.testing import assert_passes
+
+@pytest.mark.baton("cases.yaml", "desk.py:answer", evaluators=["agent_chain"])
+def test_desk(baton_case, baton_result):
+    assert baton_result.case_id == baton_case.id
+    assert_passes(baton_result)
+"""
+
+
+def test_a_marked_test_runs_once_for_every_case(folder: Path) -> None:
+    (folder / "test_desk.py").write_text(MARKED)
+    done = run_pytest(folder, "--strict-markers")
+    assert ends(done, passed=1, failed=1), done.stdout
+    assert "PASSED test_desk.py::test_desk[refund]" in done.stdout
+    assert "actual    router  weather" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("marker", "says"),
+    [
+        ('"cases.yaml"', "agent"),
+        ('"cases.yaml", "desk.py:answer", evaluator=["agent_chain"]', "evaluator"),
+        ('"missing.yaml", "desk.py:answer"', "missing.yaml"),
+        ('"cases.yaml", "desk.py:answer", evaluators=["agent_chian"]', "agent_chain"),
+        ('"cases.yaml", "nowhere"', "is no agent"),
+    ],
+    ids=["no agent", "misspelt", "no dataset", "no evaluator", "no such agent"],
+)
+def test_a_wrong_marker_stops_the_run_and_says_why(folder: Path, marker: str, says: str) -> None:
+    text = f"import pytest\n@pytest.mark.baton({marker})\ndef test_desk(baton_result): pass\n"
+    (folder / "test_desk.py").write_text(text)
+    done = run_pytest(folder)
+    assert done.returncode in (2, 4)
+    assert says in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_marked_test_that_takes_nothing_is_refused(folder: Path) -> None:
+    text = (
+        'import pytest\n@pytest.mark.baton("cases.yaml", "desk.py:answer")\ndef test_desk(): pass\n'
+    )
+    (folder / "test_desk.py").write_text(text)
+    done = run_pytest(folder)
+    assert done.returncode != 0
+    assert "takes `baton_result`" in done.stdout
+
+
+def test_the_plug_in_imports_nothing_of_baton_until_it_is_used(folder: Path) -> None:
+    code = (
+        "import sys, pytest; pytest.main(['-q', '-p', 'no:cacheprovider']);"
+        "print(sorted(m for m in sys.modules if m.startswith('baton')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "['baton', 'baton.pytest_plugin']"
