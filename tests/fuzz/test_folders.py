@@ -25,7 +25,7 @@ CAPTURES = sorted(path.parent for path in (DATA / "claude").glob("*/*/session"))
 def test_a_harmed_session_folder_is_sound_records_or_clear_errors(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    dice = random.Random(seed)  # noqa: S311 - the same harm every time
+    dice = random.Random(seed)
     folder = tmp_path_factory.getbasetemp() / "session"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(dice.choice(CAPTURES), folder, ignore=shutil.ignore_patterns("truth*"))

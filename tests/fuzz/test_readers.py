@@ -41,7 +41,7 @@ def test_a_harmed_file_is_sound_records_or_one_clear_error(
     @settings(max_examples=TRIES.get(kind, 650))
     @given(SEEDS)
     def holds(seed: int) -> None:
-        dice = random.Random(seed)  # noqa: S311 - the same harm every time
+        dice = random.Random(seed)
         suffix, data = dice.choice(files)
         path = folder / f"{'bodies' if kind == 'evaluation' else 'run'}{suffix}"
         path.write_bytes(harmed_file(data, dice))
@@ -73,7 +73,7 @@ def test_a_harmed_catalogue_is_agents_or_one_clear_error(kind: str, tmp_path: Pa
     @settings(max_examples=420)
     @given(SEEDS)
     def holds(seed: int) -> None:
-        path.write_bytes(harmed_file(data, random.Random(seed)))  # noqa: S311
+        path.write_bytes(harmed_file(data, random.Random(seed)))
         for problem in _problems(path):
             assert problem.file == str(path)
             assert problem.message

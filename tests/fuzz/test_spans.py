@@ -73,7 +73,7 @@ def _objects(value: Any) -> dict[str, Any]:
 @settings(max_examples=6000, suppress_health_check=[HealthCheck.too_slow])
 @given(SEEDS)
 def test_recorded_spans_bent_in_any_way_make_sound_records(seed: int) -> None:
-    dice = random.Random(seed)  # noqa: S311 - the same harm every time
+    dice = random.Random(seed)
     chosen = dice.choice(conversations())
     for trace in read_spans(_bent(chosen.spans, dice), chosen.logs):
         check(trace)
@@ -137,7 +137,7 @@ def _assert_all_told(made: Made, traces: list[Trace]) -> None:
 @settings(max_examples=1400)
 @given(SEEDS, st.sampled_from(sorted(CONVENTIONS)))
 def test_agents_tools_texts_and_tokens_of_sound_spans_are_all_told(seed: int, name: str) -> None:
-    made = Story(CONVENTIONS[name], random.Random(seed)).made()  # noqa: S311
+    made = Story(CONVENTIONS[name], random.Random(seed)).made()
     traces = read_spans(made.spans, [])
     for trace in traces:
         check(trace)
@@ -147,7 +147,7 @@ def test_agents_tools_texts_and_tokens_of_sound_spans_are_all_told(seed: int, na
 @settings(max_examples=420)
 @given(SEEDS, st.sampled_from(sorted(CONVENTIONS)))
 def test_spans_in_any_order_are_the_same_record(seed: int, name: str) -> None:
-    dice = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)
     spans = Story(CONVENTIONS[name], dice).made().spans
     expected = read_spans(spans, [])
     assert read_spans(dice.sample(spans, len(spans)), []) == expected

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -15,8 +13,10 @@ import stamina
 
 from baton.model import BatonError, InputError
 
+from .answers import address, retry_after, tries
+from .answers import said as said_in
+
 LONGEST_ANSWER = 256 * 1024 * 1024  # bytes
-LONGEST_WAIT = 120.0  # seconds that a store may ask to wait
 T = TypeVar("T")
 Params = Sequence[tuple[str, str | int | None]]
 logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
@@ -66,7 +66,7 @@ class Store:
         Raises:
             InputError: the address is none, or holds credentials.
         """
-        self.url = _base_url(url)
+        self.url = address(url, "--url", "the environment")
         self.keys = keys
         encoded = base64.b64encode(":".join(basic or ()).encode()).decode()
         self._secrets = [secret for secret in (*secrets, *(basic or ())[1:], encoded) if secret]
@@ -115,7 +115,7 @@ class Store:
             if error.status in (401, 403):
                 raise InputError(f"{error}; check {self.keys}") from None
             raise Refused(
-                f"{error}{_tried(attempts)}{_advice(error.status)}", error.status, error.headers
+                f"{error}{tries(attempts)}{_advice(error.status)}", error.status, error.headers
             ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise PullError(self._worded(error, path, attempts)) from None
@@ -136,7 +136,7 @@ class Store:
             place = self._blank(response.headers.get("location", "elsewhere").partition("?")[0])
             said = f"redirects to {place}: a login page? give the address of the store itself"
             raise PullError(f"{self.url}{path} {said}")
-        detail = self._blank(_detail(bytes(data)))[:300]
+        detail = self._blank(said_in(bytes(data)))[:300]
         said = f"{self.url}{path} answered {response.status_code}{f': {detail}' if detail else ''}"
         raise Refused(said, response.status_code, response.headers)
 
@@ -152,7 +152,7 @@ class Store:
             raise NotJson(said) from None
 
     def _worded(self, error: Exception, path: str, attempts: int) -> str:
-        place, tried = f"{self.url}{path}", _tried(attempts)
+        place, tried = f"{self.url}{path}", tries(attempts)
         name = self._blank(str(error) or type(error).__name__)
         if isinstance(error, _NOT_SENT):
             return f"cannot connect to {self.url}: {name}{tried}; is the store running there?"
@@ -169,54 +169,11 @@ class Store:
 def _wait(error: Exception) -> bool | float:
     """Tell whether to try again, or after how many seconds; a GET may always be sent twice."""
     if isinstance(error, Refused):
-        return error.status in _BUSY and _retry_after(error.headers)
+        return error.status in _BUSY and retry_after(error.headers)
     if isinstance(error, _NOT_SENT):
         return "[SSL" not in str(error)
     return isinstance(error, (httpx2.TimeoutException, *_CUT))
 
 
-def _retry_after(headers: Mapping[str, str]) -> bool | float:
-    """Return the seconds to wait; true where nothing sensible is told, false for too many."""
-    try:
-        seconds = float(headers.get("retry-after", ""))
-    except ValueError:
-        return True
-    if not math.isfinite(seconds) or seconds < 0:
-        return True
-    return seconds if seconds <= LONGEST_WAIT else False
-
-
 def _advice(status: int) -> str:
     return "; ask for a shorter time range, or try again later" if status == 429 else ""
-
-
-def _tried(attempts: int) -> str:
-    return f" ({attempts} attempts)" if attempts > 1 else ""
-
-
-def _detail(body: bytes) -> str:
-    """Take what an error says out of its body, a page apart."""
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        text = "" if b"<" in body[:20] else body[:2000].decode(errors="replace")
-        return " ".join(text.split())
-    if isinstance(value, dict):
-        value = value.get("message") or value.get("detail") or value.get("error") or ""
-    return " ".join((value if isinstance(value, str) else str(value)).split())
-
-
-def _base_url(url: str) -> str:
-    text = url.strip().rstrip("/")
-    try:
-        parts = urlsplit(text)
-        parts.port  # noqa: B018 - raises where it is no number
-    except ValueError as error:
-        raise InputError(f"--url is no address: {error}") from None
-    if parts.username or parts.password:
-        raise InputError("--url holds credentials; give them by the environment")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"--url is no address: `{text}`; write http://HOST:PORT")
-    if parts.query or parts.fragment:
-        raise InputError("--url has a query or a fragment; give the address of the store alone")
-    return text

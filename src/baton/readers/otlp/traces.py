@@ -11,6 +11,7 @@ from baton.model.redact import redact_trace
 from baton.readers.catalog import Catalog
 
 from .assemble import read_conversation
+from .own.restore import part, restore
 from .span import Event, Span
 from .wire.group import group
 from .wire.read import read_conversations
@@ -30,18 +31,34 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
     """
     lost: list[Dropped] = []
     place = str(files[0]) if len(files) == 1 else os.path.commonpath([f.parent for f in files])
+    problems: list[Problem] = []
     conversations = spans = 0
     torn = False
     for conversation in read_conversations(files, on_lost=lost.append):
         torn = torn or bool(lost)
-        source = Source(format="otlp", location=place)
-        trace = _without_secrets(read_conversation(conversation, source, catalog, torn=torn))
         spans += len(conversation.spans)
+        records, others = part(conversation)
+        for record in records:
+            conversations += 1
+            try:
+                trace = restore(record, place)
+            except InputError as error:
+                problems += error.problems
+                continue
+            trace.dropped += lost
+            lost.clear()
+            yield trace
+        if records and not others.spans:
+            continue
+        source = Source(format="otlp", location=place)
+        trace = _without_secrets(read_conversation(others, source, catalog, torn=torn))
         if trace.turns:
             conversations += 1
             trace.dropped += lost
             lost.clear()
             yield trace
+    if problems:
+        raise InputError(problems)
     if not spans:
         raise InputError(Problem(file=str(files[0]), message="holds no spans"))
     if not conversations:

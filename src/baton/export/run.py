@@ -1,0 +1,144 @@
+"""Recordings and evaluations, one after the other, to where they are to go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from baton.formats.evaluation_folder import is_evaluation
+from baton.model import InputError, Trace
+from baton.readers import iter_traces
+from baton.reports.html.traces import Traces
+from baton.store import StoredEvaluation, read_evaluation
+
+from .places import Originals, Written
+from .results import events_of
+from .sink import Sink
+from .spans import spans_of
+
+Only = Literal["spans", "results"]
+Say = Callable[[str], None]
+HOW = "--only spans writes them anew"
+
+
+class Exported(msgspec.Struct):
+    """How much was written; ``unread`` are recordings, or parts of them, that cannot be read."""
+
+    traces: int = 0
+    spans: int = 0
+    results: int = 0
+    unread: list[InputError] = msgspec.field(default_factory=list)
+
+
+def export(
+    paths: Sequence[Path],
+    sink: Sink,
+    *,
+    only: Only | None = None,
+    agents: Path | None = None,
+    on_note: Say,
+) -> Exported:
+    """Write the spans of recordings, and the results of evaluation folders, each when it is read.
+
+    Raises:
+        InputError: a path is no recording, or the sink does not take what it is given.
+        NotDelivered: an endpoint did not.
+    """
+    done = Exported()
+    folders = [path for path in paths if is_evaluation(path)]
+    recordings = [path for path in paths if path not in folders]
+    if recordings and only == "results":
+        raise InputError(f"{recordings[0]} is no evaluation folder: it has no results")
+    if recordings:
+        traces = iter_traces(recordings, agents=agents, on_problem=done.unread.append)
+        _spans(traces, sink, done)
+    for folder in folders:
+        evaluation = read_evaluation(folder)
+        export_evaluation(evaluation, sink, done, only=only, agents=agents, on_note=on_note)
+    return done
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def export_evaluation(
+    evaluation: StoredEvaluation,
+    sink: Sink,
+    done: Exported,
+    *,
+    only: Only | None = None,
+    agents: Path | None = None,
+    on_note: Say = _nothing,
+) -> None:
+    """Write an evaluation; raises as :func:`export` does."""
+    header = evaluation.header
+    originals = Originals([Path(p) for p in header.traces], [Path(p) for p in header.dataset])
+    if only != "results":
+        traces = _traces(evaluation, agents, done)
+        if only is None:
+            traces = _without(traces, originals, evaluation.folder, on_note)
+        _spans(traces, sink, done)
+    if only != "spans":
+        _results(evaluation, originals, sink, done, on_note)
+
+
+def _without(
+    traces: Iterator[Trace], originals: Originals, folder: Path, on_note: Say
+) -> Iterator[Trace]:
+    """Leave out what was read from spans: these are where the results belong."""
+    skipped = 0
+    for trace in traces:
+        if originals.of(trace) is None:
+            yield trace
+        else:
+            skipped += 1
+    if skipped:
+        on_note(f"{folder}: {skipped} read from spans, to which the results belong; {HOW}")
+
+
+def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -> Iterator[Trace]:
+    """Yield the traces that an evaluation keeps, or that it judged where they lie."""
+    header = evaluation.header
+    recorded = [path for path in map(Path, header.traces) if path.exists()]
+    yield from iter_traces(
+        recorded or evaluation.folder,
+        agents=agents or (header.definitions if recorded else None),
+        exclude=[Path(path) for path in header.dataset],
+        on_problem=done.unread.append,
+    )
+
+
+def _spans(traces: Iterator[Trace], sink: Sink, done: Exported) -> None:
+    for trace in traces:
+        spans = spans_of(trace)
+        sink.add(spans)
+        done.traces += 1
+        done.spans += len(spans)
+
+
+def _results(
+    evaluation: StoredEvaluation,
+    originals: Originals,
+    sink: Sink,
+    done: Exported,
+    on_note: Say,
+) -> None:
+    observed = time.time()
+    missing: dict[str, int] = {}
+    with Traces(evaluation) as traces:
+        for row, body in evaluation.entries():
+            trace, why = traces.of(row, body)
+            places = None if trace is None else originals.of(trace) or Written(trace)
+            if why is not None and "recorded" in body:
+                missing[why] = missing.get(why, 0) + 1
+            events = list(events_of(evaluation, row, body, places, observed))
+            if events:
+                sink.add(events)
+                done.results += len(events)
+    for why, count in missing.items():
+        on_note(f"{evaluation.folder}: results of {count} cases belong to no span: {why}")

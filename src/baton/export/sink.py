@@ -1,0 +1,204 @@
+"""Where an export goes: a file of JSON lines, JSON or protobuf, or an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from baton.model import InputError, Problem
+from baton.readers.otlp.span import Span
+
+from .http import Endpoint, Limits, NotDelivered, rejected_of
+from .wire import LogRecord, Signal, encode_json
+
+Encoding = Literal["json", "protobuf"]
+AT_ONCE = 512
+"""Spans or records in one request: an OpenTelemetry SDK sends as many."""
+LARGE = 2 << 20
+"""Characters of attributes in one request, beyond which the next one starts."""
+Items = Sequence[Span | LogRecord]
+
+
+class Sink(Protocol):
+    """What takes spans and log records."""
+
+    def add(self, items: Items) -> None:
+        """Take spans or log records, not both."""
+
+    def finish(self) -> None:
+        """Be complete."""
+
+    def close(self) -> None:
+        """Let go of everything; what is not complete is no file."""
+
+
+def open_sink(
+    target: str, *, encoding: Encoding | None, headers: Mapping[str, str], limits: Limits
+) -> Sink:
+    """Open a file or an endpoint, by how the target is written.
+
+    Raises:
+        InputError: the file cannot be written, its suffix says no format, the address is none, or
+            protobuf lacks its library.
+    """
+    if target.startswith(("http://", "https://")):
+        return open_endpoint(target, encoding=encoding, headers=headers, limits=limits)
+    path = Path(target)
+    if path.suffix == ".pb":
+        _need_proto()
+        return _Pb(path)
+    if path.suffix in (".jsonl", ".json"):
+        return _Lines(path) if path.suffix == ".jsonl" else _OneJson(path)
+    message = "write to FILE.jsonl, FILE.json, FILE.pb or http://HOST:PORT"
+    raise InputError(Problem(file=target, message=message))
+
+
+def open_endpoint(
+    address: str, *, encoding: Encoding | None, headers: Mapping[str, str], limits: Limits
+) -> Sink:
+    """Open an endpoint, which is sent nothing yet; raises as :func:`open_sink` does."""
+    chosen = encoding or ("protobuf" if _has_proto() else "json")
+    if chosen == "protobuf":
+        _need_proto()
+    return _ToEndpoint(address, chosen, headers, limits)
+
+
+def batches(items: Items) -> Iterator[Items]:
+    """Cut an export into requests of a size that endpoints take."""
+    start, size = 0, 0
+    for index, item in enumerate(items):
+        size += sum(len(v) for v in item.attributes.values() if isinstance(v, str))
+        if index + 1 - start >= AT_ONCE or size > LARGE:
+            yield items[start : index + 1]
+            start, size = index + 1, 0
+    if start < len(items):
+        yield items[start:]
+
+
+class _File:
+    """A file that is there when all is written, and that an export that fails leaves as it was."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._draft = path.with_name(f"{path.name}.part")
+        self._file: IO[bytes] | None = _opened(self._draft, path)
+
+    def write(self, data: bytes) -> None:
+        assert self._file is not None  # noqa: S101 - nobody writes after the end
+        self._file.write(data)
+
+    def finish(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._draft.replace(self._path)
+            self._file = None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._draft.unlink(missing_ok=True)
+            self._file = None
+
+
+class _Lines(_File):
+    """A line for each record, as the file exporter of an OpenTelemetry Collector has them."""
+
+    def add(self, items: Items) -> None:
+        self.write(encode_json(items) + b"\n")
+
+
+class _OneJson(_File):
+    """One JSON document, written part by part, so that nothing waits in memory."""
+
+    _started = False
+
+    def add(self, items: Items) -> None:
+        self.write((b",\n" if self._started else b"[") + encode_json(items))
+        self._started = True
+
+    def finish(self) -> None:
+        self.write(b"]\n" if self._started else b"[]\n")
+        super().finish()
+
+
+class _Pb(_File):
+    """Serialised exports one after the other, which is one export."""
+
+    _kind: type | None = None
+
+    def add(self, items: Items) -> None:
+        from .proto import encode_proto
+
+        kind = type(items[0])
+        if self._kind not in (None, kind):
+            message = "holds spans or results, not both: --only spans or --only results"
+            raise InputError(Problem(file=str(self._path), message=message))
+        self._kind = kind
+        self.write(encode_proto(items))
+
+
+class _ToEndpoint:
+    """Requests to an endpoint; what it refuses of one is an error."""
+
+    def __init__(
+        self, url: str, encoding: Encoding, headers: Mapping[str, str], limits: Limits
+    ) -> None:
+        self._encoding = encoding
+        self._endpoint = Endpoint(url, encoding=encoding, headers=headers, limits=limits)
+
+    def add(self, items: Items) -> None:
+        for batch in batches(items):
+            signal: Signal = "traces" if isinstance(batch[0], Span) else "logs"
+            self._check(signal, self._endpoint.send(signal, self._encoded(batch)))
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._endpoint.close()
+
+    def _encoded(self, batch: Items) -> bytes:
+        if self._encoding == "json":
+            return encode_json(batch)
+        from .proto import encode_proto
+
+        return encode_proto(batch)
+
+    def _check(self, signal: Signal, answer: bytes) -> None:
+        try:
+            if self._encoding == "json":
+                count, reason = rejected_of(signal, answer)
+            else:
+                from .proto import rejected_of as proto_rejected_of
+
+                count, reason = proto_rejected_of(signal, answer)
+        except (ValueError, TypeError):
+            return  # delivered, says the status; many stores answer with words of their own
+        if count:
+            what = "spans" if signal == "traces" else "results"
+            said = f": {reason}" if reason else ""
+            raise NotDelivered(f"{self._endpoint.url} refused {count} {what}{said}")
+
+
+def _opened(draft: Path, path: Path) -> IO[bytes]:
+    try:
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        return draft.open("wb")
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise InputError(Problem(file=str(path), message=message)) from None
+
+
+def _has_proto() -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("opentelemetry.proto") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _need_proto() -> None:
+    if not _has_proto():
+        raise InputError("protobuf needs a library: pip install 'baton-evals[otel]'")
