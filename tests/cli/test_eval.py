@@ -323,3 +323,9 @@ def test_the_help_names_no_default_where_an_option_may_be_repeated(baton: Run, v
     said = baton(verb, "--help").out
     assert "--evaluator" in said
     assert "()" not in said
+
+
+def test_an_unknown_option_is_answered_with_options_alone(baton: Run) -> None:
+    told = baton("score", "traces", "--print-nothing").err
+    assert "no option `--print-nothing`; known: --agents, " in told
+    assert "*" not in told

@@ -129,7 +129,7 @@ def test_a_dry_run_asks_nobody_and_knows_every_request(
     args = ("score", *TRACES, "-c", config(tmp_path, llm))
     told = baton(*args, "--dry-run")
     assert (told.code, len(llm.requests)) == (0, 0)
-    assert "dry run: openai:scripted is not asked" in told.out
+    assert "dry run: no judge is asked\n  model   openai:scripted\n" in told.out
     assert not (tmp_path / ".baton").exists()
     plain = json.loads(baton(*args, "--dry-run", "--json").out)["dry_run"]
     assert baton(*args).code == 0

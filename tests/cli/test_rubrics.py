@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import msgspec
 import pytest
 from tests.conftest import ROOT, Baton
 
+from baton.cli.rubrics import print_list
+from baton.evaluators.judging.load import shipped
+from baton.reports.console import console_for
 from baton.testing.llm import LlmServer, llm_server
 
 CLAUDE = ROOT / "tests" / "data" / "claude" / "current"
@@ -160,6 +164,26 @@ def test_a_file_may_stand_where_an_evaluator_is_named(
     assert (outcome.code, "no such file" in outcome.err) == (2, True)
 
 
+def test_a_file_may_stand_for_a_rubric_in_show_and_test(
+    baton: Baton, tmp_path: Path, own: Path
+) -> None:
+    file = own / "polite.yaml"
+    session = CLAUDE / "01_correct_dispatch" / "session"
+    assert baton("rubrics", "show", file).out == RUBRIC
+    assert baton("rubrics", "show", file, "--trace", session).out.startswith("# polite 1: turn ")
+    with llm_server(list(says("yes", "no"))) as server:
+        settings = config(tmp_path, server.judge())
+        outcome = baton("rubrics", "test", file, "-c", settings)
+    assert (outcome.code, outcome.out.count("as expected")) == (0, 2)
+
+
+def test_a_rubric_without_a_known_answer_is_checked_as_a_rubric(baton: Baton, own: Path) -> None:
+    (own / "rude.yaml").write_text(RUBRIC.replace("answer:\n", "answr:\n"))
+    outcome = baton("check", own / "rude.yaml")
+    assert outcome.code == 2
+    assert "answr: unknown key; did you mean `answer`?" in outcome.err
+
+
 def test_check_knows_rubrics(baton: Baton, own: Path) -> None:
     outcome = baton("check", own)
     assert (outcome.code, outcome.out.split(": ")[1]) == (0, "rubric `polite`, 2 examples\n")
@@ -167,3 +191,12 @@ def test_check_knows_rubrics(baton: Baton, own: Path) -> None:
     outcome = baton("check", own / "rude.yaml")
     assert outcome.code == 2
     assert "rude.yaml:3: unit: `turns` is none of" in outcome.err
+
+
+def test_names_stay_whole_where_the_terminal_is_too_narrow_for_a_table() -> None:
+    narrow = console_for(io.StringIO())
+    narrow.width = 80
+    print_list(list(shipped().values()), narrow)
+    told = narrow.file.getvalue()  # type: ignore[attr-defined]
+    assert "rubric_based_multi_turn_trajectory_quality_v1  each trace, passes ≥ 0.8" in told
+    assert "…" not in told

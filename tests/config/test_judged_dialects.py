@@ -233,3 +233,39 @@ def test_default_rubrics_stand_in_where_an_evaluator_states_none(tmp_path: Path)
     assert config.judge is not None
     assert config.judge.model == "bedrock:us.anthropic.claude-sonnet-4-20250514-v1:0"
     assert any("first of `supportedModels`" in note for note in config.notes)
+
+
+def judge_llm(**options: Any) -> Judged:
+    spec = {"type": "llm_judge_evaluator", "config": options}
+    (planned,) = make_plan([spec]).evaluators
+    assert isinstance(planned.evaluator, Judged)
+    return planned.evaluator
+
+
+def test_the_judge_of_judge_llm_rates_from_1_to_5_and_passes_by_the_mean_of_turns() -> None:
+    found = judge_llm(min_score=4, temperature=0.5, model="google:gemini-2.0-flash", max_retries=2)
+    assert (found.name, found.threshold, found.rubric.report) == ("llm_judge_evaluator", 4, "mean")
+    assert found.rubric.answer.bounds == (1, 5)
+    assert found.options.judge == {"model": "google:gemini-2.0-flash", "temperature": 0.5}
+    assert judge_llm().threshold == 3
+    assert judge_llm(evaluation_type="comprehensive").rubric.prompt == judge_llm().rubric.prompt
+
+
+def test_each_kind_of_evaluation_of_judge_llm_is_a_question_of_its_own() -> None:
+    kinds = ("comprehensive", "relevance", "hallucination", "quality", "factuality")
+    prompts = {judge_llm(evaluation_type=kind).rubric.prompt for kind in kinds}
+    assert len(prompts) == len(kinds)
+    own = judge_llm(evaluation_type="quality", custom_prompt="Is it short?")
+    assert own.rubric.prompt == "Is it short?"
+    with pytest.raises(InputError, match="evaluation_type: 'relevanc' is not known; did you mean"):
+        judge_llm(evaluation_type="relevanc")
+    with pytest.raises(InputError, match="min_score: never reached: scores go from 1 to 5"):
+        judge_llm(min_score=7)
+
+
+def test_the_custom_judge_of_future_agi_scores_criteria_from_0_to_1() -> None:
+    spec = {"type": "CustomLLMJudge", "config": {"grading_criteria": "It is polite."}}
+    (planned,) = make_plan([spec]).evaluators
+    assert isinstance(planned.evaluator, Judged)
+    assert planned.evaluator.options.rubric == "It is polite."
+    assert planned.evaluator.rubric.answer.bounds == (0, 1)

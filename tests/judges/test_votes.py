@@ -112,6 +112,15 @@ def test_no_more_are_asked_than_one_after_the_other_would_be(votes: list[str]) -
     assert vote(*votes)[1] == list(range(needed))
 
 
+def test_every_sample_is_asked_for_where_it_is_to_be_seen_how_steady_a_judge_is() -> None:
+    voters = Voters(["good", "good", "bad"])
+    found = asyncio.run(
+        poll(voters, question(), lambda value: {"q": value["vote"]}, every_sample=True)
+    )
+    assert voters.asked == [0, 1, 2]
+    assert found.tallies["q"].counts == {"bad": 1, "good": 2}
+
+
 def test_several_questions_of_one_request_are_voted_on_each() -> None:
     voters = Voters([("good", 1), ("bad", 1), ("bad", 1)])
     read = {"first": 0, "second": 1}

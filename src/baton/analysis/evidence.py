@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from baton.model import counted
+
 from .agreement import ClassQuality
 from .intervals import Estimate, needed_for
 
@@ -29,7 +31,7 @@ def lacking(
     n = agreement.n if agreement is not None else 0
     reasons = []
     if n < LEAST_ITEMS:
-        reasons.append(f"{n} labels, at least {LEAST_ITEMS} are needed")
+        reasons.append(f"{counted(n, 'label')}, at least {LEAST_ITEMS} are needed")
     filled = [one for one in classes if one.labelled >= LEAST_OF_CLASS]
     if len(filled) < 2:
         there = ", ".join(f"{one.labelled} `{one.label}`" for one in classes if one.labelled)

@@ -96,6 +96,7 @@ def _usage_message(error: CycloptsError) -> str:
         return f"no command `{word}`; {suggestion(word, VERBS)}"
     if isinstance(error, UnknownOptionError):
         word = error.token.keyword or error.token.value
-        known = [name for argument in error.argument_collection for name in argument.names]
+        names = (name for argument in error.argument_collection for name in argument.names)
+        known = [name for name in names if name.startswith("-")]
         return f"no option `{word}`; {suggestion(word, known)}"
     return " ".join(str(error).split())

@@ -15,7 +15,7 @@ from baton.datasets import load_dataset
 from baton.evaluators.judging.load import load_rubric
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.lint import lint, refuse_unknown
-from baton.model import InputError, Problem
+from baton.model import InputError, Problem, counted
 from baton.readers import load_catalog, load_traces
 from baton.readers.load import NOT_A_TRACE, files_below
 from baton.runner.plan import check_overrides, make_plan
@@ -102,7 +102,7 @@ def _check_dataset(file: Path) -> str:
     for text in dataset.notes:
         note(text)
     turns = sum(len(case.turns) for case in dataset)
-    return f"dataset ({dataset.format}), {_count(len(dataset), 'case')}, {_count(turns, 'turn')}"
+    return f"dataset ({dataset.format}), {counted(len(dataset), 'case')}, {counted(turns, 'turn')}"
 
 
 def _check_config(file: Path) -> str:
@@ -113,39 +113,34 @@ def _check_config(file: Path) -> str:
         # Building these would import, and so run, code of the user's own.
         if options.type != "python" and options.hooks is None:
             configured(config, index, {})
-    return f"config, {_count(len(config.plan.evaluators), 'evaluator')}"
+    return f"config, {counted(len(config.plan.evaluators), 'evaluator')}"
 
 
 def _check_criteria(file: Path) -> str:
-    return f"criteria of ADK, {_count(len(read_criteria(file, own_code=False)), 'evaluator')}"
+    return f"criteria of ADK, {counted(len(read_criteria(file, own_code=False)), 'evaluator')}"
 
 
 def _check_evaluation(folder: Path) -> str:
     evaluation = read_evaluation(folder)
-    results = _count(len(evaluation), "result")
+    results = counted(len(evaluation), "result")
     return f"evaluation, {evaluation.header.status}, {results}"
 
 
 def _check_agents(file: Path) -> str:
-    return f"agent definitions, {_count(len(load_catalog(file)), 'agent')}"
+    return f"agent definitions, {counted(len(load_catalog(file)), 'agent')}"
 
 
 def _check_rubric(file: Path) -> str:
     rubric = load_rubric(file)
-    return f"rubric `{rubric.name}`, {_count(len(rubric.tests), 'example')}"
+    return f"rubric `{rubric.name}`, {counted(len(rubric.tests), 'example')}"
 
 
 def _check_traces(file: Path) -> str:
     traces = load_traces(file)
     dropped = sum(entry.count for trace in traces for entry in trace.dropped)
     lost = f", {dropped} pieces dropped" if dropped else ""
-    return (
-        f"{_count(len(traces), 'trace')}, {_count(sum(len(t.turns) for t in traces), 'turn')}{lost}"
-    )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    turns = sum(len(trace.turns) for trace in traces)
+    return f"{counted(len(traces), 'trace')}, {counted(turns, 'turn')}{lost}"
 
 
 _CHECKS: dict[Kind, Callable[[Path], str]] = {

@@ -83,7 +83,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
     if told["cost_usd"] is not None:
         cost = f"about ${told['cost_usd']:.4f}"
     return [
-        f"dry run: {told['model']} is not asked",
+        "dry run: no judge is asked",
+        f"  model   {told['model']}",
         f"  calls   {told['calls']:,}{cached}",
         f"  tokens  {told['input_tokens']:,} in, {told['output_tokens']:,} out",
         f"  cost    {cost}",

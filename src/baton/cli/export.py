@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from baton.model import InputError
+from baton.model import InputError, counted
 
 from .notes import note, say
 from .numbers import Whole
@@ -80,9 +80,9 @@ def export_command(
 
 def _told(done: Exported, target: str) -> int:
     parts = [(done.traces, "trace"), (done.spans, "span"), (done.results, "result")]
-    counted = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in parts if n)
+    told = ", ".join(counted(n, what) for n, what in parts if n)
     if done.spans or done.results:
-        say(f"{counted} in {target}")
+        say(f"{told} in {target}")
     problems = [problem for error in done.unread for problem in error.problems]
     if problems:
         raise InputError(problems)

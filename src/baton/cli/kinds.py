@@ -31,7 +31,7 @@ def kind_of_file(file: Path) -> Kind:
         return "criteria"
     if "test_passes" in keys:
         return "traces"
-    if {"prompt", "answer"} <= keys:
+    if "prompt" in keys and keys & {"answer", "inputs", "unit"}:
         return "rubric"
     if keys & _CONFIG and not keys & {"cases", "id", "turns", "eval_id", "conversation"}:
         return "config"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from baton.model import InputError
+from baton.model import InputError, counted
 
 from .notes import note, say
 from .numbers import Whole
@@ -108,7 +108,7 @@ async def _pull(
 def _told(pulled: Pulled, url: str, out: Path) -> int:
     """Say what came and return the exit code; raises what the user can put right."""
     if pulled.traces:
-        say(f"{_counted(pulled.traces, 'trace')} ({_counted(pulled.spans, 'span')}) in {out}")
+        say(f"{counted(pulled.traces, 'trace')} ({counted(pulled.spans, 'span')}) in {out}")
     if pulled.cut is not None:
         if pulled.traces:
             note("these are not all: what follows did not come")
@@ -142,7 +142,3 @@ def _access(name: str) -> dict[str, Any]:
         raise InputError("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY (project settings)")
     keys = "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, and whether --url is their server"
     return {"basic": (public, secret), "keys": keys}
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from baton.config import Config
 from baton.evaluators.judging.load import FOLDER, load_folders, names_of, shipped
-from baton.evaluators.judging.maker import own_entries
 from baton.evaluators.judging.rubric import Rubric
 from baton.model import InputError, suggestion
-from baton.plugins import Entry
+from baton.plugins import RUBRIC_SUFFIXES, Entry, own_rubrics
 
 
 class RubricFile(NamedTuple):
@@ -20,6 +19,11 @@ class RubricFile(NamedTuple):
     rubric: Rubric
     file: Path
     own: bool
+
+
+def files_among(names: Iterable[str]) -> tuple[Path, ...]:
+    """Return what of some names of rubrics are files of one's own."""
+    return tuple(Path(name) for name in names if name.endswith(RUBRIC_SUFFIXES))
 
 
 def rubric_files(settings: Config | None, folders: Sequence[Path]) -> dict[str, RubricFile]:
@@ -36,9 +40,10 @@ def rubric_files(settings: Config | None, folders: Sequence[Path]) -> dict[str, 
 
 
 def named(found: dict[str, RubricFile], name: str) -> RubricFile:
-    """Find a rubric by any of its names; raises InputError with the nearest ones."""
+    """Find a rubric by any of its names, or its file; raises InputError with the nearest ones."""
+    file = Path(name)
     for each in found.values():
-        if name in names_of(each.rubric):
+        if name in names_of(each.rubric) or (each.own and each.file == file):
             return each
     known = [known for each in found.values() for known in names_of(each.rubric)]
     raise InputError(f"there is no rubric `{name}`; {suggestion(name, known)}")
@@ -47,4 +52,4 @@ def named(found: dict[str, RubricFile], name: str) -> RubricFile:
 def entries(settings: Config | None, folders: Sequence[Path]) -> tuple[Entry, ...]:
     """Return the user's own rubrics as entries of the registry."""
     of_config = settings.rubrics if settings is not None else ()
-    return (*of_config, *(own_entries(folders) if folders else ()))
+    return (*of_config, *(own_rubrics(folders) if folders else ()))

@@ -18,7 +18,7 @@ from baton.runner.plan import make_plan
 
 from .notes import note
 from .output import load_cases
-from .rubric_files import entries, named, rubric_files
+from .rubric_files import entries, files_among, named, rubric_files
 
 
 def print_requests(
@@ -67,9 +67,11 @@ def _evaluator(name: str, settings: Config | None, folders: Sequence[Path]) -> J
         found = planned.evaluator
         if isinstance(found, Judged) and name in (found.name, found.type):
             return found
+    folders = (*folders, *files_among([name]))
     own = entries(settings, folders)
-    named(rubric_files(settings, folders), name)
-    (planned,) = make_plan([name], rubrics=own).evaluators
+    rubric = named(rubric_files(settings, folders), name).rubric
+    asked_as = rubric.name if files_among([name]) else name
+    (planned,) = make_plan([asked_as], rubrics=own).evaluators
     if not isinstance(planned.evaluator, Judged):
         raise InputError(f"`{name}` asks no judge")
     return planned.evaluator

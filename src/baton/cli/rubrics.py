@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -20,10 +22,11 @@ from baton.store.calibrations import kept_calibrations
 
 from .judging import JudgeOptions
 from .output import readers_may_leave
-from .rubric_files import named, rubric_files
+from .rubric_files import files_among, named, rubric_files
 from .rubric_request import print_requests
 from .rubric_tests import judge_for, run_tests
 
+_UNBOUND = 10_000
 rubrics_command = App(name="rubrics", default_parameter=Parameter(negative=""))
 ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
 Folders = Annotated[tuple[Path, ...], Parameter(name="--rubrics", show_default=False)]
@@ -42,15 +45,9 @@ def list_rubrics(*, config: ConfigPath = None, rubrics: Folders = ()) -> int:
         A file or folder with rubrics of your own. May be given several times.
     """
     settings = load_config(config) if config is not None else None
-    heads = ("rubric", "of each", "passes", "version", "calibrated", "answer", "question")
-    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
-    for rubric, _, _ in rubric_files(settings, rubrics).values():
-        sign = "≥" if rubric.direction == "higher" else "≤"
-        passes = f"{sign} {rubric.threshold:g}"
-        about = (rubric.name, rubric.unit, passes, rubric.version, calibrated(rubric))
-        table.add_row(*map(Text, (*about, _answer(rubric), rubric.summary)))
     with readers_may_leave():
-        console_for(sys.stdout).print(table)
+        found = rubric_files(settings, rubrics)
+        print_list([each.rubric for each in found.values()], console_for(sys.stdout))
     return 0
 
 
@@ -70,7 +67,7 @@ def show_rubric(
     Parameters
     ----------
     name
-        A rubric, or an evaluator of the config that asks one, with its options.
+        A rubric, its file, or an evaluator of the config that asks one, with its options.
     trace
         Recorded traces, in any format Baton reads.
     subject
@@ -89,7 +86,7 @@ def show_rubric(
         if trace is not None:
             print_requests(name, trace, subject, dataset, agents, settings, rubrics)
         else:
-            found = named(rubric_files(settings, rubrics), name)
+            found = named(rubric_files(settings, (*rubrics, *files_among([name]))), name)
             print(found.file.read_text(encoding="utf-8"), end="")
     return 0
 
@@ -108,14 +105,14 @@ def try_rubrics(
     Parameters
     ----------
     names
-        Rubrics to test; your own when left out.
+        Rubrics to test, or their files; your own when left out.
     config
         A config, with a judge and rubrics of its own.
     rubrics
         A file or folder with rubrics of your own. May be given several times.
     """
     settings = load_config(config) if config is not None else None
-    found = rubric_files(settings, rubrics)
+    found = rubric_files(settings, (*rubrics, *files_among(names)))
     wanted = [named(found, name) for name in names]
     wanted = wanted or [each for each in found.values() if each.own]
     tested = [each for each in wanted if each.rubric.tests]
@@ -137,6 +134,29 @@ def calibrated(rubric: Rubric) -> str:
         else f"{one.model}: no evidence, n {one.n}"
         for one in found
     )
+
+
+def print_list(rubrics: Sequence[Rubric], console: Console) -> None:
+    """Print a line for each; three where lines are too short for that, so that names stay whole."""
+    heads = ("rubric", "of each", "passes", "version", "calibrated", "answer", "question")
+    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
+    for rubric in rubrics:
+        about = (rubric.name, rubric.unit, _passes(rubric), rubric.version, calibrated(rubric))
+        table.add_row(*map(Text, (*about, _answer(rubric), rubric.summary)))
+    unbound = console.options.update(max_width=_UNBOUND)
+    if console.measure(table, options=unbound).maximum <= console.width:
+        console.print(table)
+        return
+    for rubric in rubrics:
+        passes = f"passes {_passes(rubric)}"
+        parts = (f"each {rubric.unit}", passes, f"version {rubric.version}", calibrated(rubric))
+        console.print(Text.assemble((rubric.name, "bold"), "  ", ", ".join(parts)))
+        for line in (rubric.summary, _answer(rubric)):
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def _passes(rubric: Rubric) -> str:
+    return f"{'≥' if rubric.direction == 'higher' else '≤'} {rubric.threshold:g}"
 
 
 def _answer(rubric: Rubric) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 
 import msgspec
 
-from baton.evaluators.judging.maker import own_entries
 from baton.formats.document import Document, read_bytes
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
-from baton.plugins import Entry, provider_entry, reporter_entry, resolve
+from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
 from baton.providers.base import ProviderOptions
 from baton.runner.gate import GateRule, read_gate
 from baton.runner.live import RunOptions
@@ -248,7 +247,7 @@ def _rubrics(document: Document, spec: ConfigFile, problems: list[Problem]) -> t
     """Read the user's own rubrics; what is wrong with one names its own file."""
     folder = Path(document.file).parent
     try:
-        return own_entries(folder / path for path in spec.rubrics) if spec.rubrics else ()
+        return own_rubrics(folder / path for path in spec.rubrics) if spec.rubrics else ()
     except InputError as error:
         problems += error.problems
     return ()

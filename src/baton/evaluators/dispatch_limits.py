@@ -17,6 +17,7 @@ from baton.model import (
     Trace,
     Turn,
     Unit,
+    counted,
     known,
 )
 
@@ -84,7 +85,7 @@ class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
         figures = [m.figure for m in over or _largest(measures)]
         score = weigh(self, figures, doubt, details, evidence)
         if score.status == "passed" and unseen:
-            score.reason += f"; what {_several(len(unseen), 'run')} did inside is not recorded"
+            score.reason += f"; what {counted(len(unseen), 'run')} did inside is not recorded"
         return [score]
 
     def _checked(self, options: dict[str, Any]) -> DispatchLimitsOptions:
@@ -101,7 +102,7 @@ def _of_turn(
     if not known(trace, turn, "dispatches"):
         untold = f"{place}the trace does not tell all hand-offs: record the agents' calls and spans"
     if (limit := options.max_dispatches) is not None:
-        words = f"{place}{_several(len(issued), 'dispatch')}"
+        words = f"{place}{counted(len(issued), 'dispatch')}"
         beyond = [d.id for d in issued[limit:]]
         yield Measure("max_dispatches", limit, len(issued), words, beyond, untold)
     if (limit := options.max_depth) is not None:
@@ -136,7 +137,7 @@ def _fan_out(
     if len(issued) > limit and not all(known(trace, d, "group") for d in issued):
         supply = "the trace does not tell which hand-offs were made together"
         untold = untold or f"{place}{supply}"
-    words = f"{place}{_several(widest, 'dispatch')} at once"
+    words = f"{place}{counted(widest, 'dispatch')} at once"
     return Measure("max_fan_out", limit, widest, words, beyond, untold)
 
 
@@ -155,7 +156,7 @@ def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalConte
     beyond = [
         id_ for runs in visits.values() for run in runs[limit:] for id_ in (run.id, *run.started_by)
     ]
-    words = f"{place}`{agent}` ran {_several(count, 'time')}" if agent else f"{place}nobody ran"
+    words = f"{place}`{agent}` ran {counted(count, 'time')}" if agent else f"{place}nobody ran"
     return Measure("max_visits", limit, count, words, beyond, untold)
 
 
@@ -175,7 +176,7 @@ def _of_case(trace: Trace, options: DispatchLimitsOptions, context: EvalContext)
     if len(first) + nameless > limit or not all(_each_is_one_agent(trace, t) for t in trace.turns):
         untold = next((why for turn in trace.turns if (why := _who(trace, turn, ""))), None)
     beyond = [id_ for run in list(first.values())[limit:] for id_ in (run.id, *run.started_by)]
-    words = _several(len(first), "different agent")
+    words = counted(len(first), "different agent")
     return [Measure("max_agents", limit, len(first), words, beyond, untold)]
 
 
@@ -234,8 +235,3 @@ def _counts(by_turn: list[list[Measure]], measures: list[Measure]) -> dict[str, 
 
 def _name(run: AgentRun, context: EvalContext) -> str:
     return context.agent_names.get(run.agent, run.agent)
-
-
-def _several(count: int, what: str) -> str:
-    plural = "es" if what.endswith("h") else "s"
-    return f"{count} {what}" if count == 1 else f"{count} {what}{plural}"

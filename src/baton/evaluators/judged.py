@@ -50,6 +50,7 @@ class Judged:
     """Asks a judge what a rubric says, of everything that the rubric is about."""
 
     needs_judge: ClassVar[bool] = True
+    every_sample: ClassVar[bool] = False
 
     __slots__ = ("name", "options", "rubric", "shape")
 
@@ -219,6 +220,7 @@ class Judged:
             reader(answer, items),
             samples=self.options.samples or override.get("samples") or rubric.samples,
             worst_first=worst_first(answer, rubric.direction),
+            every_sample=self.every_sample,
         )
         found = decisions(answer, items, taken, rubric.direction)
         verdict = verdict_of(found, items, question.sections)

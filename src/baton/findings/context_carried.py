@@ -110,7 +110,9 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         return Untold(says=f"whether the receiver needs {names} of the request can't be told")
     if not asked_for:
         return Untold(says="the request holds no number, name or limit that the prompt is about")
-    return Clear(says=f"all {len(asked_for)} numbers and names of the request went along")
+    names = ", ".join(f"`{fact.text}`" for fact in asked_for[:5])
+    more = f" and {len(asked_for) - 5} more" if len(asked_for) > 5 else ""
+    return Clear(says=f"what the request names went along: {names}{more}")
 
 
 def _concerns(words: list[Fact], given: Reading, share: float) -> bool:

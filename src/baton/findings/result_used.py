@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from baton.model import Dispatch, Evidence, Said, Trace, Turn, known
+from baton.model import Dispatch, Evidence, Said, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, broken, round_trip
 
 from .contradicted import contradictions
@@ -67,7 +67,7 @@ def result_used(
     had = read(*(piece.text for piece in had_before(trace, turn, dispatch)))
     facts = read(result).without(had)
     if len(facts) < limits.facts:
-        told = f"{len(facts)} fact{'' if len(facts) == 1 else 's'}"
+        told = counted(len(facts), "fact")
         return Untold(
             says=f"the result holds {told} that the caller had not already; "
             f"{limits.facts} are needed to tell"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.model import JudgeError
+from baton.model import JudgeError, counted
 
 
 class Budget:
@@ -56,7 +56,9 @@ class Budget:
 
     def _check(self, estimate: float) -> None:
         if self.max_calls is not None and self.calls >= self.max_calls:
-            raise JudgeError("budget", f"all {self.max_calls} requests to judges are spent")
+            raise JudgeError(
+                "budget", f"no more than {counted(self.max_calls, 'request')} may be sent to judges"
+            )
         committed = self.spent + self._booked
         if self.max_cost is not None and committed + estimate > self.max_cost:
             message = f"${committed:.4g} of ${self.max_cost:.4g} are spent or being spent"

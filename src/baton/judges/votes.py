@@ -57,8 +57,12 @@ async def poll(
     *,
     samples: int | None = None,
     worst_first: Sequence[str] = (),
+    every_sample: bool = False,
 ) -> Poll:
     """Take samples until the rest can change nothing, at most ``samples`` (else the judge's).
+
+    With ``every_sample`` the rest is asked for all the same: how steady a judge is can't be told
+    from votes that stop when they agree.
 
     Strings are labels and numbers are on a scale. Of labels with as many votes the first in
     ``worst_first`` wins. As many samples as may settle it are asked at once, so that no more are
@@ -72,8 +76,10 @@ async def poll(
     answers: list[JudgeResponse] = []
     errors: list[JudgeError] = []
     votes: list[Mapping[str, Vote]] = []
-    while (missing := planned - len(votes) - len(errors)) > 0 and not _settled(votes, planned):
-        more = _enough(votes, planned, missing)
+    while (missing := planned - len(votes) - len(errors)) > 0:
+        if not every_sample and _settled(votes, planned):
+            break
+        more = missing if every_sample else _enough(votes, planned, missing)
         start = len(votes) + len(errors)
         asked = (judge.ask(request, sample=start + number) for number in range(more))
         for answer in await asyncio.gather(*asked, return_exceptions=True):

@@ -19,7 +19,7 @@ from .case import (
 from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
 from .efficiency import COUNTERS, Efficiency, EfficiencySums, Sum, plain_sums
-from .errors import BatonError, InputError, Problem, ProviderError, nearest, suggestion
+from .errors import BatonError, InputError, Problem, ProviderError, counted, nearest, suggestion
 from .evaluation import CaseResult, Evaluation, EvaluatorCounts, GateResult
 from .integrity import integrity_problems, usage_problems
 from .judging import Judge, JudgeError, JudgeErrorKind, JudgeRequest, JudgeResponse
@@ -117,6 +117,7 @@ __all__ = [
     "Unit",
     "Usage",
     "case_status",
+    "counted",
     "integrity_problems",
     "known",
     "nearest",

@@ -76,5 +76,11 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(names)}" if names else ""
 
 
+def counted(number: int, what: str) -> str:
+    """Word a number of things: `1 case`, `2 cases`, `2 dispatches`."""
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{'' if number == 1 else plural}"
+
+
 def _fold(name: str) -> str:
     return name.lower().replace("-", "_")

@@ -16,8 +16,9 @@ class Alias(NamedTuple):
     """Another tool's name for an entry, and the class name that its reports use.
 
     ``presets`` are that tool's defaults, in our options. ``renames`` gives our name for one of
-    its options; ``values`` our options for each value of one of its options, in order, the last
-    one standing. ``unused`` are options that change nothing there either.
+    its options (``judge.model``: a part of ours); ``values`` our options for each value of one of
+    its options, in order, the last one standing. ``unused`` are options that change nothing there
+    either.
     """
 
     name: str
@@ -50,7 +51,8 @@ class Alias(NamedTuple):
             raise InputError(dict.fromkeys(problems))
         for name, value in options.items():
             if name in self.renames:
-                found[self.renames[name]] = value
+                ours, _, part = self.renames[name].partition(".")
+                found[ours] = {**found.get(ours, {}), part: value} if part else value
             elif name not in foreign:
                 found[name] = value
         return found

@@ -36,8 +36,6 @@ STRANDS_JUDGED = frozenset(
 
 JUDGE_LLM_JUDGED = frozenset(
     {
-        "llm_judge_evaluator",
-        "LLMJudgeEvaluator",
         "embedding_similarity_evaluator",
         "EmbeddingSimilarityEvaluator",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from baton.model import InputError, suggestion
@@ -63,7 +64,9 @@ REPORTERS = (
     ),
 )
 
-_RUBRICS = "baton.evaluators.judging.maker:shipped_entries"
+_RUBRICS = "baton.evaluators.judging.maker"
+RUBRIC_SUFFIXES = (".yaml", ".yml")
+"""What the name of a rubric's file ends in."""
 
 
 def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
@@ -82,7 +85,17 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
 
 def rubric_entries() -> tuple[Entry, ...]:
     """Return the rubrics that come with Baton; they are read when first asked for."""
-    found: tuple[Entry, ...] = resolve(Entry("", _RUBRICS, ""))()
+    found: tuple[Entry, ...] = resolve(Entry("", f"{_RUBRICS}:shipped_entries", ""))()
+    return found
+
+
+def own_rubrics(folders: Iterable[Path]) -> tuple[Entry, ...]:
+    """Return the rubrics of some folders (or files) of the user's.
+
+    Raises:
+        InputError: a folder is not there or holds none, a rubric is faulty, or its name is taken.
+    """
+    found: tuple[Entry, ...] = resolve(Entry("", f"{_RUBRICS}:own_entries", ""))(folders)
     return found
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baton.model import AgentScores, Asked, GateResult
+from baton.model import AgentScores, Asked, GateResult, counted
 
 from .text import one_line
 
@@ -108,10 +108,15 @@ def asked_cells(asked: Asked, settled: int) -> list[str]:
 
 def asked_line(asked: Asked, settled: int) -> str:
     """Write the same in one line."""
-    return (
-        f"{asked.scores} verdicts, {asked.cached} cached, {settled} settled by findings, "
-        f"{asked.requests} calls, {asked.tokens} tokens, {cost_text(asked)}"
+    parts = (
+        counted(asked.scores, "verdict"),
+        f"{asked.cached} cached",
+        f"{settled} settled by findings",
+        counted(asked.requests, "call"),
+        counted(asked.tokens, "token"),
+        cost_text(asked),
     )
+    return ", ".join(parts)
 
 
 def cost_text(asked: Asked) -> str:
@@ -183,7 +188,7 @@ def _status(gate: Sequence[GateResult], axis: str, agent: str | None) -> str | N
 
 
 def _figures(mean: float | None, scored: int, errors: int) -> str:
-    failed = f", {errors} errors" if errors else ""
+    failed = f", {counted(errors, 'error')}" if errors else ""
     return f"{_mean(mean)} ({scored}{failed})"
 
 

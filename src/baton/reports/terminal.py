@@ -9,7 +9,7 @@ from typing import IO, Any
 from rich.table import Table
 from rich.text import Text
 
-from baton.model import STATUSES
+from baton.model import STATUSES, counted
 from baton.store import Header, IndexRow, StoredEvaluation
 
 from .calibration import calibrations_of
@@ -54,8 +54,8 @@ def print_terminal(
         for line in case_lines(row, evaluation.body(row), header, detailed=detailed):
             console.print(line)
     if left:
-        cases = "case" if left == 1 else "cases"
-        console.print(f"\n… and {left} more {cases} that did not pass; the JSON report has all")
+        cases = counted(left, "more case")
+        console.print(f"\n… and {cases} that did not pass; the JSON report has all")
     for missed in gate_lines(header.gate):
         console.print(Text(f"✗ {one_line(missed, 400)}", STYLES["failed"]))
     for problem in header.problems:

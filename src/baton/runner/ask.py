@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 
@@ -69,9 +69,13 @@ def case_id(trace: Trace, case: Case | None) -> str:
 
 
 class Chosen(Judged):
-    """Judges only things that are ``wanted``, by the ids of their trace and their own."""
+    """Judges only things that are ``wanted``, by the ids of their trace and their own.
+
+    Every sample is asked for, so that it shows how far the judge agrees with itself.
+    """
 
     __slots__ = ("wanted",)
+    every_sample: ClassVar[bool] = True
 
     def __init__(self, evaluator: Judged, wanted: Set[Key], more: Mapping[str, Any]) -> None:
         """Take an evaluator, and options that replace some of its own."""

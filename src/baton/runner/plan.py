@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from baton.evaluators.judging.maker import SUFFIXES, own_entries
 from baton.formats.explain import checked
 from baton.model import (
     Case,
@@ -20,7 +19,14 @@ from baton.model import (
     Problem,
     suggestion,
 )
-from baton.plugins import Entry, evaluator_entry, known_evaluator_names, resolve
+from baton.plugins import (
+    RUBRIC_SUFFIXES,
+    Entry,
+    evaluator_entry,
+    known_evaluator_names,
+    own_rubrics,
+    resolve,
+)
 
 from .gate import GateRule
 from .prices import ModelPrice
@@ -243,8 +249,8 @@ def _plan_one(
         own = _own(spec, folder, own_code)
         names = tuple(dict.fromkeys((own.type, own.name)))
         return PlannedEvaluator(evaluator=own, optional=spec.optional, override_names=names)
-    if spec.type.endswith(SUFFIXES):
-        rubrics = own_entries([folder / spec.type])
+    if spec.type.endswith(RUBRIC_SUFFIXES):
+        rubrics = own_rubrics([folder / spec.type])
         spec = msgspec.structs.replace(spec, type=rubrics[0].type)
     entry = evaluator_entry(spec.type, rubrics)
     alias = entry.asked_as(spec.type)

@@ -13,6 +13,7 @@ from baton.model import (
     GateResult,
     RoutingCounts,
     Status,
+    counted,
 )
 from baton.store import IndexRow
 
@@ -76,7 +77,7 @@ class Tally:
                 why = self._why.get(counts.evaluator)
                 found.append(
                     f"`{counts.evaluator}` scored nothing: {counts.skipped} skipped, "
-                    f"{counts.error} errors (mark it `optional: true` if that may be)"
+                    f"{counted(counts.error, 'error')} (mark it `optional: true` if that may be)"
                     + (f"; the first: {why}" if why else "")
                 )
         if total and not found and not any(c.scored for c in self.evaluators.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from baton.judges.settings import PROVIDERS
 from baton.model import InputError
 
-_ALSO = {"gemini": "google", "vertex_ai": "google", "azure": "openai"}
+_ALSO = {"gemini": "google", "vertex_ai": "google"}
 _BY_START = (
     ("gemini", "google"),
     ("claude", "anthropic"),

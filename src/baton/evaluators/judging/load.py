@@ -11,10 +11,10 @@ from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.explain import path_text
 from baton.model import InputError, Problem, suggestion
+from baton.plugins import RUBRIC_SUFFIXES
 
 from .evidence import FINDINGS
 from .inputs import INPUTS, input_of, names_for
-from .maker import SUFFIXES
 from .rubric import Rubric
 
 FOLDER = Path(__file__).parent.parent / "rubrics"
@@ -46,7 +46,8 @@ def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
     found: dict[str, tuple[Rubric, Path]] = {}
     problems: list[Problem] = []
     taken = {name for rubric in shipped().values() for name in names_of(rubric)}
-    for file in _files(folders, problems):
+    files = {file.resolve(): file for file in _files(folders, problems)}
+    for file in files.values():
         try:
             rubric = load_rubric(file)
         except InputError as error:
@@ -145,10 +146,10 @@ def _finding_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
 
 def _files(folders: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
     for folder in folders:
-        if folder.suffix in SUFFIXES:
+        if folder.suffix in RUBRIC_SUFFIXES:
             yield folder
             continue
-        files = sorted(file for file in folder.glob("*") if file.suffix in SUFFIXES)
+        files = sorted(file for file in folder.glob("*") if file.suffix in RUBRIC_SUFFIXES)
         if not files:
             what = "no rubric (*.yaml) in this folder" if folder.is_dir() else "no such folder"
             problems.append(Problem(file=str(folder), message=what))

@@ -14,9 +14,6 @@ from .rubric import Rubric
 if TYPE_CHECKING:
     from baton.evaluators.judged import Judged
 
-SUFFIXES = (".yaml", ".yml")
-"""What the name of a rubric's file ends in."""
-
 
 class _Rubric(NamedTuple):
     rubric: Rubric

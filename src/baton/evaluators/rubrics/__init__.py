@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from baton.evaluators.judging.maker import SUFFIXES, Maker
+from baton.evaluators.judging.maker import Maker
+from baton.plugins import RUBRIC_SUFFIXES
 
 
 def __getattr__(name: str) -> Maker:
@@ -16,7 +17,7 @@ def __getattr__(name: str) -> Maker:
     """
     from baton.evaluators.judging.load import load_rubric, shipped
 
-    if name.endswith(SUFFIXES):
+    if name.endswith(RUBRIC_SUFFIXES):
         return Maker(load_rubric(Path(name)))
     found = shipped().get(name)
     if found is None:

@@ -15,7 +15,7 @@ from typing import IO
 
 import msgspec
 
-from baton.model import InputError
+from baton.model import InputError, counted
 
 from .server import LlmServer, llm_server
 from .talk import ScriptError
@@ -119,7 +119,10 @@ def _beside(command: Sequence[str], server: LlmServer) -> int:
         return process.wait()
     finally:
         most = f"at most {server.max_in_flight} at once"
-        print(f"{len(server.requests)} requests to the scripted LLM, {most}", file=sys.stderr)
+        print(
+            f"{counted(len(server.requests), 'request')} to the scripted LLM, {most}",
+            file=sys.stderr,
+        )
 
 
 def environment(server: LlmServer, own: Mapping[str, str]) -> dict[str, str]:
