@@ -11,6 +11,7 @@ from .answers import answer_guide, answer_schema, numbered
 from .inputs import Given, Missing, input_of
 from .items import Item
 from .rubric import Rubric
+from .section import Section
 from .shield import shielded
 from .subject import Subject
 from .texts import Piece
@@ -20,20 +21,6 @@ _ROLE = (
     "and answer one question about it. Judge by the material alone, and by the question as it is "
     "put. Where something is marked as not recorded, take neither side because of it."
 )
-
-
-class Section(NamedTuple):
-    """One input as the judge sees it: its name, heading and text; or why it is not known.
-
-    What is ``whole`` is never cut.
-    """
-
-    name: str
-    title: str
-    text: str
-    pieces: Sequence[Piece] = ()
-    missing: bool = False
-    whole: bool = False
 
 
 class Question(NamedTuple):

@@ -9,7 +9,7 @@ from baton.model import Evidence, JudgeUse, Score
 
 from .items import Item
 from .poll import Decision
-from .question import Section
+from .section import Section
 
 _KEPT = ("label", "votes", "spread", "tie", "items", "settled_by", "judge_error")
 

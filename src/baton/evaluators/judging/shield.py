@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from baton.judges.clip import clip_all
 from baton.judges.fence import fenced
 
-if TYPE_CHECKING:
-    from .question import Section
+from .section import Section
 
 
 def shielded(sections: Sequence[Section], limit: int) -> tuple[str, dict[str, int]]:
