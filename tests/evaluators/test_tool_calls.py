@@ -247,6 +247,23 @@ def test_excluded_hand_offs_are_not_expected_either() -> None:
     assert found.status == "passed"
 
 
+def test_a_stated_agent_is_looked_at_also_where_a_delegate_started_it() -> None:
+    wanted = case(["lookup"])
+    assert wanted.turns[0].tool_calls
+    assert score(delegated(), wanted).status == "failed"
+    wanted.turns[0].tool_calls[0].agent = "clerk"
+    assert score(delegated(), wanted).status == "passed"
+
+
+def test_a_missing_call_that_a_delegate_made_says_so() -> None:
+    found = score(delegated(), case(["lookup"]))
+    assert found.details["mend"] == (
+        "`clerk`, a delegate, called `lookup`: state `agent: clerk` with the call, or set "
+        "`agents: all`"
+    )
+    assert "mend" not in score(delegated(), case(["search"])).details
+
+
 def test_a_stated_agent_has_to_be_the_one_that_called() -> None:
     wanted = case(["lookup"])
     assert wanted.turns[0].tool_calls

@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.formats.yaml import dump_yaml
 from baton.model import ToolCall, Trace, Turn, known
-from baton.model.views import agent_chain, tool_calls
+from baton.model.views import agent_chain, tool_calls, turn_tree
 
 _HEAD = """\
 # Drafted from a recorded run: what it did, as what is expected. Take out what may differ.
@@ -39,9 +39,15 @@ def _turn(trace: Trace, turn: Turn) -> dict[str, Any]:
     dispatches = [d for d in turn.dispatches if all(named.get(run, True) for run in d.runs)]
     if dispatches:
         spec["dispatches"] = [{"to": d.to_agent, "kind": d.kind} for d in dispatches]
-    calls = tool_calls(turn, dispatches="exclude")
+    owners = {step.id: run.agent for run in turn.runs for step in run.steps if named[run.id]}
+    # Calls of a delegate are found by its name alone.
+    outside = {step.id for node in turn_tree(trace, turn) for step in node.run.steps}
+    calls = [
+        call
+        for call in tool_calls(turn, dispatches="exclude")
+        if call.id in owners or call.id in outside
+    ]
     if calls:
-        owners = {step.id: run.agent for run in turn.runs for step in run.steps if named[run.id]}
         spec["tools"] = [_tool(call, owners.get(call.id)) for call in calls]
     return spec
 

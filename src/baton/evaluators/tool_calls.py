@@ -27,7 +27,7 @@ from .base import OptionedEvaluator
 from .calls.compare import ArgumentMode, CallRules, NameMode
 from .calls.report import TurnCalls, evidence, only_more_arguments, turn_calls, turn_row, wrong
 from .calls.rules import Rule
-from .calls.scope import Scope, calls_in_scope, unknown_of
+from .calls.scope import Scope, callers_beyond, calls_in_scope, unknown_of
 from .calls.scores import Mode, pair_calls, turn_score
 from .calls.values import BadPatternError
 from .turns import Pair, Unscored, stated_turns
@@ -121,14 +121,15 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
     def _compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | str:
         """Compare one turn; or say what is not known of it."""
         options = self.options
+        wanted = self._wanted(trace, pair)
         scope = calls_in_scope(
             trace,
             pair.turn,
             agents=options.agents,
+            also={call.agent for call in wanted if call.agent is not None},
             dispatches=options.dispatch_calls,
             renames=context.agent_names,
         )
-        wanted = self._wanted(trace, pair)
         unknown = unknown_of(scope, wanted, self._tools_with_arguments(wanted, scope))
         if unknown is not None:
             return unknown
@@ -144,6 +145,7 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
             one_call=self._rules,
             extra_counts=options.mode in _EXTRA_COUNTS or not options.allow_extra,
             place=[run.id for run in scope.runs] or [pair.turn.id],
+            elsewhere=_elsewhere(scope, trace, pair, wanted, context),
         )
 
     def _wanted(self, trace: Trace, pair: Pair) -> list[ExpectedToolCall]:
@@ -176,6 +178,13 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
                 "calls have arguments that the case does not state: add them, or allow them with "
                 "`arguments: subset`"
             )
+        beyond = {tool: agent for turn in bad for tool, agent in turn.elsewhere.items()}
+        if beyond:
+            details["mend"] = "; ".join(
+                f"`{agent}`, a delegate, called `{tool}`: state `agent: {agent}` with the call, or "
+                "set `agents: all`"
+                for tool, agent in beyond.items()
+            )
         evidences = [evidence(turn) for turn in bad]
         return self.scored(value, self._reason(turns, bad), details, evidences)
 
@@ -187,6 +196,19 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
             return f"{self.options.mode}: {expected} expected and {actual} actual calls match"
         more = f"; {len(bad)} of {len(turns)} turns differ" if len(turns) > 1 else ""
         return wrong(bad[0]) + more
+
+
+def _elsewhere(
+    scope: Scope, trace: Trace, pair: Pair, wanted: Sequence[ExpectedToolCall], context: EvalContext
+) -> dict[str, str]:
+    """Return the expected tools that only agents beyond the scope called, each with one."""
+    called = {call.name for call in scope.calls}
+    found = {}
+    for tool in {call.name: None for call in wanted if call.name not in called}:
+        agents = callers_beyond(scope, trace, pair.turn, tool, context.agent_names)
+        if agents:
+            found[tool] = agents[0]
+    return found
 
 
 def _states_tools(case: Case | None) -> bool:

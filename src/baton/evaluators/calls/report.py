@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ class TurnCalls(NamedTuple):
     """A scored turn; calls are named by their positions, from 0.
 
     ``nearest`` pairs missing with extra calls of that name. ``extra_counts`` tells whether an
-    extra call is wrong at all. ``place`` are ids that stand for the turn itself.
+    extra call is wrong at all. ``place`` are ids that stand for the turn itself, ``elsewhere``
+    agents that are not looked at and called a tool that was expected, by tool.
     """
 
     number: int
@@ -37,6 +38,7 @@ class TurnCalls(NamedTuple):
     one_call: OneCall
     extra_counts: bool
     place: list[str]
+    elsewhere: Mapping[str, str]
 
 
 def turn_calls(
@@ -49,6 +51,7 @@ def turn_calls(
     one_call: OneCall,
     extra_counts: bool,
     place: list[str],
+    elsewhere: Mapping[str, str] | None = None,
 ) -> TurnCalls:
     """Work out what is missing, what is extra, and which of them belong together."""
     met, used = {one for one, _ in pairs}, {other for _, other in pairs}
@@ -67,7 +70,18 @@ def turn_calls(
             del free[made[best].name][best]
             nearest.append((one, best))
     return TurnCalls(
-        number, score, wanted, made, pairs, missing, extra, nearest, one_call, extra_counts, place
+        number,
+        score,
+        wanted,
+        made,
+        pairs,
+        missing,
+        extra,
+        nearest,
+        one_call,
+        extra_counts,
+        place,
+        elsewhere or {},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from baton.model import AgentRun, ExpectedToolCall, Trace, Turn, known
@@ -26,17 +26,19 @@ def calls_in_scope(
     turn: Turn,
     *,
     agents: str | None = None,
+    also: Collection[str] = (),
     dispatches: Literal["include", "exclude"] = "include",
     renames: Mapping[str, str],
 ) -> Scope:
     """Collect the calls of a turn in time order.
 
     ``agents``: ``None`` takes the runs that no delegate started, which are those the system
-    shows from outside; ``all`` takes every run, any other word the runs of that agent.
+    shows from outside, and those of agents in ``also``; ``all`` takes every run, any other word
+    the runs of that agent.
     ``nameless`` and ``bare`` hold the ids of calls whose agent and whose arguments the source
     did not record.
     """
-    runs, unknown = _runs(trace, turn, agents, renames)
+    runs, unknown = _runs(trace, turn, agents, also, renames)
     names = {run.id: _names(trace, run, renames) for run in runs}
     placed = placed_calls(runs, dispatches=dispatches)
     calls = [
@@ -73,14 +75,23 @@ def unknown_of(
 
 
 def _runs(
-    trace: Trace, turn: Turn, agents: str | None, renames: Mapping[str, str]
+    trace: Trace,
+    turn: Turn,
+    agents: str | None,
+    also: Collection[str],
+    renames: Mapping[str, str],
 ) -> tuple[list[AgentRun], str | None]:
     if not known(trace, turn, "runs"):
         return turn.runs, (
             "the source did not record what agents did; record events or spans with tool calls"
         )
     if agents is None:
-        return [node.run for node in turn_tree(trace, turn)], None
+        outside = {node.run.id for node in turn_tree(trace, turn)}
+        return [
+            run
+            for run in turn.runs
+            if run.id in outside or not set(also).isdisjoint(_names(trace, run, renames))
+        ], None
     if agents == "all":
         return turn.runs, None
     if not all(known(trace, run, "agent") for run in turn.runs):
@@ -89,6 +100,15 @@ def _runs(
             "known; record events or spans that name their agents"
         )
     return [run for run in turn.runs if agents in _names(trace, run, renames)], None
+
+
+def callers_beyond(
+    scope: Scope, trace: Trace, turn: Turn, tool: str, renames: Mapping[str, str]
+) -> list[str]:
+    """Return the agents that called a tool in runs which are not looked at."""
+    seen = {run.id for run in scope.runs}
+    others = placed_calls([r for r in turn.runs if r.id not in seen], dispatches="include")
+    return sorted({_names(trace, run, renames)[0] for run, call in others if call.name == tool})
 
 
 def _names(trace: Trace, run: AgentRun, renames: Mapping[str, str]) -> list[str]:

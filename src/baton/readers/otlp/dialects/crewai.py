@@ -37,13 +37,39 @@ def refine(node: Node) -> None:
 
 
 def resolve(nodes: list[Node]) -> None:
-    """Let a tool that was tried again count once: each further try stands below the one before."""
+    """Let agents have been asked their task, and a tool that was tried again count once.
+
+    Each further try stands below the one before.
+    """
     for node in nodes:
+        if node.kind == "agent" and node.framework == "crewai" and node.span.name != _TASK:
+            _ask(node)
         outer = node.parent
         if outer is None or node.kind != "tool" or outer.span.name != _USE:
             continue
         if node.span.name == _USE and (node.name, node.arguments) == (outer.name, outer.arguments):
             node.kind, node.framework = "none", "crewai"
+
+
+def _ask(node: Node) -> None:
+    """Put the task of an agent in the place of the arguments of the method that ran it.
+
+    They hold the agent itself, with its place in memory, and what earlier tasks answered; what
+    the task says stands on the crew.
+    """
+    given = parsed(node.span.attributes.get("input.value"))
+    if not isinstance(given, dict) or "agent" not in given:
+        return
+    node.heard = None
+    wanted, above = node.span.attributes.get("task_id"), node.parent
+    while above is not None:
+        tasks = parsed(above.span.attributes.get("crew_tasks"))
+        for task in tasks if isinstance(tasks, list) else ():
+            if isinstance(task, dict) and task.get("id") == wanted:
+                asked = [text(task.get("description")), text(given.get("context"))]
+                node.input = content("\n\n".join(part for part in asked if part) or None)
+                return
+        above = above.parent
 
 
 def _task(node: Node) -> None:
