@@ -29,7 +29,7 @@ $(VENV)/.adk: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.heavy: $(VENV)/.adk
-	$(PIP) --editable '.[dev,adk,claude]'
+	$(PIP) --editable '.[dev,adk,claude,ray,heavy]'
 	@touch $@
 
 demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run went wrong.

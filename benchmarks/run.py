@@ -79,6 +79,7 @@ class Bench:
         form: str,
         repeat: int | None = None,
         evaluators: Sequence[str] = ("agent_chain",),
+        jobs: int = 1,
     ) -> list[Run]:
         """Run ``baton score`` on a generated set, from load to report."""
         dataset, recordings = self.set_of(cases, form)
@@ -87,6 +88,7 @@ class Bench:
             out = self.scratch / "evaluations"
             command = [baton(), "score", str(recordings), "--dataset", str(dataset)]
             command += [word for name in evaluators for word in ("-e", name)]
+            command += ["--jobs", str(jobs)]
             runs.append(child([*command, "--out", str(out)], codes=(0, 1)))
             _check_scored(out, cases)
             shutil.rmtree(out)
@@ -203,6 +205,25 @@ def lines(bench: Bench) -> list[Row]:
     ]
 
 
+def several(bench: Bench) -> list[Row]:
+    """Compare two processes with one on 10,000 cases and three evaluators, run by run."""
+    three = (*TOOLS, "response_match")
+    few = bench.score(2000, "lines", evaluators=three)
+    one, two = [], []
+    for _ in range(bench.repeat):
+        one += bench.score(10_000, "lines", 1, evaluators=three)
+        two += bench.score(10_000, "lines", 1, evaluators=three, jobs=2)
+    base = statistics.median(run.peak for run in few)
+    # Two processes are 1.6 times as fast when they take 62.5 % of the time.
+    shares = [b.seconds / a.seconds * 100 for a, b in zip(one, two, strict=True)]
+    return [
+        *_both("10,000: chain, tools, ROUGE-1, lines", one, None, None),
+        _row("growth of that peak, 2,000 to 10,000", "%", 10.0, [_growth(r, base) for r in one]),
+        *_both("the same, --jobs 2", two, None, None),
+        _row("time of --jobs 2, of that of one", "%", 62.5, shares),
+    ]
+
+
 def spans(bench: Bench) -> list[Row]:
     """Time reading OTLP lines from bytes to traces, and tell whether memory grows with them."""
     script = str(HERE / "spans.py")
@@ -287,6 +308,7 @@ MEASURES: dict[str, Callable[[Bench], list[Row]]] = {
     "thousand": thousand,
     "document": document,
     "lines": lines,
+    "jobs": several,
     "runner": runner,
     "spans": spans,
     "judges": judges,

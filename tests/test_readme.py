@@ -53,7 +53,7 @@ def test_what_a_command_prints_is_what_is_shown_below_it(tmp_path: Path) -> None
 
 def test_every_verb_is_shown() -> None:
     # A store of traces, a terminal, labels: tests/pull and tests/cli have them.
-    needs_more = {"pull", "label", "calibrate"}
+    needs_more = {"pull", "label", "calibrate", "watch"}
     assert {command.split()[1] for command in BATON} == set(VERBS) - needs_more
 
 

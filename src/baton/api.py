@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from msgspec import structs
+
 from baton.datasets import load_dataset
 from baton.formats.explain import checked
 from baton.model import (
@@ -32,6 +34,7 @@ Path = str | os.PathLike[str]
 Rule = str | Mapping[str, float]
 Prices = Mapping[str, Mapping[str, float]]
 JudgeLike = Judge | str | Mapping[str, Any]
+GateLike = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
 Evaluators = Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str]
 
 
@@ -44,7 +47,7 @@ def score(
     prices: Prices | None = None,
     agent_names: Mapping[str, str] | None = None,
     judge: JudgeLike | None = None,
-    gate: Sequence[str] = (),
+    gate: GateLike = (),
     name: str | None = None,
 ) -> Evaluation:
     """Score recorded traces.
@@ -65,7 +68,8 @@ def score(
             config says as plain data, or an object with the methods of ``Judge``. Verdicts are
             kept in ``.baton/verdicts.sqlite``, unless ``cache`` of the data names another file,
             or is false.
-        gate: rules on means, such as ``"scope_fidelity by agent >= 0.9"``.
+        gate: rules such as ``"scope_fidelity by agent >= 0.9"``, or what `gate:` of a config says
+            as plain data.
         name: of the evaluation; the dataset's when left out.
 
     Returns:
@@ -76,22 +80,28 @@ def score(
     """
     cases = None if dataset is None else as_dataset(dataset)
     plan = _plan_for_recorded(planner(pass_rule, prices, agent_names), evaluators, cases)
-    plan = _ready(plan, judge, gate)
+    plan = _ready(plan, judge, gate, cases)
     label = name or (cases.name if cases else "score")
     evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
     return _noted(evaluation, plan, cases)
 
 
-def _ready(plan: Plan, judge: JudgeLike | None, gate: Sequence[str]) -> Plan:
+def _ready(plan: Plan, judge: JudgeLike | None, gate: GateLike, dataset: Dataset | None) -> Plan:
     """Put judge and gate in; nothing of either is imported where none is asked for."""
     if not gate and not plan.needs_judge:
         return plan
     from baton.config.judge import judge_config, ready
-    from baton.runner.gate import read_gate
+    from baton.gate.rules import read_gate
 
-    rules = read_gate([gate] if isinstance(gate, str) else gate)
     judging = judge if isinstance(judge, Judge) else judge_config(judge)
-    return ready(plan, judging, gate=rules)
+    plan = ready(plan, judging, gate=read_gate(gate))
+    if plan.gate.regression is None and plan.gate.bound is None:
+        return plan
+    from baton.config.provenance import provenance_of, refuse_others
+
+    provenance = provenance_of(plan, dataset)
+    refuse_others(plan.gate, provenance)
+    return structs.replace(plan, provenance=provenance)
 
 
 def _plan_for_recorded(
@@ -137,11 +147,14 @@ async def aevaluate(
     concurrency: int = 4,
     repeat: int = 1,
     timeout: float | None = 600,
+    retry_errors: int = 0,
+    fail_fast: bool = False,
+    max_agent_cost: float | None = None,
     pass_rule: Rule = "all",
     prices: Prices | None = None,
     agent_names: Mapping[str, str] | None = None,
     judge: JudgeLike | None = None,
-    gate: Sequence[str] = (),
+    gate: GateLike = (),
     name: str | None = None,
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
@@ -159,6 +172,9 @@ async def aevaluate(
         concurrency: how many cases are in play at once.
         repeat: how often each case is played.
         timeout: seconds for one case; ``None`` waits for ever.
+        retry_errors: how often what was an error is played again.
+        fail_fast: stop at the first case that fails or errs; a notice says what was not played.
+        max_agent_cost: USD that the agents may cost; the cases after that are errors.
         pass_rule: as for :func:`score`.
         prices: as for :func:`score`.
         agent_names: as for :func:`score`.
@@ -176,14 +192,20 @@ async def aevaluate(
     from baton.runner.evaluate import evaluate_in_memory
     from baton.runner.live import RunOptions
 
-    options = checked(
-        {"concurrency": concurrency, "repeat": repeat, "timeout": timeout}, RunOptions
-    )
+    stated = {
+        "concurrency": concurrency,
+        "repeat": repeat,
+        "timeout": timeout,
+        "retry_errors": retry_errors,
+        "fail_fast": fail_fast,
+        "max_agent_cost": max_agent_cost,
+    }
+    options = checked(stated, RunOptions)
     player, its_prices, its_model = _provider(provider)
     plan_with = planner(pass_rule, prices, agent_names, its_prices, its_model)
     cases = as_dataset(dataset)
     plan = plan_for(cases, plan_with) if evaluators is None else plan_with(evaluators)
-    plan = _ready(plan, judge, gate)
+    plan = _ready(plan, judge, gate, cases)
     evaluation = await evaluate_in_memory(plan, player, cases, options, name or cases.name)
     return _noted(evaluation, plan, cases)
 

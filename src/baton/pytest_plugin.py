@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from baton.model import Case, CaseResult
+    from baton.testing import LlmServer
     from baton.testing.suite import Suite
 
 _EVAL_SETS = (".evalset.json", ".test.json")
@@ -87,3 +88,12 @@ def baton_result(baton_results: Sequence[CaseResult]) -> CaseResult:
     """Play and score the case; of several repeats the worst: an error, else a failure."""
     worst = ("error", "failed", "skipped", "passed")
     return min(baton_results, key=lambda result: worst.index(result.status))
+
+
+@pytest.fixture
+def baton_llm() -> Iterator[LlmServer]:
+    """Give a scripted LLM on loopback: set its ``script``, and ask it as ``judge()`` says."""
+    from baton.testing import llm_server
+
+    with llm_server() as server:
+        yield server

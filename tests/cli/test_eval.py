@@ -175,7 +175,6 @@ def test_no_config_at_all_says_what_to_name(baton: Run) -> None:
     ("text", "said"),
     [
         ("dataset: cases.yaml\n", "providers: names 0 providers"),
-        ("dataset: cases.yaml\nproviders: [{type: mock}, {type: mock}]\n", "names 2 providers"),
         ("providers: [{type: mock}]\n", "name a dataset"),
         ("dataset: cases.yaml\nproviders: [{type: python}]\n", "`target` is missing"),
         (
@@ -184,7 +183,7 @@ def test_no_config_at_all_says_what_to_name(baton: Run) -> None:
         ),
     ],
 )
-def test_a_config_without_just_one_agent_is_refused(
+def test_a_config_without_an_agent_to_play_is_refused(
     baton: Run, folder: Path, text: str, said: str
 ) -> None:
     (folder / "baton.yaml").write_text(text)
@@ -224,7 +223,8 @@ def test_the_command_line_goes_before_the_config(baton: Run, folder: Path) -> No
     assert baton("eval", *said).code == 0
     (made,) = (folder / ".baton" / "evaluations").iterdir()
     header = json.loads((made / "evaluation.json").read_text())
-    assert header["run"] == {"repeat": 1, "concurrency": 2, "timeout": 5.5}
+    run = header["run"]
+    assert (run["repeat"], run["concurrency"], run["timeout"]) == (1, 2, 5.5)
     assert (header["name"], header["planned"]) == ("from line", 3)
     assert [counts["evaluator"] for counts in header["evaluators"]] == ["agent_chain"]
     assert baton("eval").code == 1
@@ -253,7 +253,7 @@ def test_plain_lines_tell_of_progress_where_there_is_no_terminal(baton: Run, fol
     assert lines[-1] == "95 of 95: 95 passed"
     assert len(lines) == 10
     assert "\x1b" not in outcome.err
-    assert "of 95" not in outcome.out
+    assert "of 95: " not in outcome.out
 
 
 def test_every_case_is_printed_with_its_scores_when_asked_for(baton: Run, folder: Path) -> None:

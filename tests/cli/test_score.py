@@ -270,3 +270,14 @@ def test_without_a_dataset_an_evaluator_that_has_nothing_to_score_is_no_error(
 ) -> None:
     outcome = baton("score", recordings / "support_desk" / "refusal.sse")
     assert outcome.code == 0, outcome.err
+
+
+def test_evaluations_of_a_folder_are_not_read_with_its_recordings(
+    baton: Run, tmp_path: Path, recordings: Path
+) -> None:
+    session = recordings / "support_desk" / "refund.session.json"
+    (tmp_path / session.name).write_bytes(session.read_bytes())
+    assert baton("score", ".").code == 0
+    again = baton("score", ".")
+    assert again.code == 0
+    assert "bodies.jsonl" not in again.err

@@ -89,5 +89,5 @@ def test_where_nobody_was_asked_nothing_is_said_of_it() -> None:
 def test_a_missed_rule_names_agent_mean_and_cases() -> None:
     line = gate_line(rule(agent="two", cases=[Low(case_id="c1", value=0.25, subject=["d1"])]))
     assert line == (
-        "gate: axis by agent >= 0.9: the mean of `two` is 0.50 over 2; the worst: c1 0.25"
+        "gate: axis by agent >= 0.9: the mean of `two` is 0.50 over 2; the worst: c1 0.25 at d1"
     )

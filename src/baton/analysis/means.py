@@ -12,6 +12,7 @@ import msgspec
 _RESAMPLED_UP_TO = 2_000
 _DRAWS = 1_000_000
 _RESAMPLES = 2_000, 4_000
+_BYTES = 256
 _NORMAL = NormalDist()
 
 
@@ -72,9 +73,26 @@ def _resampled_means(values: Sequence[float]) -> list[float]:
     """Return the means of samples drawn with replacement, in ascending order."""
     n = len(values)
     least, most = _RESAMPLES
-    draw = random.Random(20250101).choices  # noqa: S311 - no secret is made of it
     count = max(least, min(most, _DRAWS // n))
-    return sorted(sum(draw(values, k=n)) / n for _ in range(count))
+    draw = random.Random(20250101)  # noqa: S311 - no secret is made of it
+    if n > _BYTES:
+        return sorted(sum(draw.choices(values, k=n)) / n for _ in range(count))
+    value_of = values.__getitem__
+    places = _places(draw, n, n * count)
+    starts = range(0, n * count, n)
+    return sorted(sum(map(value_of, places[at : at + n])) / n for at in starts)
+
+
+def _places(draw: random.Random, n: int, count: int) -> bytes:
+    """Draw places below ``n``, all as likely, a byte each: several times as fast as one by one."""
+    fair = _BYTES - _BYTES % n
+    table = bytes(byte % n for byte in range(_BYTES))
+    unfair = bytes(range(fair, _BYTES))
+    found = bytearray()
+    while len(found) < count:
+        wanted = (count - len(found)) * _BYTES // fair + 1
+        found += draw.randbytes(wanted).translate(table, unfair)
+    return bytes(found[:count])
 
 
 def _bca(values: Sequence[float], mean: float, confidence: float) -> tuple[float, float]:

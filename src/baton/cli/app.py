@@ -20,18 +20,23 @@ NOT_EVALUATED = 3
 
 VERBS = {
     "eval": "Play a dataset against live agents and score what they did.",
+    "watch": "Evaluate, and again what a changed file affects, until Ctrl-C.",
     "score": "Score recorded traces, against a dataset where there is one.",
     "show": "Draw recorded traces: runs, dispatches and tools.",
     "pull": "Fetch traces from Phoenix or Langfuse into a file.",
     "export": "Write recordings as OpenTelemetry spans, and results as evaluation events.",
+    "init": "Write a config, a first case and a CI workflow into this folder.",
     "draft": "Turn a good run into a case.",
     "convert": "Write a dataset in another dialect, and list what that has no place for.",
     "check": "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",
     "report": "Report on a stored evaluation.",
+    "baseline": "Keep an evaluation to compare with, or show the one that is kept.",
+    "compare": "Compare two evaluations: what got worse, and where it went another way.",
+    "trend": "Show an axis over evaluations, for each model.",
     "label": "Label the dispatches of an evaluation, to hold judges against.",
     "calibrate": "Hold a judge against the labels of people.",
     "rubrics": "List, show and test rubrics: the questions that judges are asked.",
-    "list": "List evaluators, providers and reporters, with their options.",
+    "list": "List evaluators, providers, reporters and backends, with their options.",
 }
 
 app = App(

@@ -7,32 +7,49 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import msgspec
 from cyclopts import Parameter
+from msgspec import structs, to_builtins
 
 from baton.config import Config
-from baton.config.dialects.adk import read_criteria
-from baton.config.evaluators import plan_for
+from baton.config.planning import live_plan
+from baton.config.providers import variant_names
 from baton.config.secrets import masked
-from baton.datasets.choose import choose
-from baton.formats.explain import explain
-from baton.model import Dataset, InputError, Problem
+from baton.model import Dataset, InputError
 from baton.providers.base import ConfiguredProvider
+from baton.runner.backends.distribute import evaluate_on
+from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.evaluate import evaluate_to_folder
 from baton.runner.live import RunOptions
 from baton.runner.loop import run_until_terminated
-from baton.runner.plan import Plan, make_plan
+from baton.runner.plan import Plan
+from baton.store import Kept
 
+from .backing import HERE, Backing, backend_of, recipe_of
 from .judging import JudgeOptions, judged_plan
 from .notes import note, say
 from .numbers import Whole
-from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare, report
+from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare
 from .progress import progress
 from .reports import NONE, Reports
-from .target import find_target, provider_of
+from .request import Request, basis_of
+from .running import (
+    NORMAL,
+    Running,
+    Start,
+    chosen,
+    is_complete,
+    kept_of,
+    left_to_play,
+    run_options,
+    start,
+)
+from .target import Target, find_target, provider_of, variants_of
+from .variants import Printed, Variant
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 TERMINATED = 143
@@ -50,9 +67,7 @@ def eval_command(
     app: str | None = None,
     filters: Annotated[Several, Parameter(name=["--filter", "-f"])] = (),
     limit: Whole | None = None,
-    repeat: Whole | None = None,
-    concurrency: Whole | None = None,
-    timeout: float | None = None,
+    running: Running = NORMAL,
     print_detailed_results: Annotated[
         bool,
         Parameter(name=["--print_detailed_results", "--print-detailed-results"], negative=""),
@@ -63,6 +78,7 @@ def eval_command(
     out: Path = OUT,
     name: str | None = None,
     judging: JudgeOptions | None = None,
+    backing: Backing = HERE,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Play a dataset against live agents and score what they did.
@@ -89,12 +105,6 @@ def eval_command(
         Which cases: a glob over ids, tag:NAME or metadata.KEY=VALUE; all given have to match.
     limit
         How many cases at most.
-    repeat
-        How often each case is played.
-    concurrency
-        How many cases are in play at once.
-    timeout
-        Seconds for one case.
     print_detailed_results
         Print every case with all its scores.
     json
@@ -108,42 +118,43 @@ def eval_command(
     dry_run
         Print what judging would take, as far as the cases tell; play nothing, ask nobody.
     """
-    found = find_target(target, app)
-    settings = found.config
-    _quiet(settings)
-    note_config(settings)
-    paths = [*found.datasets, *dataset] or (settings.dataset if settings else [])
-    if not paths:
-        raise InputError("name a dataset: baton eval AGENT DATASET, or `dataset:` in the config")
-    cases = choose(load_cases(paths, settings, agents), filters, _at_least_one("--limit", limit))
-    plan = _plan(settings, evaluators, config_file_path, cases)
-    plan = judged_plan(plan, settings, judging or JudgeOptions(), rehearsal=dry_run)
-    note_unchecked(plan, cases)
-    options = _run_options(
-        settings, {"repeat": repeat, "concurrency": concurrency, "timeout": timeout}
+    request = Request(
+        target=list(target),
+        dataset=list(dataset),
+        evaluators=list(evaluators),
+        criteria=None if config_file_path is None else str(config_file_path),
+        agents=None if agents is None else str(agents),
+        app=app,
+        filters=list(filters),
+        limit=_at_least_one("--limit", limit),
+        variant=running.variant,
     )
+    begun = start(request, judging or JudgeOptions(), running)
+    found = find_target(tuple(begun.request.target), begun.request.app)
+    backend = backing.spec(found.config)
+    _quiet(found.config)
+    printed = Printed(json, show, print_detailed_results, reports)
+    if begun.folder is not None and begun.before is not None:
+        if is_complete(begun.folder, begun.before):
+            return printed.one(begun.folder, found.config)
+    note_config(found.config)
+    asked = _Asked(found, begun, running, out, name)
+    places = variants_of(found, begun.request.variant)
     if dry_run:
         from .dry_run import dry_run_live
 
-        return dry_run_live(plan, cases, options.repeat, json=json)
-    prepare(settings, reports.files())
-    how = {"provider": masked(found.provider), "run": msgspec.to_builtins(options)}
-    folder = _play(
-        _Job(
-            plan=plan,
-            cases=cases,
-            options=options,
-            root=out,
-            name=name or (settings.name if settings else None) or cases.name,
-            header=header_of(settings, plan, paths, **how),
-        ),
-        lambda: provider_of(found, agents),
-    )
-    if folder is None:
-        return TERMINATED
-    return report(
-        folder, settings, json=json, show=show, detailed=print_detailed_results, reports=reports
-    )
+        job = asked.job(places[0], rehearsal=True)
+        return dry_run_live(job.plan, job.cases, job.options.repeat, json=json)
+    prepare(found.config, reports.files())
+    jobs = [asked.job(place) for place in places]
+    done = []
+    for place, job in zip(places, jobs, strict=True):
+        backed = asked.backed(backend, job, place) if backend is not None else None
+        folder = _play(job, partial(provider_of, found, asked.agents, place), backed)
+        if folder is None:
+            return TERMINATED
+        done.append(Variant(job.variant, folder))
+    return printed.all(done, found.config)
 
 
 class _Job(NamedTuple):
@@ -153,29 +164,145 @@ class _Job(NamedTuple):
     root: Path
     name: str
     header: dict[str, Any]
+    kept: Kept | None
+    variant: str | None
 
 
-def _play(job: _Job, make_provider: Callable[[], ConfiguredProvider[Any]]) -> Path | None:
+class _Backed(NamedTuple):
+    """A backend, and what its workers are to know."""
+
+    backend: Backend
+    recipe: Recipe
+    variant: int
+
+
+class _Asked(NamedTuple):
+    """What is to be evaluated, and with what on the command line."""
+
+    target: Target
+    begun: Start
+    running: Running
+    root: Path
+    name: str | None
+
+    @property
+    def agents(self) -> Path | None:
+        """The file of definitions that was named."""
+        given = self.begun.request.agents
+        return None if given is None else Path(given)
+
+    def job(self, place: int, *, rehearsal: bool = False) -> _Job:
+        """Make all that playing one variant needs; raises InputError."""
+        settings, begun = self.target.config, self.begun
+        names = variant_names(settings) if settings else []
+        variant = names[place] if len(names) > 1 else None
+        paths = self._paths()
+        cases = chosen(load_cases(paths, settings, self.agents), begun)
+        asked = begun.request
+        criteria = None if asked.criteria is None else Path(asked.criteria)
+        plan = live_plan(settings, asked.evaluators, criteria, cases)
+        if variant is not None and settings is not None:
+            plan = structs.replace(plan, default_model=settings.providers[place].model)
+        plan = judged_plan(plan, settings, begun.judging, rehearsal=rehearsal)
+        note_unchecked(plan, cases)
+        options = run_options(settings, begun, self.running)
+        request = self._request(cases, variant)
+        basis = basis_of(settings, request, plan, cases)
+        name = begun.before.name if begun.before else self._name(cases, variant)
+        how = {
+            "provider": masked(self.target.provider),
+            "run": to_builtins(options),
+            "request": to_builtins(request),
+            "basis": to_builtins(basis),
+            **({} if variant is None else {"variant": variant}),
+        }
+        return _Job(
+            plan=plan,
+            cases=cases,
+            options=options,
+            root=self.root,
+            name=name,
+            header=header_of(
+                settings, plan, paths, cases, self._provider(place), self.agents, **how
+            ),
+            kept=kept_of(begun, basis, cases, force=self.running.force),
+            variant=variant,
+        )
+
+    def _provider(self, place: int) -> str | None:
+        """Return the type of the provider that plays a variant."""
+        settings, spec = self.target.config, self.target.provider
+        if spec is not None:
+            return str(spec["type"])
+        return settings.providers[place].type if settings and settings.providers else None
+
+    def backed(self, spec: dict[str, Any], job: _Job, place: int) -> _Backed:
+        """Make what a backend needs to play a variant; raises InputError."""
+        settings, request = self.target.config, self.begun.request
+        some = self.begun.open_cases is not None or request.cases is not None
+        recipe = recipe_of(
+            settings,
+            job.plan,
+            self.begun.judging,
+            self._paths(),
+            filters=request.filters,
+            limit=request.limit,
+            cases=list(job.cases.ids) if some else None,
+            agents=request.agents,
+            evaluators=request.evaluators,
+            criteria=request.criteria,
+            provider=self.target.provider,
+            run=job.options,
+        )
+        return _Backed(backend_of(spec, settings), recipe, place)
+
+    def _paths(self) -> list[str]:
+        settings, request = self.target.config, self.begun.request
+        named = [*self.target.datasets, *request.dataset]
+        paths = named or (settings.dataset if settings else [])
+        if not paths:
+            message = "name a dataset: baton eval AGENT DATASET, or `dataset:` in the config"
+            raise InputError(message)
+        return paths
+
+    def _name(self, cases: Dataset, variant: str | None) -> str:
+        settings = self.target.config
+        name = self.name or (settings.name if settings else None) or cases.name
+        return name if variant is None else f"{name}-{variant}"
+
+    def _request(self, cases: Dataset, variant: str | None) -> Request:
+        """Return what the folder keeps of it; secrets are not kept."""
+        request = self.begun.request
+        if self.begun.open_cases is not None:
+            request = structs.replace(request, cases=list(cases.ids))
+        judge = {name: value for name, value in asdict(self.begun.judging).items() if value}
+        target = [masked(word) for word in request.target]
+        return structs.replace(request, target=target, judge=judge, variant=variant)
+
+
+def _play(
+    job: _Job, make_provider: Callable[[], ConfiguredProvider[Any]], backed: _Backed | None
+) -> Path | None:
     """Play all cases, and show how far it is; ``None`` when SIGTERM ended it."""
     # What agents print, when they are imported and later, is no part of the report.
     with redirect_stdout(sys.stderr):
         provider = make_provider()
-        shown = progress(len(job.cases) * job.options.repeat)
+        shown = progress(left_to_play(job.kept, len(job.cases) * job.options.repeat))
         started: list[Path] = []
         try:
-            return run_until_terminated(
-                evaluate_to_folder(
-                    job.plan,
-                    provider,
-                    job.cases,
-                    job.options,
-                    root=job.root,
-                    name=job.name,
-                    header=job.header,
-                    on_start=started.append,
-                    on_result=shown.add,
-                )
-            )
+            how: dict[str, Any] = {
+                "root": job.root,
+                "name": job.name,
+                "header": job.header,
+                "on_start": started.append,
+                "on_result": shown.add,
+                "kept": job.kept,
+            }
+            work = (job.plan, provider, job.cases, job.options)
+            if backed is not None:
+                variant, recipe = backed.variant, backed.recipe
+                return evaluate_on(backed.backend, recipe, *work, variant=variant, **how)
+            return run_until_terminated(evaluate_to_folder(*work, **how))
         except (KeyboardInterrupt, asyncio.CancelledError) as ended:
             for place in started:
                 note(f"what was done until now: baton report {place}")
@@ -185,30 +312,6 @@ def _play(job: _Job, make_provider: Callable[[], ConfiguredProvider[Any]]) -> Pa
             return None
         finally:
             shown.close()
-
-
-def _plan(
-    settings: Config | None, evaluators: tuple[str, ...], criteria: Path | None, dataset: Dataset
-) -> Plan:
-    make = settings.plan_with if settings else make_plan
-    if evaluators and criteria is not None:
-        raise InputError("--evaluator and --config_file_path both say what to score: give one")
-    if evaluators:
-        return make(evaluators)
-    if criteria is not None:
-        return make(read_criteria(criteria))
-    if settings is not None and settings.evaluators is not None:
-        return settings.plan
-    return plan_for(dataset, make)
-
-
-def _run_options(settings: Config | None, given: dict[str, Any]) -> RunOptions:
-    """Put what the command line says over what the config does."""
-    stated = {name: value for name, value in given.items() if value is not None}
-    faults = explain(stated, RunOptions)
-    if faults:
-        raise InputError(Problem(message=f"--{fault.path[0]}: {fault.message}") for fault in faults)
-    return msgspec.structs.replace(settings.run if settings else RunOptions(), **stated)
 
 
 def _at_least_one(option: str, number: int | None) -> int | None:

@@ -68,5 +68,5 @@ def judged_plan(
         plan,
         settings.judging if settings else JudgeConfig(),
         options.flags(rehearsal=rehearsal),
-        settings.gate if settings else (),
+        settings.gate if settings else None,
     )

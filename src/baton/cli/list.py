@@ -9,14 +9,14 @@ import msgspec
 from rich.table import Table
 
 from baton.model import InputError, suggestion
-from baton.plugins import EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve, rubric_entries
+from baton.plugins import BACKENDS, EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve, rubric_entries
 from baton.reports.console import console_for
 
 _RUBRICS = "evaluators that ask a judge"
 
 
 def list_command(*names: str) -> int:
-    """List evaluators, providers and reporters, with their aliases, options and defaults.
+    """List evaluators, providers, reporters and backends, with their aliases, options and defaults.
 
     Parameters
     ----------
@@ -28,6 +28,7 @@ def list_command(*names: str) -> int:
         (_RUBRICS, rubric_entries()),
         ("providers", PROVIDERS),
         ("reporters", REPORTERS),
+        ("backends", BACKENDS),
     )
     known = [name for _, entries in kinds for entry in entries for name in entry.names]
     for name in names:

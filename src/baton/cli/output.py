@@ -14,6 +14,7 @@ import msgspec
 
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
+from baton.config.provenance import provenance_of, refuse_others
 from baton.config.secrets import masked
 from baton.config.shape import ReporterSpec
 from baton.datasets import load_dataset
@@ -34,10 +35,33 @@ SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
 
 
 def header_of(
-    settings: Config | None, plan: Plan, dataset: list[str], **more: Any
+    settings: Config | None,
+    plan: Plan,
+    dataset: list[str],
+    cases: Dataset | None,
+    provider: str | None = None,
+    agents: Path | str | None = None,
+    /,
+    **more: Any,
 ) -> dict[str, Any]:
-    """Return what a folder says of how it was made."""
+    """Return what a folder says of how it was made; ``provider`` is a type.
+
+    ``agents`` is a file of definitions, which goes before the config's.
+
+    Raises:
+        InputError: the gate is for another dataset or config, or its baseline is not there.
+    """
     from baton import __version__
+
+    provenance = provenance_of(
+        plan,
+        cases,
+        settings.resolved if settings else None,
+        [] if provider is None else [provider],
+        settings.folder if settings else None,
+        agents or (settings.agents if settings else None),
+    )
+    refuse_others(plan.gate, provenance)
 
     return {
         "versions": {"baton": __version__},
@@ -46,6 +70,7 @@ def header_of(
         "pass_rule": msgspec.to_builtins(plan.pass_rule),
         "config": settings.resolved if settings else None,
         **_judge_of(plan),
+        "provenance": msgspec.to_builtins(provenance),
         "evaluator_versions": {
             name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
         },

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from baton.config import Config, load_config
-from baton.config.evaluators import plan_for, says_what_to_score
+from baton.config import load_config
+from baton.config.planning import recorded_plan
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.model import Dataset, InputError, Trace
+from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
-from baton.runner.plan import WITHOUT_CASES, Plan, make_plan
+from baton.readers.shards import BYTES, Shard, is_address, iter_shards
+from baton.runner.backends.distribute import score_on
+from baton.runner.plan import Plan
 from baton.runner.recorded import score_to_folder
 from baton.store import read_evaluation
 
+from .backing import HERE, Backing, backend_of, expanded, recipe_of
 from .judging import JudgeOptions, judged_plan
 from .kinds import given_as
 from .notes import note
@@ -37,7 +43,7 @@ Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
 
 def score_command(
-    *traces: Path,
+    *traces: str,
     dataset: Annotated[Several, Parameter(name=["--dataset", "-d"])] = (),
     evaluators: Annotated[Several, Parameter(name=["--evaluator", "-e"])] = (),
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
@@ -48,6 +54,8 @@ def score_command(
     out: Path = OUT,
     name: str | None = None,
     judging: JudgeOptions | None = None,
+    backing: Backing = HERE,
+    jobs: Whole = 1,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Score recorded traces, against a dataset where there is one.
@@ -55,7 +63,8 @@ def score_command(
     Parameters
     ----------
     traces
-        Files and folders with recorded traces, in any format Baton reads.
+        Files and folders with recorded traces, in any format Baton reads; globs, and addresses
+        (s3://bucket/traces) where fsspec is installed.
     dataset
         Cases: a file, a folder, or FILE:case1,case2. May be given several times.
     evaluators
@@ -72,27 +81,68 @@ def score_command(
         Where evaluations are stored.
     name
         Name of the evaluation.
+    jobs
+        How many processes score; with judges it is one.
     dry_run
         Print what judging would take, and ask nobody.
     """
     if not traces:
         raise InputError("name the files or folders that hold the traces")
     settings = load_config(config) if config is not None else None
+    spec = backing.spec(settings)
+    words = expanded(traces)
+    files = [Path(word) for word in words if not is_address(word)]
     note_config(settings)
     definitions = agents or (settings.agents if settings else None)
     catalog = load_catalog(definitions) if definitions is not None else None
     paths = list(dataset) or (settings.dataset if settings else [])
     cases = load_cases(paths, settings, agents) if paths else None
-    plan = _plan(settings, evaluators, cases)
+    plan = recorded_plan(settings, evaluators, cases)
     plan = judged_plan(plan, settings, judging or JudgeOptions(), rehearsal=dry_run)
     if cases is not None:
         note_unchecked(plan, cases)
     else:
-        _note_datasets(traces)
+        _note_datasets(files)
     if settings is not None and settings.providers:
         note(f"{settings.file}: `providers` are not used: recorded traces are scored")
     problems: list[str] = []
-    read = _read(traces, paths, catalog, problems)
+    given = (settings.name if settings else None) or (cases.name if cases else None)
+    how: dict[str, Any] = {
+        "root": out,
+        "name": name or given or Path(words[0]).name,
+        "header": header_of(
+            settings, plan, paths, cases, None, definitions, **_read_from(words, definitions)
+        ),
+        "input_problems": problems,
+        "repeats": max((_repeats(path) for path in files), default=1) if cases else 1,
+    }
+    if spec is not None or len(files) < len(words):
+        if jobs != 1:
+            raise InputError("--jobs is for traces that are scored here: --workers goes there")
+        if dry_run:
+            raise InputError("--dry-run reads the traces here: leave the backend and addresses out")
+        recipe = recipe_of(
+            settings,
+            plan,
+            judging or JudgeOptions(),
+            paths,
+            agents=None if agents is None else str(agents),
+            evaluators=list(evaluators),
+            recorded=True,
+        )
+        prepare(settings, reports.files())
+        with redirect_stdout(sys.stderr):
+            folder = score_on(
+                backend_of(spec or {"type": "local"}, settings),
+                recipe,
+                plan,
+                _shards(words, paths, problems, BYTES),
+                cases,
+                on_note=note,
+                **how,
+            )
+        return report(folder, settings, json=json, show=show, reports=reports)
+    read = _read(files, paths, catalog, problems)
     if dry_run:
         from .dry_run import dry_run as rehearse
 
@@ -101,30 +151,32 @@ def score_command(
             note(problem)
         return code
     prepare(settings, reports.files())
-    folder = score_to_folder(
-        plan,
-        read,
-        cases,
-        root=out,
-        name=name
-        or (settings.name if settings else None)
-        or (cases.name if cases else traces[0].name),
-        header=header_of(settings, plan, paths, **_read_from(traces, definitions)),
-        input_problems=problems,
-        repeats=max((_repeats(path) for path in traces), default=1) if cases else 1,
-    )
+    if _several(jobs, plan):
+        from baton.runner.jobs import SHARD, Recorded, score_with_jobs
+
+        found = score_with_jobs(
+            Recorded(plan, cases, catalog),
+            _shards(words, paths, problems, SHARD),
+            jobs,
+            on_note=note,
+            **how,
+        )
+        if found is None:
+            raise _nothing(files, [InputError(problem) for problem in problems])
+        return report(found, settings, json=json, show=show, reports=reports)
+    folder = score_to_folder(plan, read, cases, **how)
     return report(folder, settings, json=json, show=show, reports=reports)
 
 
-def _read_from(traces: tuple[Path, ...], definitions: Path | str | None) -> dict[str, Any]:
+def _read_from(traces: Sequence[str], definitions: Path | str | None) -> dict[str, Any]:
     """Return what a folder says of where its traces lie, and what they were read with."""
     return {
-        "traces": [str(path) for path in traces],
+        "traces": list(traces),
         "definitions": None if definitions is None else str(definitions),
     }
 
 
-def _note_datasets(paths: tuple[Path, ...]) -> None:
+def _note_datasets(paths: Sequence[Path]) -> None:
     """Say what an evaluation that is scored again without cases was made with."""
     for path in paths:
         if is_evaluation(path) and (used := read_evaluation(path).header.dataset):
@@ -138,21 +190,31 @@ def _repeats(path: Path) -> int:
     return read_evaluation(folder).header.repeats if is_evaluation(folder) else 1
 
 
-def _plan(settings: Config | None, evaluators: tuple[str, ...], cases: Dataset | None) -> Plan:
-    make = settings.plan_with if settings else make_plan
-    if evaluators:
-        return make(evaluators)
-    if settings is not None and settings.evaluators is not None:
-        return settings.plan
-    if cases is not None and says_what_to_score(cases):
-        return plan_for(cases, make)
-    if cases is None:
-        return make(WITHOUT_CASES)
-    return settings.plan if settings else make_plan(None)
+def _several(jobs: int, plan: Plan) -> bool:
+    """Tell whether to score in several processes; raises InputError for less than one."""
+    if jobs < 1:
+        raise InputError(f"--jobs has to be at least 1, got {jobs}")
+    if jobs == 1:
+        return False
+    if plan.needs_judge:
+        note("--jobs 1, as judges are asked: they wait for answers, not for processors")
+    elif not hasattr(os, "fork"):
+        note("--jobs 1, as processes cannot be copied on this system")
+    return hasattr(os, "fork") and not plan.needs_judge
+
+
+def _shards(
+    words: Sequence[str], dataset: list[str], problems: list[str], size: int
+) -> Iterator[Shard]:
+    def broken(error: InputError) -> None:
+        problems.extend(str(problem) for problem in error.problems)
+
+    exclude = [Path(path) for path in dataset]
+    return iter_shards(words, exclude=exclude, size=size, on_problem=broken)
 
 
 def _read(
-    traces: tuple[Path, ...], dataset: list[str], catalog: Catalog | None, problems: list[str]
+    traces: Sequence[Path], dataset: list[str], catalog: Catalog | None, problems: list[str]
 ) -> Iterator[Trace]:
     """Read traces; a broken file is named and the others go on, but reading none is an error."""
     found = 0
@@ -165,6 +227,12 @@ def _read(
         yield trace
     broken = [problem for error in errors for problem in error.problems]
     if not found:
-        swapped = given_as(traces, "dataset", SWAPPED.format("dataset", "recording"))
-        raise InputError(swapped or broken or f"no trace in {', '.join(map(str, traces))}")
+        raise _nothing(traces, errors)
     problems += [str(problem) for problem in broken]
+
+
+def _nothing(traces: Sequence[Path], errors: Sequence[InputError]) -> InputError:
+    """Return the error for files none of which holds a trace."""
+    swapped = given_as(traces, "dataset", SWAPPED.format("dataset", "recording"))
+    broken = [problem for error in errors for problem in error.problems]
+    return InputError(swapped or broken or f"no trace in {', '.join(map(str, traces))}")

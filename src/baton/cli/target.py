@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.config import Config, load_config
-from baton.config.providers import agent_spec, only_provider
-from baton.model import InputError, Problem
+from baton.config.providers import agent_spec, configured, variant_names
+from baton.model import InputError, Problem, suggestion
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import make_provider
 from baton.readers import load_catalog
@@ -74,11 +74,33 @@ def _config(path: Path) -> Config:
     return load_config(path)
 
 
-def provider_of(target: Target, agents: Path | None) -> ConfiguredProvider[Any]:
-    """Build the one provider there is; paths in a config start in its folder.
+def variants_of(target: Target, wanted: str | None) -> list[int]:
+    """Return the places of the providers to evaluate, one after the other.
 
     Raises:
-        InputError: a config names none or several, or the provider refuses its options.
+        InputError: there is none of the name ``wanted``, or none at all.
+    """
+    config = target.config
+    if config is None:
+        if wanted is not None:
+            raise InputError("--variant goes with a config that has several `providers`")
+        return [0]
+    names = variant_names(config)
+    if not names:
+        message = "names 0 providers: there is no agent to evaluate"
+        raise InputError(Problem(file=config.file, path="providers", message=message))
+    if wanted is None:
+        return list(range(len(names)))
+    if wanted not in names:
+        raise InputError(f"no variant `{wanted}`; {suggestion(wanted, names)}")
+    return [names.index(wanted)]
+
+
+def provider_of(target: Target, agents: Path | None, place: int) -> ConfiguredProvider[Any]:
+    """Build the provider at a place; paths in a config start in its folder.
+
+    Raises:
+        InputError: the provider refuses its options.
     """
     config, spec, _ = target
     definitions = agents or (config.agents if config else None)
@@ -87,4 +109,4 @@ def provider_of(target: Target, agents: Path | None) -> ConfiguredProvider[Any]:
         return make_provider(spec, Surroundings(Path(), catalog))
     if config is None:
         raise InputError("no agent to evaluate")
-    return only_provider(config, catalog)
+    return configured(config, place, catalog)

@@ -11,6 +11,7 @@ import msgspec
 
 from baton.formats.document import Document
 from baton.formats.explain import Path as Place
+from baton.gate.rules import Gate, named
 from baton.judges.settings import (
     JudgeSettings,
     read_settings,
@@ -18,7 +19,6 @@ from baton.judges.settings import (
     replaced,
 )
 from baton.model import Evaluator, InputError, Judge, Problem
-from baton.runner.gate import GateRule, named
 from baton.runner.plan import Plan, PlannedEvaluator, judge_options
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def read_judge(document: Document, written: Any, value: Mapping[str, Any]) -> Ju
         try:
             refuse_written_keys(_at(written, place), place)
         except InputError as error:
-            problems += _located(document, error)
+            problems += at_lines(document, error)
     if problems:
         raise InputError(problems)
     return JudgeConfig(options=options, cache=cache)
@@ -103,7 +103,7 @@ def ready(
     plan: Plan,
     judging: JudgeConfig | Judge | None = None,
     flags: JudgeFlags | None = None,
-    gate: Sequence[GateRule] = (),
+    gate: Gate | None = None,
 ) -> Plan:
     """Return the plan with its gate, and a judge where an evaluator needs one.
 
@@ -112,9 +112,11 @@ def ready(
             evaluator's own settings are wrong, or a rule is about none of the evaluators.
     """
     asking = [planned for planned in plan.every_evaluator if planned.needs_judge]
-    rules = gate_of(plan, gate)
-    by_agent = {one.evaluator.name for one in asking} | {rule.evaluator for rule in rules}
-    plan = msgspec.structs.replace(plan, by_agent=frozenset(by_agent), gate=rules)
+    gate = gate_of(plan, gate or Gate())
+    by_agent = gate.evaluators | {one.evaluator.name for one in asking}
+    plan = msgspec.structs.replace(plan, by_agent=by_agent, gate=gate)
+    if plan.prices is None and any(rule.evaluator == "cost_usd" for rule in gate.rules):
+        plan = msgspec.structs.replace(plan, prices={})
     if not asking:
         return plan
     if judging is None or isinstance(judging, JudgeConfig):
@@ -127,12 +129,12 @@ def ready(
     return _judged_by(plan, judging)
 
 
-def gate_of(plan: Plan, rules: Sequence[GateRule]) -> tuple[GateRule, ...]:
-    """Return the rules with the names that evaluators report under; see :func:`named`."""
+def gate_of(plan: Plan, gate: Gate) -> Gate:
+    """Return the gate with the names that evaluators report under; see :func:`named`."""
     every = plan.every_evaluator
     names = {name: one.evaluator.name for one in every for name in one.override_names}
     names |= {one.evaluator.name: one.evaluator.name for one in every}
-    return named(rules, names)
+    return named(gate, names)
 
 
 def _judged_by(plan: Plan, judge: Judge) -> Plan:
@@ -229,7 +231,7 @@ def _check(
     try:
         return _read(options, place) if base is None else replaced(base, options, place)
     except InputError as error:
-        problems += _located(document, error)
+        problems += at_lines(document, error)
     return None
 
 
@@ -263,7 +265,7 @@ def _at(value: Any, place: Place) -> Any:
     return value
 
 
-def _located(document: Document, error: InputError) -> list[Problem]:
+def at_lines(document: Document, error: InputError) -> list[Problem]:
     """Find the lines of problems by their paths (``judge.fallback[0].model``)."""
     return [
         document.problem_at(

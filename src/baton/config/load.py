@@ -10,18 +10,19 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import Document, read_bytes
+from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
 from baton.providers.base import ProviderOptions
-from baton.runner.gate import GateRule, read_gate
 from baton.runner.live import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
+from .backend import read_backend
 from .dialects.accelerator import translate
 from .environment import interpolate
-from .judge import JudgeConfig, gate_of, read_judge
+from .judge import JudgeConfig, at_lines, gate_of, read_judge
 from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 
@@ -47,10 +48,11 @@ class Config(msgspec.Struct, kw_only=True):
     run: RunOptions
     reporters: list[ReporterSpec]
     resolved: dict[str, Any]
+    backend: dict[str, Any] | None = None
     rubrics: Sequence[Entry] = ()
     rubric_paths: Sequence[Path] = ()
     judging: JudgeConfig = msgspec.field(default_factory=JudgeConfig)
-    gate: tuple[GateRule, ...] = ()
+    gate: Gate = Gate()
     notes: list[str] = msgspec.field(default_factory=list)
 
     @property
@@ -104,6 +106,7 @@ def load_config(
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
     run = _run_options(document, spec, problems)
+    backend = read_backend(document, spec.backend, problems)
     rubrics = _rubrics(document, spec, problems)
     judging, gate = _judging(document, written, told, problems), _gate(document, spec, problems)
     plan = _plan(document, spec, providers, problems, own_code, rubrics)
@@ -131,6 +134,7 @@ def load_config(
         run=run,
         reporters=reporters,
         resolved=masked(value),
+        backend=backend,
         rubrics=rubrics,
         rubric_paths=[folder / path for path in spec.rubrics],
         judging=judging,
@@ -169,7 +173,9 @@ def _run_options(document: Document, spec: ConfigFile, problems: list[Problem]) 
             problems.append(document.problem_at(("agent", theirs), message))
     workers = agent.max_workers or _JUDGE_LLM_DEFAULT
     concurrency = 1 if agent.parallel_execution is False else workers
-    options = {"timeout": spec.timeout} if spec.timeout is not None else {}
+    names = ("timeout", "retry_errors", "fail_fast", "max_agent_cost")
+    stated = {name: getattr(spec, name) for name in names}
+    options = {name: value for name, value in stated.items() if value is not None}
     return RunOptions(
         repeat=spec.repeat or agent.num_runs or 1,
         concurrency=spec.concurrency or concurrency,
@@ -226,17 +232,15 @@ def _judging(
     return JudgeConfig()
 
 
-def _gate(document: Document, spec: ConfigFile, problems: list[Problem]) -> tuple[GateRule, ...]:
+def _gate(document: Document, spec: ConfigFile, problems: list[Problem]) -> Gate:
     try:
-        return read_gate(spec.gate)
+        return read_gate(spec.gate, Path(document.file).parent)
     except InputError as error:
-        problems += _located(document, ("gate",), error)
-    return ()
+        problems += at_lines(document, error)
+    return Gate()
 
 
-def _check_gate(
-    document: Document, plan: Plan, gate: tuple[GateRule, ...], problems: list[Problem]
-) -> None:
+def _check_gate(document: Document, plan: Plan, gate: Gate, problems: list[Problem]) -> None:
     try:
         gate_of(plan, gate)
     except InputError as error:

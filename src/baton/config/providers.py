@@ -48,6 +48,19 @@ def only_provider(config: Config, catalog: Catalog) -> ConfiguredProvider[Any]:
     return configured(config, 0, catalog)
 
 
+def variant_names(config: Config) -> list[str]:
+    """Name the providers of a config: by ``agent_id``, else by type; each name stands once."""
+    names: list[str] = []
+    for options in config.providers:
+        plain = options.agent_id or options.type
+        name, number = plain, 1
+        while name in names:
+            number += 1
+            name = f"{plain}-{number}"
+        names.append(name)
+    return names
+
+
 def configured(config: Config, index: int, catalog: Catalog) -> ConfiguredProvider[Any]:
     """Build one of a config's providers; raises InputError when it refuses its options."""
     try:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.runner.live import Count, Seconds
+from baton.gate.rules import GateSpec, ThresholdSpec
+from baton.runner.live import Count, Money, NotNegative, Seconds
 from baton.runner.plan import EvaluatorSpec
 from baton.runner.prices import ModelPrice
 from baton.runner.verdict import PassRule
@@ -53,6 +54,9 @@ class ReporterSpec(Strict, kw_only=True):
 class ConfigFile(Strict, kw_only=True):
     """A config. ``timeout`` is in seconds, for a case; ``agents`` a file of agent definitions.
 
+    What is an error is played ``retry_errors`` times more; ``fail_fast`` stops at the first case
+    that does not pass, ``max_agent_cost`` (USD) is what the agents may cost in one run.
+
     ``rubrics`` are files and folders with rubrics of the user's own. ``judge`` is the model that
     judged evaluators ask, ``gate`` has rules like ``scope_fidelity by agent >= 0.9``.
     """
@@ -64,12 +68,16 @@ class ConfigFile(Strict, kw_only=True):
     evaluators: list[EvaluatorSpec | str] | None = None
     rubrics: list[str] = msgspec.field(default_factory=list)
     judge: dict[str, Any] | None = None
-    gate: list[str] = msgspec.field(default_factory=list)
+    gate: list[str | ThresholdSpec] | GateSpec = msgspec.field(default_factory=list)
     pass_rule: PassRule = "all"
     prices: dict[str, ModelPrice] = msgspec.field(default_factory=dict)
     repeat: Annotated[int, msgspec.Meta(ge=1)] | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
     timeout: Seconds | None = None
+    retry_errors: NotNegative | None = None
+    fail_fast: bool | None = None
+    max_agent_cost: Money | None = None
+    backend: str | dict[str, Any] | None = None
     reporters: list[ReporterSpec] = msgspec.field(default_factory=list)
     agent_names: dict[str, str] = msgspec.field(default_factory=dict)
     name: str | None = None

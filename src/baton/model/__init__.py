@@ -4,6 +4,7 @@ Imports nothing of the rest of Baton.
 """
 
 from .agent_scores import AgentCounts, AgentScores, Asked, Low, plain_agent_scores
+from .agents_seen import AgentHashes, AgentsSeen
 from .case import (
     AnyOrder,
     Case,
@@ -20,11 +21,21 @@ from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
 from .efficiency import COUNTERS, Efficiency, EfficiencySums, Sum, plain_sums
 from .errors import BatonError, InputError, Problem, ProviderError, counted, nearest, suggestion
-from .evaluation import CaseResult, Evaluation, EvaluatorCounts, GateResult
+from .evaluation import CaseResult, Evaluation, EvaluatorCounts, GateResult, GateStatus
 from .integrity import integrity_problems, usage_problems
 from .judging import Judge, JudgeError, JudgeErrorKind, JudgeRequest, JudgeResponse
 from .known import known
 from .ports import EvalContext, Evaluator, Provider
+from .provenance import (
+    DatasetHash,
+    Differs,
+    GitState,
+    Provenance,
+    changed,
+    digest,
+    incomparable,
+)
+from .route import AgentValue, Hop, first_difference, route_of
 from .routing import OTHERS, Routed, RoutingCell, RoutingCounts
 from .score import (
     STATUSES,
@@ -59,8 +70,11 @@ __all__ = [
     "STATUSES",
     "AgentCard",
     "AgentCounts",
+    "AgentHashes",
     "AgentRun",
     "AgentScores",
+    "AgentValue",
+    "AgentsSeen",
     "AnyOrder",
     "Asked",
     "BatonError",
@@ -70,6 +84,8 @@ __all__ = [
     "CaseRubric",
     "Content",
     "Dataset",
+    "DatasetHash",
+    "Differs",
     "Dispatch",
     "Dropped",
     "Efficiency",
@@ -84,8 +100,11 @@ __all__ = [
     "ExpectedTurn",
     "ExpectedVisit",
     "GateResult",
+    "GateStatus",
+    "GitState",
     "GotBack",
     "HandedOff",
+    "Hop",
     "InputError",
     "Judge",
     "JudgeError",
@@ -98,6 +117,7 @@ __all__ = [
     "Override",
     "Part",
     "Problem",
+    "Provenance",
     "Provider",
     "ProviderError",
     "Routed",
@@ -117,12 +137,17 @@ __all__ = [
     "Unit",
     "Usage",
     "case_status",
+    "changed",
     "counted",
+    "digest",
+    "first_difference",
+    "incomparable",
     "integrity_problems",
     "known",
     "nearest",
     "plain_agent_scores",
     "plain_sums",
+    "route_of",
     "suggestion",
     "usage_problems",
 ]

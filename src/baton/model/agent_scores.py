@@ -59,12 +59,16 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """A verdict that is far from what is wanted, what it is about, and its case."""
+    """A verdict that is far from what is wanted, what it is about, and its case.
+
+    ``steps`` are the ids of what proves it, at most three.
+    """
 
     case_id: str = ""
     repeat: int = 0
     subject: list[str] = []
-    value: float
+    steps: list[str] = []
+    value: float | None = None
 
 
 class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -130,7 +134,7 @@ class AgentCounts:
                     msgspec.structs.replace(low, case_id=case_id, repeat=repeat)
                     for low in one.worst
                 ]
-                ranked = sorted([*total.worst, *new], key=lambda low: sign * low.value)
+                ranked = sorted([*total.worst, *new], key=lambda low: sign * (low.value or 0.0))
                 total.worst = ranked[:_WORST]
 
     def take_back(self, found: list[AgentScores], case_id: str, repeat: int) -> None:

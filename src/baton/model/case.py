@@ -121,6 +121,16 @@ class Case(Record, kw_only=True):
             return self.scenario.start
         return self.turns[0].input.plain() if self.turns else ""
 
+    def short_hash(self) -> int:
+        """Return the first 64 bits of what :meth:`content_hash` hashes, by a faster function."""
+        bare = msgspec.structs.replace(self, where=None)
+        try:
+            encoded = msgspec.json.encode(bare, order="deterministic")
+        except (TypeError, ValueError):
+            # A program may put into metadata what JSON has no place for.
+            encoded = repr(bare).encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest())
+
     def content_hash(self) -> str:
         """Return a hash of all that the case states, without where it stands (sha256, hex)."""
         bare = msgspec.structs.replace(self, where=None)

@@ -43,6 +43,7 @@ class CaseIndex:
         self._file = array("L")
         self._stated = array("H")
         self._needs = array("B")
+        self.hashes = array("Q")
 
     def add(self, case: Case, where: Location | None = None) -> None:
         """Take up one more case."""
@@ -51,6 +52,7 @@ class CaseIndex:
         self.inputs.append(message_hash(case.first_input))
         self.lines.append((where.line if where else None) or 0)
         self._put(_stated(case), _needs(case), where.file if where else "")
+        self.hashes.append(case.short_hash())
         if case.evaluators:
             self.overrides.append(Override(case.id, where, case.evaluators))
 
@@ -63,6 +65,7 @@ class CaseIndex:
         self.inputs.append(other.inputs[position])
         self.lines.append(other.lines[position])
         self._put(other._stated[position], other._needs[position], other._file_of(position))
+        self.hashes.append(other.hashes[position])
         self.overrides += [
             override._replace(case_id=case_id)
             for override in other.overrides
@@ -148,6 +151,12 @@ class Dataset:
     def ids(self) -> Sequence[str]:
         """The ids of all cases, in order."""
         return self._index.ids
+
+    def content_hash(self) -> str:
+        """Return a hash of the ids and contents of all cases, in any order (16 hex digits)."""
+        found = sorted(zip(self._index.ids, self._index.hashes, strict=True))
+        text = "\n".join(f"{case_id} {number:x}" for case_id, number in found)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def stated(self) -> set[str]:

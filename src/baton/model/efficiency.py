@@ -14,6 +14,7 @@ class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     ``dispatches`` leave returns out, ``tool_calls`` the calls that are dispatches;
     ``model_calls`` are requests to models, ``tokens`` all that these read and wrote.
+    ``cost_usd`` is what they cost, ``models`` are those that were used.
     ``at_least`` names the counters that are a lower bound. ``timings`` has ``seconds``: all
     turns together, from user message to end.
     """
@@ -22,6 +23,8 @@ class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
     tool_calls: int | None = None
     model_calls: int | None = None
     tokens: int | None = None
+    cost_usd: float | None = None
+    models: list[str] = msgspec.field(default_factory=list)
     at_least: list[str] = msgspec.field(default_factory=list)
     timings: dict[str, float] = msgspec.field(default_factory=dict)
 

@@ -10,26 +10,33 @@ import msgspec
 from .agent_scores import AgentScores, Low
 from .case import Location
 from .efficiency import Efficiency, EfficiencySums
+from .route import AgentValue, Hop
 from .routing import Routed, RoutingCell
 from .score import Score, Status
 from .trace import Trace
+
+GateStatus = Literal["passed", "failed", "unclear", "error"]
 
 
 class GateResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What one rule of the gate decided, of one agent or (``None``) of all.
 
-    ``mean`` is over ``scored`` verdicts; without any it is ``None``, and nothing is decided.
-    ``cases`` have the worst verdicts, when it failed.
+    ``evaluator`` is the axis: an evaluator, or a measure such as ``pass_rate``. ``mean`` is the
+    figure, over ``scored`` verdicts or cases; without any it is ``None``, and nothing is decided.
+    ``unclear`` is what the data cannot tell: it neither passes nor fails. ``cases`` have the
+    worst verdicts, when it failed; ``reason`` says in a line why it came out so.
     """
 
     rule: str
     evaluator: str
     agent: str | None = None
-    status: Literal["passed", "failed", "error"]
+    tag: str | None = None
+    status: GateStatus
     mean: float | None = None
     scored: int = 0
-    threshold: float
+    threshold: float | None = None
     cases: list[Low] = []
+    reason: str = ""
 
 
 class CaseResult(msgspec.Struct, kw_only=True):
@@ -39,8 +46,9 @@ class CaseResult(msgspec.Struct, kw_only=True):
     be played to its end, or scored at all. ``mean`` is there when it decided. ``timings`` are of
     live runs: when the case ``started`` (seconds since the epoch) and its ``seconds``.
     ``routing`` holds the expected and the actual agent of each dispatch that was judged,
-    ``by_agent`` what judged evaluators, and those of the gate, found of each agent; ``where``
-    and ``tags`` are the case's.
+    ``by_agent`` what judged evaluators, and those of the gate, found of each agent, ``agents``
+    what all others did; ``route`` is who handed work to whom; ``where`` and ``tags`` are the
+    case's.
     """
 
     case_id: str
@@ -55,6 +63,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     efficiency: Efficiency | None = None
     routing: list[Routed] = msgspec.field(default_factory=list)
     by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+    agents: list[AgentValue] = msgspec.field(default_factory=list)
+    route: list[Hop] = msgspec.field(default_factory=list)
     where: Location | None = None
     tags: list[str] = msgspec.field(default_factory=list)
 

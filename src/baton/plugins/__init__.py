@@ -4,10 +4,12 @@ from .alias import Alias
 from .entry import Entry
 from .evaluators import EVALUATORS
 from .registry import (
+    BACKENDS,
     PROVIDERS,
     REPORTERS,
     RUBRIC_SUFFIXES,
     all_evaluators,
+    backend_entry,
     evaluator_entry,
     evaluator_of_type,
     known_evaluator_names,
@@ -15,10 +17,12 @@ from .registry import (
     provider_entry,
     reporter_entry,
     resolve,
+    resolve_target,
     rubric_entries,
 )
 
 __all__ = [
+    "BACKENDS",
     "EVALUATORS",
     "PROVIDERS",
     "REPORTERS",
@@ -26,6 +30,7 @@ __all__ = [
     "Alias",
     "Entry",
     "all_evaluators",
+    "backend_entry",
     "evaluator_entry",
     "evaluator_of_type",
     "known_evaluator_names",
@@ -33,5 +38,6 @@ __all__ = [
     "provider_entry",
     "reporter_entry",
     "resolve",
+    "resolve_target",
     "rubric_entries",
 ]

@@ -64,6 +64,11 @@ REPORTERS = (
     ),
 )
 
+BACKENDS = (
+    Entry("local", "baton.runner.backends.local:Local", "processes on this machine"),
+    Entry("ray", "baton.runner.backends.ray:Ray", "a Ray cluster, or one made for the run"),
+)
+
 _RUBRICS = "baton.evaluators.judging.maker"
 RUBRIC_SUFFIXES = (".yaml", ".yml")
 """What the name of a rubric's file ends in."""
@@ -117,6 +122,11 @@ def provider_entry(name: str) -> Entry:
     return _find(name, PROVIDERS, "provider")
 
 
+def backend_entry(name: str) -> Entry:
+    """Find a backend by its name; raises InputError with the nearest ones."""
+    return _find(name, BACKENDS, "backend")
+
+
 def reporter_entry(name: str) -> Entry:
     """Find a reporter by any of its names; raises InputError with the nearest ones."""
     return _find(name, REPORTERS, "reporter")
@@ -130,7 +140,12 @@ def known_evaluator_names() -> set[str]:
 
 def resolve(entry: Entry) -> Any:
     """Import what an entry names."""
-    module, _, attribute = entry.target.partition(":")
+    return resolve_target(entry.target)
+
+
+def resolve_target(target: str) -> Any:
+    """Import ``module:attribute`` of Baton's own."""
+    module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 

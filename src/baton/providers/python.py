@@ -47,9 +47,11 @@ class PythonOptions(ProviderOptions, kw_only=True):
     where it has parameters of these names), and returns text, a dict or a trace. With ``case``
     as its first parameter it is called once a case.
 
-    With ``instrument`` it runs under OpenTelemetry, and its spans tell what its agents did: in a
-    process of its own for each case in play (``workers: process``), or in this one
-    (``inline``). ``instrumentors`` names those to switch on; ``auto`` is all that are installed.
+    With ``workers: process`` it runs in a process of its own for each case in play, so that one
+    which crashes, ends or blocks its process spoils that case alone. With ``instrument`` it runs
+    under OpenTelemetry, and its spans tell what its agents did: in such processes, unless
+    ``workers`` is ``inline``. ``instrumentors`` names those to switch on; ``auto`` is all that
+    are installed.
     """
 
     type: Literal["python"]
@@ -62,20 +64,19 @@ class PythonOptions(ProviderOptions, kw_only=True):
 class Python(ConfiguredProvider[PythonOptions]):
     """Calls the function, here, as it is; one that is not async runs in a thread of its own.
 
-    With ``instrument`` it leaves all of this, and the hooks, to a driver.
+    With ``instrument`` or ``workers: process`` it leaves all of this, and the hooks, to a driver.
     """
 
     options_type = PythonOptions
 
     def __init__(self, options: PythonOptions, around: Surroundings | None = None) -> None:
         self._driver: Driver | None = None
-        if not options.instrument:
+        if not options.instrument and options.workers != "process":
             super().__init__(options, around)
             _refuse_idle(options)
             self._target = Target(load_function(options.target, self.around.folder))
             return
-        from .instrument.setup import make_driver
-
+        _refuse_idle(options)
         # Hooks run where the program does, as they may share its modules.
         super().__init__(msgspec.structs.replace(options, hooks=None), around)
         self.options = options
@@ -85,8 +86,9 @@ class Python(ConfiguredProvider[PythonOptions]):
             agents=self.around.agents,
             hooks=options.hooks,
             instrumentors="auto" if options.instrumentors is None else options.instrumentors,
+            plain=not options.instrument,
         )
-        self._driver = make_driver(setup, options.workers or "process")
+        self._driver = _driver(setup, options.workers or "process")
 
     def lacks(self, need: Need) -> str | None:
         """Say why cases that need something cannot be played; a function of cases sees to it."""
@@ -218,9 +220,20 @@ def _broke(index: int, error: Exception) -> str:
     return f"turn {index + 1}: the function raised {worded(error)}"
 
 
+def _driver(setup: Setup, workers: Workers) -> Driver:
+    if setup.plain:
+        from .instrument.pool import Pool
+
+        return Pool(setup)
+    from .instrument.setup import make_driver
+
+    return make_driver(setup, workers)
+
+
 def _refuse_idle(options: PythonOptions) -> None:
     """Raise InputError for options that mean something only with ``instrument``."""
-    for name in ("workers", "instrumentors"):
-        if getattr(options, name) is not None:
-            message = "holds for an instrumented program: add `instrument: true`"
-            raise InputError(Problem(path=name, message=message))
+    message = "holds for an instrumented program: add `instrument: true`"
+    if options.workers == "inline" and not options.instrument:
+        raise InputError(Problem(path="workers", message=message))
+    if options.instrumentors is not None and not options.instrument:
+        raise InputError(Problem(path="instrumentors", message=message))

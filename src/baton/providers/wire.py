@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import codecs
 import logging
-import math
 import ssl
 from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NamedTuple
 
 import httpx2
@@ -19,12 +16,12 @@ import stamina
 
 from baton.model import InputError, Problem, ProviderError
 
+from . import patience
 from .blank import Blank
 from .credentials import Credentials
 from .faults import LostBeforeAnswer, NotReached, Refused, refusal, tried
 
 LONGEST_ANSWER = 256 * 1024 * 1024  # bytes
-LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
 Kind = Literal["safe", "prepared", "direct"]
 """``safe`` may be sent twice. The others set agents to work: a 500 comes before that where a
 stream is prepared first, and may come after it where the answer is direct."""
@@ -237,6 +234,7 @@ class Client:
         request = self._http.build_request(
             asked.method, asked.url, content=content, headers=headers, **limits
         )
+        await patience.wait()
         response = await self._http.send(request, stream=True)
         if response.status_code in self._manner.success:
             return response
@@ -251,6 +249,10 @@ class Client:
                 f"{self._manner.redirected}"
             )
         detail = self.blank(_detail(found.data))[:300]
+        if response.status_code == 429 or (
+            response.status_code == 503 and "retry-after" in response.headers
+        ):
+            patience.tell(patience.retry_after(response.headers))
         raise Refused(
             f"{asked.method} {asked.shown}", response.status_code, response.headers, detail
         )
@@ -333,19 +335,10 @@ def _may_have_acted(error: Refused) -> bool:
 
 def _retry_after(headers: Mapping[str, str]) -> bool | float:
     """Return the seconds to wait; true where nothing sensible is told, false for too many."""
-    told = headers.get("retry-after", "")
-    try:
-        seconds = float(told)
-        if not math.isfinite(seconds) or seconds < 0:
-            return True
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(told)
-        except ValueError:
-            return True
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        seconds = (moment - datetime.now(UTC)).total_seconds()
-    return max(seconds, 0.0) if seconds <= LONGEST_WAIT else False
+    seconds = patience.retry_after(headers)
+    if seconds is None:
+        return True
+    return seconds if seconds <= patience.LONGEST_WAIT else False
 
 
 def _is_tls_fault(error: Exception) -> bool:

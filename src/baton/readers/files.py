@@ -26,6 +26,24 @@ from .sniff import FRAMEWORKS, Kind, kind_of
 _CLAUDE: tuple[Kind, ...] = ("claude-stream", "claude-session", "claude-hooks")
 
 
+class LineRange:
+    """The lines that begin from ``start`` up to ``end`` in a file; ``count`` is how many came."""
+
+    def __init__(self, path: Path, start: int, end: int) -> None:
+        self._path, self._start, self._end = path, start, end
+        self.count = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as stream:
+            if self._start:
+                # The line that begins here ends the one before it.
+                stream.seek(self._start - 1)
+                stream.readline()
+            while stream.tell() < self._end and (line := stream.readline()):
+                self.count += 1
+                yield line
+
+
 class FileReader:
     """Reads the traces of one file.
 
@@ -70,6 +88,22 @@ class FileReader:
         elif self._path.suffix in (".yaml", ".yml"):
             yield from self._read_yaml(Document(self._file, data, "yaml"))
 
+    def can_be_cut(self) -> bool:
+        """Tell whether each line is read for itself.
+
+        That of an evaluation is not: a later one may stand for it.
+        """
+        if is_otlp(self._path):
+            return False
+        return self._json_lines() not in (None, *_CLAUDE, "adk-event", "evaluation")
+
+    def traces_in(self, lines: LineRange) -> Iterator[Trace]:
+        """Yield the traces of some lines; raises InputError as :meth:`traces` does.
+
+        Lines are counted from the first of them.
+        """
+        yield from self._read_each_line(lines)
+
     def _json_lines(self) -> Kind | None:
         """Tell what the lines of a JSON-lines file are; ``None`` when it is none."""
         try:
@@ -108,11 +142,14 @@ class FileReader:
             yield self._events(document)
             return
         with self._path.open("rb") as stream:
-            yield from self._read_all(
-                (Document(self._file, line.rstrip(b"\r\n"), "json", number), None)
-                for number, line in enumerate(stream, 1)
-                if not line.isspace()
-            )
+            yield from self._read_each_line(stream)
+
+    def _read_each_line(self, stream: Iterable[bytes]) -> Iterator[Trace]:
+        yield from self._read_all(
+            (Document(self._file, line.rstrip(b"\r\n"), "json", number), None)
+            for number, line in enumerate(stream, 1)
+            if not line.isspace()
+        )
 
     def _read_all(self, pieces: Iterable[tuple[Document, Kind | None]]) -> Iterator[Trace]:
         """Read all pieces; a broken one does not stop the others and is said at the end."""

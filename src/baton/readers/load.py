@@ -51,7 +51,39 @@ def iter_traces(
     problems: list[Problem] = []
     catalog = _given(agents)
     targets = [Path(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
-    for unit in _units(targets, catalog, exclude, problems):
+    broken = on_problem or (lambda error: problems.extend(error.problems))
+    yield from _read_units(
+        _units(targets, catalog, exclude, problems), targets, broken, on_note or (lambda _: None)
+    )
+    if problems and on_problem is not None:
+        on_problem(InputError(problems))
+    elif problems:
+        raise InputError(problems)
+
+
+def iter_together(
+    files: Sequence[Path],
+    catalog: Catalog,
+    *,
+    named: bool,
+    on_problem: Callable[[InputError], None],
+    on_note: Callable[[str], None],
+) -> Iterator[Trace]:
+    """Yield the traces of some files of a folder, as :func:`iter_traces` does with all of them.
+
+    ``named`` says that they were asked for one by one: one without traces is a problem then.
+    """
+    targets = files if named else []
+    yield from _read_units(_together(list(files), catalog), targets, on_problem, on_note)
+
+
+def _read_units(
+    units: Iterable[_Unit],
+    targets: Sequence[Path],
+    on_problem: Callable[[InputError], None],
+    on_note: Callable[[str], None],
+) -> Iterator[Trace]:
+    for unit in units:
         found = 0
         try:
             for trace in unit.traces():
@@ -60,17 +92,10 @@ def iter_traces(
                     yield trace
             if not found and unit.file in targets:
                 raise InputError(Problem(file=str(unit.file), message=NOT_A_TRACE))
-            if not found and on_note is not None:
+            if not found:
                 on_note(f"{unit.file}: holds no trace")
         except InputError as error:
-            if on_problem is None:
-                problems += error.problems
-            else:
-                on_problem(error)
-    if problems and on_problem is not None:
-        on_problem(InputError(problems))
-    elif problems:
-        raise InputError(problems)
+            on_problem(error)
 
 
 def load_traces(path: Paths, *, agents: Agents | None = None) -> list[Trace]:
@@ -118,7 +143,7 @@ def _units_below(target: Path, catalog: Catalog, exclude: Collection[Path]) -> I
     files = files_below(target)
     definitions = [file for file in files if is_catalog_file(file)]
     known = dict(catalog)
-    for file in [*definitions, *_claude_agents(target)]:
+    for file in [*definitions, *claude_agents(target)]:
         known = {**load_catalog(file), **known}
     taken = {*definitions}
     rest = [file for file in files if file not in taken and file.resolve() not in left_out]
@@ -177,7 +202,7 @@ def _hold_back(
             yield trace
 
 
-def _claude_agents(folder: Path) -> list[Path]:
+def claude_agents(folder: Path) -> list[Path]:
     """Return the folder of Claude's agents in a project, if it has definitions."""
     agents = folder / ".claude" / "agents"
     return [agents] if any(agents.glob("**/*.md")) else []
@@ -189,7 +214,8 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def _may_hold(file: Path, folder: Path) -> bool:
+    if any(part.startswith(".") for part in file.relative_to(folder).parts):
+        return False
     if is_evaluation(file.parent):
         return file.name == BODIES
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix in _SUFFIXES and not hidden and file.is_file()
+    return file.suffix in _SUFFIXES and file.is_file()

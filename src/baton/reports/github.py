@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from baton.store import Header, IndexRow, StoredEvaluation
 
+from .judging import gate_lines
 from .markdown import write_markdown
 from .place import place_of
 from .text import one_line
@@ -43,6 +44,8 @@ def _errors(evaluation: StoredEvaluation) -> Iterator[str]:
     header = evaluation.header
     for problem in header.problems:
         yield _command("error", problem, {"title": header.name})
+    for missed in gate_lines(header.gate):
+        yield _command("error", one_line(missed, 400), {"title": header.name})
     for row in evaluation.rows():
         if row.status in ("failed", "error"):
             body = evaluation.body(row)

@@ -12,6 +12,7 @@ from baton.store import StoredEvaluation
 
 from .calibration import calibrations_of
 from .judging import plain_judges
+from .repeats import plain_repeats, repeats_of
 
 EXIT_CODES = {"passed": 0, "failed": 1}
 _ENCODER = msgspec.json.Encoder()
@@ -38,6 +39,9 @@ def write_json(evaluation: StoredEvaluation, out: IO[str]) -> None:
             {"evaluator": name, "model": model, "calibration": line}
             for name, model, line in calibrations_of(header)
         ]
+    head["statistics"] = plain_repeats(repeats_of(evaluation))
+    if header.provenance is not None:
+        head["provenance"] = msgspec.to_builtins(header.provenance)
     if header.gate:
         head["gate"] = msgspec.to_builtins(header.gate)
     out.write(msgspec.json.format(_ENCODER.encode(head), indent=2).decode().removesuffix("\n}"))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baton.model import AgentScores, Asked, GateResult, counted
+from baton.model import AgentScores, Asked, GateResult, Low, counted
 
 from .text import one_line
 
@@ -27,9 +27,9 @@ def print_by_agent(
     Of more than 30 agents those with the lowest means are shown.
     """
     agents = [name for name in dict.fromkeys(one.agent for one in sums) if name is not None]
-    if not agents and not gate:
+    if not agents and not any(result.evaluator in _axes(sums) for result in gate):
         return
-    axes = list(dict.fromkeys(one.evaluator for one in sums))
+    axes = _axes(sums)
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("mean (verdicts)")
     for axis in axes:
@@ -63,6 +63,10 @@ def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool
         table.add_row(one_line(name, 80), *asked_cells(asked, settled))
     console.print()
     console.print(table)
+
+
+def _axes(sums: Sequence[AgentScores]) -> list[str]:
+    return list(dict.fromkeys(one.evaluator for one in sums))
 
 
 def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, int]]:
@@ -126,20 +130,36 @@ def cost_text(asked: Asked) -> str:
     return f"≥ ${asked.cost_usd:.4f}" if asked.cost_usd else "unknown"
 
 
-def gate_lines(gate: Sequence[GateResult]) -> Iterator[str]:
-    """Yield a line for each rule that was missed: the axis, the agent, the cases."""
-    for result in gate:
-        if result.status == "failed" and result.mean is not None:
-            yield gate_line(result)
+def gate_lines(gate: Sequence[GateResult], status: str = "failed") -> Iterator[str]:
+    """Yield a line for each rule that was missed: the axis, the agent, the cases.
+
+    With ``unclear`` for each of which the data cannot tell.
+    """
+    return (gate_line(result) for result in gate if result.status == status)
 
 
 def gate_line(result: GateResult) -> str:
-    """Say what a missed rule asks, who misses it by how much, and the worst cases."""
+    """Say what a missed rule asks, who misses it by how much, and the worst cases.
+
+    Each case comes with the dispatch and the steps that its verdict is about.
+    """
     who = f" of `{result.agent}`" if result.agent is not None else ""
-    cases = ", ".join(f"{low.case_id} {low.value:.2f}" for low in result.cases)
+    digits = ".4g" if "." in result.evaluator else ".2f"
+    cases = ", ".join(_low(low, digits) for low in result.cases)
     worst = f"; the worst: {cases}" if cases else ""
-    mean = _mean(result.mean)
-    return f"gate: {result.rule}: the mean{who} is {mean} over {result.scored}{worst}"
+    if not result.reason:
+        mean = _mean(result.mean)
+        return f"gate: {result.rule}: the mean{who} is {mean} over {result.scored}{worst}"
+    named = result.rule.startswith((result.evaluator, "must pass", "for"))
+    axis = f"{'' if named else result.evaluator}{who}".strip()
+    return f"gate: {result.rule}: {f'{axis}: ' if axis else ''}{result.reason}{worst}"
+
+
+def _low(low: Low, digits: str) -> str:
+    value = "" if low.value is None else f" {low.value:{digits}}"
+    repeat = f" (repeat {low.repeat + 1})" if low.repeat else ""
+    about = [*low.subject, *(f"step {step}" for step in low.steps)]
+    return f"{low.case_id}{repeat}{value}" + (f" at {', '.join(about)}" if about else "")
 
 
 def _asked_rows(sums: Sequence[AgentScores], detailed: bool) -> Iterator[tuple[str, Asked, int]]:
@@ -179,7 +199,12 @@ def _total(axis: str, sums: Sequence[AgentScores], gate: Sequence[GateResult]) -
     return Text(_figures(mean, scored, errors), _STYLES.get(status, ""))
 
 
-_STYLES: Mapping[str | None, str] = {"passed": "green", "failed": "red", "error": "bold red"}
+_STYLES: Mapping[str | None, str] = {
+    "passed": "green",
+    "failed": "red",
+    "error": "bold red",
+    "unclear": "yellow",
+}
 
 
 def _status(gate: Sequence[GateResult], axis: str, agent: str | None) -> str | None:
@@ -198,6 +223,8 @@ def _mean(mean: float | None) -> str:
 
 def _limits(axis: str, gate: Sequence[GateResult]) -> str:
     rules = dict.fromkeys(
-        result.rule.removeprefix(axis).strip() for result in gate if result.evaluator == axis
+        result.rule.removeprefix(axis).strip()
+        for result in gate
+        if result.evaluator == axis and result.rule.startswith(axis)
     )
     return ", ".join(rules) or "–"

@@ -69,6 +69,8 @@ def _properties(header: Header) -> Iterator[tuple[str, str]]:
         yield "routing.mistake", f"{arrow(cell)}: {cell.count}"
     for name, text in counter_texts(header.efficiency):
         yield f"efficiency.{name}", text
+    for unclear in gate_lines(header.gate, "unclear"):
+        yield "gate.unclear", unclear
     for one in header.by_agent:
         if one.mean is not None:
             about = f".{one.agent}" if one.agent is not None else ""

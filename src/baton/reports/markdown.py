@@ -11,7 +11,9 @@ from baton.model import STATUSES
 from baton.store import Header, IndexRow, StoredEvaluation
 
 from .efficiency import efficiency_line
+from .judging import gate_lines
 from .place import place_of
+from .repeats import pass_lines, repeats_of
 from .routing import arrow, share
 from .text import one_line, value_text
 
@@ -30,7 +32,7 @@ def write_markdown(evaluation: StoredEvaluation, out: IO[str]) -> None:
     others stand in code spans, where they are no markup, mention nobody and link to nothing.
     """
     header = evaluation.header
-    text = "\n".join(_top(header))
+    text = "\n".join(_top(evaluation))
     out.write(text + "\n")
     room = MOST_BYTES - len(text.encode())
     shown, left = 0, 0
@@ -60,15 +62,24 @@ def code(text: str, limit: int = 300) -> str:
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
-def _top(header: Header) -> Iterator[str]:
+def _top(evaluation: StoredEvaluation) -> Iterator[str]:
+    header = evaluation.header
     counts = " · ".join(
         f"{header.cases[status]:,} {status}" for status in STATUSES if header.cases.get(status)
     )
     yield f"## {_MARKS.get(header.status, '⚠️')} {code(header.name)}: {header.status}"
     yield f"\n{counts or 'no cases'}"
     yield from _evaluators(header)
+    for line in pass_lines(repeats_of(evaluation)):
+        yield f"\n{code(line)}"
     if spent := efficiency_line(header.efficiency):
         yield f"\n{spent}"
+    gate = [
+        f"{_MARKS.get(status, '❔')} {code(line)}"
+        for status in ("failed", "unclear")
+        for line in gate_lines(header.gate, status)
+    ]
+    yield from _listed("", gate)
     yield from _listed("", [code(text) for text in (*header.problems, *header.notices)])
     yield from _routing(header)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -17,8 +18,10 @@ from .chains import align
 from .console import console_for
 from .efficiency import case_line, efficiency_line
 from .judging import gate_lines, print_asked, print_by_agent
+from .repeats import pass_lines, repeats_of
 from .routing import print_routing
 from .text import dispatches_of, one_line
+from .unscored import unscored
 
 STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bold red"}
 MARKS = {"passed": "✓", "failed": "✗", "skipped": "–", "error": "!"}
@@ -38,6 +41,8 @@ def print_terminal(
     spent = efficiency_line(header.efficiency)
     if spent:
         console.print(Text(spent, "dim"))
+    for told in pass_lines(repeats_of(evaluation)):
+        console.print(Text(one_line(told, 400), "dim"))
     print_routing(header.routing, console)
     print_by_agent(header.by_agent, header.gate, console)
     print_asked(header.by_agent, console, detailed=detailed)
@@ -56,14 +61,24 @@ def print_terminal(
     if left:
         cases = counted(left, "more case")
         console.print(f"\n… and {cases} that did not pass; the JSON report has all")
-    for missed in gate_lines(header.gate):
-        console.print(Text(f"✗ {one_line(missed, 400)}", STYLES["failed"]))
-    for problem in header.problems:
-        console.print(Text(f"! {one_line(problem, 400)}", STYLES["error"]))
-    for notice in header.notices:
-        console.print(Text(f"! {one_line(notice, 400)}", STYLES["skipped"]))
+    for name, reason in unscored(evaluation):
+        console.print(Text(one_line(f"– {name} skipped: {reason}", 400), "dim"))
+    _print_whole(header, console)
     verdict = Text().append(f"\n{header.status}", STYLES.get(header.status, "bold"))
     console.print(verdict.append(f"   {evaluation.folder}", "dim"))
+
+
+def _print_whole(header: Header, console: Console) -> None:
+    """Print what is to be said of the evaluation as a whole."""
+    told = (
+        ("✗", "failed", gate_lines(header.gate)),
+        ("?", "skipped", gate_lines(header.gate, "unclear")),
+        ("!", "error", header.problems),
+        ("!", "skipped", header.notices),
+    )
+    for mark, style, lines in told:
+        for line in lines:
+            console.print(Text(f"{mark} {one_line(line, 400)}", STYLES[style]))
 
 
 def _counts(evaluation: StoredEvaluation) -> Table:

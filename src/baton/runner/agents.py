@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from baton.model import STATUSES, AgentScores, Low, Score, Status
+from baton.model import STATUSES, AgentScores, AgentValue, Low, Score, Status
 
 from .plan import Plan
+
+_STEPS = 3
 
 
 class _Verdict(NamedTuple):
@@ -17,6 +19,7 @@ class _Verdict(NamedTuple):
     status: Status
     value: float | None
     subject: list[str]
+    steps: list[str]
 
 
 def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
@@ -33,7 +36,7 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
             found[key] = AgentScores(evaluator=evaluator, agent=name)
         return found[key]
 
-    lower = {rule.evaluator for rule in plan.gate if rule.at_most}
+    lower = plan.gate.lower
     for score in scores:
         if score.evaluator not in plan.by_agent:
             continue
@@ -51,6 +54,19 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
     return list(found.values())
 
 
+def agent_values(plan: Plan, scores: Sequence[Score]) -> list[AgentValue]:
+    """Sum up the values of all other evaluators, as far as they are about one agent."""
+    sums: dict[tuple[str, str], tuple[float, int]] = {}
+    for score in scores:
+        agent = _agent(score.details)
+        if score.value is None or agent is None or score.evaluator in plan.by_agent:
+            continue
+        key = score.evaluator, plan.context.agent_names.get(agent, agent)
+        total, scored = sums.get(key, (0.0, 0))
+        sums[key] = total + score.value, scored + 1
+    return [AgentValue(*key, *found) for key, found in sums.items()]
+
+
 def _verdicts(score: Score) -> Iterator[_Verdict]:
     """Yield the parts of a score that sums several up; of any other, the score itself."""
     parts = score.details.get("units")
@@ -58,11 +74,13 @@ def _verdicts(score: Score) -> Iterator[_Verdict]:
         isinstance(part, Mapping) and part.get("status") in STATUSES for part in parts
     )
     if not parts or not shaped:
-        yield _Verdict(_agent(score.details), score.status, score.value, score.subject)
+        steps = [id_ for each in score.evidence for id_ in each.ids if id_ not in score.subject]
+        agent = _agent(score.details)
+        yield _Verdict(agent, score.status, score.value, score.subject, steps[:_STEPS])
         return
     for part in parts:
         subject = part.get("subject", [])
-        yield _Verdict(_agent(part), part["status"], part.get("value"), subject)
+        yield _Verdict(_agent(part), part["status"], part.get("value"), subject, [])
 
 
 def _agent(details: Mapping[str, Any]) -> str | None:
@@ -74,7 +92,7 @@ def _note(total: AgentScores, verdict: _Verdict, highest: bool) -> None:
     """Keep the worst verdict of the case."""
     value = verdict.value or 0.0
     worse = not total.worst or (
-        value > total.worst[0].value if highest else value < total.worst[0].value
+        value > (total.worst[0].value or 0.0) if highest else value < (total.worst[0].value or 0.0)
     )
     if worse:
-        total.worst = [Low(value=value, subject=verdict.subject)]
+        total.worst = [Low(value=value, subject=verdict.subject, steps=verdict.steps)]

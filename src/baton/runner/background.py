@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from baton.model import CaseResult
 
-from .collect import Results
 from .loop import GRACE
 from .scoring import Unfinished
+from .watch import Takes
 
 Complete = Callable[[CaseResult | Exception], CaseResult]
 """Puts to a result what is known of how its case was played; or makes one of what was raised."""
@@ -18,7 +18,7 @@ Complete = Callable[[CaseResult | Exception], CaseResult]
 class Background:
     """Finishes up to ``most`` cases at once, and hands each over as it is done."""
 
-    def __init__(self, results: Results, most: int) -> None:
+    def __init__(self, results: Takes, most: int) -> None:
         self._results = results
         self._slots = asyncio.Semaphore(most)
         self._tasks: dict[asyncio.Task[None], Unfinished] = {}

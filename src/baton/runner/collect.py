@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, Self
 
-from baton.model import CaseResult, Evaluation
-from baton.store import EvaluationWriter, FolderStatus
+import msgspec
+
+from baton.gate.decide import Decision, decide
+from baton.model import AgentCard, CaseResult, Evaluation, Provenance
+from baton.store import (
+    Encoded,
+    EvaluationWriter,
+    FolderStatus,
+    IndexRow,
+    Kept,
+    StoredEvaluation,
+    index_row,
+    read_evaluation,
+    rows_of,
+)
 
 from .plan import Plan
 from .tally import Tally
@@ -28,19 +41,29 @@ class FolderResults:
         writer: EvaluationWriter,
         input_problems: Sequence[str] = (),
         planned: int | None = None,
+        kept: Kept | None = None,
     ) -> None:
+        """Take what a folder holds already from ``kept``."""
+        self._plan = plan
         self._writer = writer
         self._tally = Tally(plan, planned)
         self._input_problems = input_problems
+        self._notices: list[str] = []
+        if kept is not None:
+            self._take_over(kept)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        provenance = self._writer.provenance.with_agents(self._tally.agents.hashes())
+        decision = decide(self._plan.gate, rows_of(self._writer.folder), provenance)
         if kind is not None:
-            self._finish("interrupted")
+            self._finish("interrupted", decision, provenance)
+        elif self._input_problems:
+            self._finish("error", decision, provenance)
         else:
-            self._finish("error" if self._input_problems else self._tally.status())
+            self._finish(self._tally.status(decision), decision, provenance)
 
     def add(self, result: CaseResult) -> None:
         """Write and count one result."""
@@ -49,16 +72,48 @@ class FolderResults:
             self._tally.take_back(earlier)
         self._tally.add(result)
 
-    def _finish(self, status: FolderStatus) -> None:
+    def add_written(self, result: Encoded, reasons: Mapping[str, str]) -> None:
+        """Write and count a result that another process scored, whose case has no earlier one."""
+        self._tally.add_row(self._writer.write_encoded(result), reasons)
+
+    def see(self, agents: Mapping[str, AgentCard]) -> None:
+        """Take up the agents of a trace that another process read."""
+        self._tally.agents.add(agents)
+
+    def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
+        """Take notes for the report; one that ``stopped`` does not lack what was not run."""
+        self._notices += notes
+        if stopped:
+            self._tally.excuse()
+
+    def _take_over(self, kept: Kept) -> None:
+        stored: StoredEvaluation | None = None
+        for agents in kept.catalogs:
+            self._tally.agents.add(agents)
+        for row in kept.rows():
+            reasons: dict[str, str] = {}
+            if self._tally.lacks_reason(row):
+                stored = stored or read_evaluation(kept.folder)
+                scores = stored.body(row)["scores"]
+                reasons = {
+                    score["evaluator_type"]: score["reason"]
+                    for score in scores
+                    if score["score"] is None
+                }
+            self._tally.add_row(row, reasons)
+
+    def _finish(self, status: FolderStatus, decision: Decision, provenance: Provenance) -> None:
         self._writer.finish(
             status,
             evaluators=list(self._tally.evaluators.values()),
             cases=self._tally.cases,
-            problems=[*self._input_problems, *self._tally.problems()],
+            problems=[*self._input_problems, *self._tally.problems(decision)],
             routing=self._tally.routing.cells(),
             efficiency=self._tally.efficiency,
             by_agent=self._tally.by_agent.sums(),
-            gate=self._tally.gate(),
+            gate=decision.results,
+            provenance=provenance,
+            notices=self._notices,
         )
 
 
@@ -68,26 +123,38 @@ class MemoryResults:
     def __init__(self, plan: Plan, planned: int | None = None) -> None:
         self._plan = plan
         self._planned = planned
+        self._notices: list[str] = []
+        self._stopped = False
         self._last: dict[tuple[int, int], CaseResult] = {}
 
     def add(self, result: CaseResult) -> None:
         """Keep one result."""
         self._last[result.position, result.repeat] = result
 
+    def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
+        """Take notes for the report; one that ``stopped`` does not lack what was not run."""
+        self._notices += notes
+        self._stopped = self._stopped or stopped
+
     def evaluation(self, name: str, notices: Sequence[str] = ()) -> Evaluation:
         """Sum up; results come in the order of the dataset, the repeats of a case together."""
-        tally = Tally(self._plan, self._planned)
+        tally = Tally(self._plan, None if self._stopped else self._planned)
         for result in self._last.values():
             tally.add(result)
+        results = [self._last[key] for key in sorted(self._last)]
+        rows = (msgspec.convert(index_row(one, 0, 0), IndexRow) for one in results)
+        seen = tally.agents.hashes()
+        provenance = (self._plan.provenance or Provenance()).with_agents(seen)
+        decision = decide(self._plan.gate, rows, provenance)
         return Evaluation(
             name=name,
-            status=tally.status(),
-            results=[self._last[key] for key in sorted(self._last)],
+            status=tally.status(decision),
+            results=results,
             evaluators=list(tally.evaluators.values()),
-            problems=tally.problems(),
-            notices=list(notices),
+            problems=tally.problems(decision),
+            notices=[*notices, *self._notices],
             routing=tally.routing.cells(),
             efficiency=tally.efficiency,
             by_agent=tally.by_agent.sums(),
-            gate=tally.gate(),
+            gate=decision.results,
         )

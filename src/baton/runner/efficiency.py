@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from baton.evaluators.spent import token_count
+from baton.evaluators.spent import known_cost, token_count, total_usage, unpriced
 from baton.model import AgentRun, Efficiency, ToolCall, Trace, Turn, Usage, known
 
 
@@ -27,6 +27,8 @@ def efficiency_of(trace: Trace) -> Efficiency:
     all_called = all_runs and _all_known(trace, runs, "steps.tool_call")
     _put(found, "tool_calls", _tool_calls(runs), all_called)
     _spent(found, trace, runs, ended=ended, all_runs=all_runs)
+    _cost(found, trace, ended=ended)
+    found.models = sorted({run.model for run in runs if run.model is not None})
     seconds = _seconds(trace) if ended else None
     if seconds is not None:
         found.timings["seconds"] = seconds
@@ -71,6 +73,17 @@ def _spent(
             silent = any(run.usage is None and not known(trace, run, "usage") for run in runs)
             every = len(of_runs) == len(told) and all(usage.complete for usage in told)
             _put(found, name, sum(of_runs), all_runs and every and not silent)
+
+
+def _cost(found: Efficiency, trace: Trace, *, ended: bool) -> None:
+    cost = known_cost(trace)
+    if cost is None:
+        return
+    total = total_usage(trace)
+    whole = total is not None and total.cost_usd is not None and total.complete
+    found.cost_usd = cost
+    if not ended or not whole or unpriced(trace):
+        found.at_least.append("cost_usd")
 
 
 def _requests(usage: Usage) -> int | None:

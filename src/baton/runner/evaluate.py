@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from baton.model import CaseResult, Dataset, Evaluation, Provider
-from baton.store import EvaluationWriter
+from baton.store import EvaluationWriter, Kept
 
 from .collect import FolderResults, MemoryResults, Results
 from .live import RunOptions, play_all
 from .loop import entered
 from .plan import Plan, check_overrides
 from .sessions import check_sessions, one_at_a_time
+from .watch import Slot
 
 OnResult = Callable[[CaseResult], None]
 
@@ -30,12 +31,14 @@ async def evaluate_in_memory(
     plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, name: str
 ) -> Evaluation:
     """Play and score a dataset, and keep all results, in the order of the dataset."""
+    plan = _priced(plan, options)
     check_overrides(plan, dataset)
     check_sessions(provider, dataset)
     options, notes = one_at_a_time(provider, dataset, options)
     results = MemoryResults(plan, len(dataset) * options.repeat)
     async with entered(provider), entered(plan.context.judge):
-        await play_all(plan, provider, dataset, options, results)
+        outcome = await play_all(plan, provider, dataset, options, results)
+    results.note(outcome.notes, stopped=outcome.stopped)
     return results.evaluation(name, [*notices_of(provider), *notes])
 
 
@@ -50,13 +53,16 @@ async def evaluate_to_folder(
     header: dict[str, Any],
     on_result: OnResult,
     on_start: Callable[[Path], None] = lambda _: None,
+    kept: Kept | None = None,
 ) -> Path:
     """Play and score a dataset, writing each result as it comes; return the folder.
 
-    ``on_start`` is told the folder, ``on_result`` each result.
+    ``on_start`` is told the folder, ``on_result`` each result. With ``kept`` its folder is gone
+    on with: what is there and no error stays, and all else is played.
 
     What is there when it is interrupted is complete and says so.
     """
+    plan = _priced(plan, options)
     check_overrides(plan, dataset)
     check_sessions(provider, dataset)
     options, notes = one_at_a_time(provider, dataset, options)
@@ -70,12 +76,29 @@ async def evaluate_to_folder(
             header={**header, **run, "planned": planned, "notices": notices},
             keep_traces=True,
             repeats=options.repeat,
+            kept=kept,
         )
         on_start(writer.folder)
-        with FolderResults(plan, writer, planned=planned) as results:
+        with FolderResults(plan, writer, planned=planned, kept=kept) as results:
             told = _Told(results, on_result)
-            await play_all(plan, provider, dataset, options, told)
+            done = finished(kept)
+            outcome = await play_all(plan, provider, dataset, options, told, done=done)
+            results.note(outcome.notes, stopped=outcome.stopped)
     return writer.folder
+
+
+def finished(kept: Kept | None) -> set[Slot]:
+    """Return what needs not be played again: all that is there, but errors."""
+    if kept is None:
+        return set()
+    return {Slot(row.position, row.repeat) for row in kept.rows() if row.status != "error"}
+
+
+def _priced(plan: Plan, options: RunOptions) -> Plan:
+    """Have costs worked out where there is a limit to them."""
+    if options.max_agent_cost is None or plan.prices is not None:
+        return plan
+    return msgspec.structs.replace(plan, prices={})
 
 
 class _Told:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from baton.model import Case, CaseResult, Dataset, Trace
 
-from .pairing import find_case, name_of
+from .pairing import Match, find_case, name_of
 from .plan import Plan
 from .scoring import Unfinished, start_scoring
 
@@ -33,30 +33,81 @@ def score_recorded(
         for position, trace in enumerate(traces):
             yield start_scoring(plan, trace, None, position)
         return
-    seen = _Seen(len(dataset))
+    seen = Seen(len(dataset))
     strangers = 0
     for trace in traces:
         match = find_case(trace, dataset)
         if match.position is None:
-            position = len(dataset) + strangers
+            yield stranger(trace, len(dataset) + strangers, match)
             strangers += 1
-            yield _error(trace.case or trace.id, position, match.problem or "", trace)
             continue
         case, repeat = dataset.cases[match.position], repeat_of(trace)
         twice = seen.add(match.position, repeat, trace, case.id)
         if twice is None:
             scored = start_scoring(plan, trace, case, match.position)
         else:
-            scored = _error(case.id, match.position, twice, trace, case)
+            scored = error_result(case.id, match.position, twice, trace, case)
         scored.repeat = repeat
         yield scored
+    yield from unmet(dataset, seen)
+
+
+def score_one(plan: Plan, trace: Trace, dataset: Dataset | None) -> CaseResult | Unfinished:
+    """Score one of many traces, where nobody knows of the others.
+
+    The position is that of the case; -1 without a dataset, and where no case or several are met.
+    """
+    if dataset is None:
+        return start_scoring(plan, trace, None, -1)
+    match = find_case(trace, dataset)
+    if match.position is None:
+        return stranger(trace, -1, match)
+    scored = start_scoring(plan, trace, dataset.cases[match.position], match.position)
+    scored.repeat = repeat_of(trace)
+    return scored
+
+
+def settled(results: Iterable[CaseResult], dataset: Dataset | None) -> Iterator[CaseResult]:
+    """Turn what :func:`score_one` made of all traces into what :func:`score_recorded` yields."""
+    if dataset is None:
+        for position, result in enumerate(results):
+            result.position = position
+            yield result
+        return
+    seen = Seen(len(dataset))
+    strangers = 0
+    for result in results:
+        trace, position = result.trace, result.position
+        if trace is None or position < 0:
+            result.position = len(dataset) + strangers
+            strangers += 1
+            yield result
+            continue
+        case_id = dataset.ids[position]
+        twice = seen.add(position, result.repeat, trace, case_id)
+        if twice is None:
+            yield result
+            continue
+        again = error_result(case_id, position, twice, trace, dataset.cases[position])
+        again.repeat = result.repeat
+        yield again
+    yield from unmet(dataset, seen)
+
+
+def unmet(dataset: Dataset, seen: Seen) -> Iterator[CaseResult]:
+    """Yield an error for each case and repeat that no trace met."""
     for position, repeat in seen.missing():
         case = dataset.cases[position]
         again = f", repeat {repeat + 1}" if repeat else ""
         problem = f"no trace for case `{case.id}`{again}"
-        result = _error(case.id, position, problem, None, case)
+        result = error_result(case.id, position, problem, None, case)
         result.repeat = repeat
         yield result
+
+
+def stranger(trace: Trace, position: int, match: Match) -> CaseResult:
+    """Return the error of a trace that met no case, or several."""
+    return error_result(trace.case or trace.id, position, match.problem or "", trace)
 
 
 def repeat_of(trace: Trace) -> int:
@@ -65,7 +116,7 @@ def repeat_of(trace: Trace) -> int:
     return repeat if isinstance(repeat, int) and repeat > 0 else 0
 
 
-class _Seen:
+class Seen:
     """Which cases were met, by what; small for very many cases, as few are repeated."""
 
     def __init__(self, cases: int) -> None:
@@ -101,9 +152,10 @@ class _Seen:
                     yield position, repeat
 
 
-def _error(
+def error_result(
     case_id: str, position: int, problem: str, trace: Trace | None, case: Case | None = None
 ) -> CaseResult:
+    """Return the result of what cannot be scored."""
     return CaseResult(
         case_id=case_id,
         position=position,

@@ -4,62 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
-from collections.abc import Iterator
+from collections.abc import Container, Coroutine, Iterable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from baton.model import (
-    Case,
-    CaseResult,
-    Dataset,
-    InputError,
-    Provider,
-    ProviderError,
-    Trace,
-    integrity_problems,
-)
-from baton.providers.base import CaseCancelled, ConfiguredProvider
-from baton.providers.functions import call, is_async, named, told, worded
+from baton.model import Dataset, Provider
+from baton.providers.patience import HEARD
 
-from .background import Background, Complete
+from .background import Background
 from .collect import Results
-from .loop import GRACE, stop
+from .loop import GRACE
 from .plan import Plan
-from .scoring import Unfinished, start_scoring
+from .player import Player
+from .scoring import Unfinished
+from .throttle import Throttle
+from .watch import First, Slot, Watch
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+NotNegative = Annotated[int, msgspec.Meta(ge=0)]
+Money = Annotated[float, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a dataset is played: each case ``repeat`` times, ``concurrency`` of them at once.
 
-    ``timeout`` is in seconds, for one case; ``None`` waits for ever.
+    ``timeout`` is in seconds, for one case; ``None`` waits for ever. What is an error is played
+    ``retry_errors`` times more. ``fail_fast`` stops at the first case that fails or errs; from
+    ``max_agent_cost`` (USD, of the agents, in one run of the command) on the remaining cases are
+    errors.
     """
 
     concurrency: Count = 4
     repeat: Count = 1
     timeout: Seconds | None = 600
-
-
-class Slot(msgspec.Struct, frozen=True):
-    """One playing of one case."""
-
-    position: int
-    repeat: int
-
-
-class Heard(NamedTuple):
-    """What came of a case, and what was wrong with it; at least one of them.
-
-    What ``cut_short`` a case is its reason, whatever that left of its last turn.
-    """
-
-    trace: Trace | None
-    problem: str | None
-    cut_short: bool = False
+    retry_errors: NotNegative = 0
+    fail_fast: bool = False
+    max_agent_cost: Money | None = None
 
 
 async def play_all(
@@ -70,31 +52,66 @@ async def play_all(
     results: Results,
     *,
     grace: float = GRACE,
-) -> None:
+    done: Container[Slot] = (),
+) -> Outcome:
     """Play every case and hand each result over as it comes; the provider has to be entered.
 
     A case that cannot be played is an error result, and the others go on. All first repeats
-    come before all second ones. A call that is cancelled has ``grace`` seconds to clean up.
+    come before all second ones, and before what is played again. What is ``done`` is left out.
+    A call that is cancelled has ``grace`` seconds to clean up.
     """
-    slots = (
-        Slot(position, repeat)
-        for repeat, position in itertools.product(range(options.repeat), range(len(dataset)))
-    )
-    player = _Player(plan, provider, dataset, options.timeout, grace)
-    background = Background(results, plan.window)
-    total = len(dataset) * options.repeat
-    workers = [
-        asyncio.ensure_future(_work(player, slots, results, background))
-        for _ in range(min(options.concurrency, total))
-    ]
-    if not workers:
-        return
+    watch = Watch(results, options)
+    throttle = Throttle(options.concurrency)
+    heard = HEARD.set(throttle)
+    player = Player(plan, provider, dataset, options.timeout, grace)
+    run = _Run(player, watch, throttle, plan.window)
     try:
-        # Unlike `gather` it leaves the workers alone when it is cancelled: each is cancelled
-        # once, as a second time would break off its clean-up.
-        await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-        if not any(worker.done() and worker.exception() for worker in workers):
-            await background.wait()
+        todo: Iterable[Slot] = (slot for slot in slots(dataset, options) if slot not in done)
+        await _play(run, iter(todo))
+        for _ in range(options.retry_errors):
+            await _play(run, iter(watch.errors()))
+    finally:
+        HEARD.reset(heard)
+    notes = [*watch.notes(), *throttle.notes()]
+    if watch.first is None:
+        return Outcome(notes)
+    return Outcome([_stopped(watch, watch.first, dataset, options), *notes], stopped=True)
+
+
+def slots(dataset: Dataset, options: RunOptions) -> Iterator[Slot]:
+    """Yield all that is to be played, the first repeats before the second ones."""
+    pairs = itertools.product(range(options.repeat), range(len(dataset)))
+    return (Slot(position, repeat) for repeat, position in pairs)
+
+
+class Outcome(NamedTuple):
+    """What a report has to say of a run; one that ``stopped`` was not meant to play the rest."""
+
+    notes: Sequence[str] = ()
+    stopped: bool = False
+
+
+class _Run(NamedTuple):
+    """What the workers of one evaluation share."""
+
+    player: Player
+    watch: Watch
+    throttle: Throttle
+    window: int
+
+
+async def _play(run: _Run, todo: Iterator[Slot]) -> None:
+    """Play what is to do, by several workers, until all is done or somebody wants to stop."""
+    first = next(todo, None)
+    if first is None:
+        return
+    todo = itertools.chain([first], todo)
+    background = Background(run.watch, run.window)
+    workers = [
+        asyncio.ensure_future(_work(run, todo, background)) for _ in range(run.throttle.most)
+    ]
+    try:
+        await _first(_through(workers, background), run.watch.stopped.wait())
     finally:
         for worker in workers:
             worker.cancel()
@@ -105,152 +122,50 @@ async def play_all(
             raise error
 
 
-async def _work(
-    player: _Player, slots: Iterator[Slot], results: Results, background: Background
-) -> None:
-    for slot in slots:
-        await player.prepare()
-        played, complete = await player.play(slot)
+async def _through(workers: Sequence[asyncio.Task[None]], background: Background) -> None:
+    # Unlike `gather` it leaves the workers alone when it is cancelled: each is cancelled
+    # once, as a second time would break off its clean-up.
+    await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+    if not any(worker.done() and worker.exception() for worker in workers):
+        await background.wait()
+
+
+async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait for one of several; raises what it does."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+async def _work(run: _Run, todo: Iterator[Slot], background: Background) -> None:
+    player = run.player
+    for slot in todo:
+        async with run.throttle:
+            if run.watch.stopped.is_set():
+                return
+            refused = run.watch.refuse(slot)
+            if refused is not None:
+                run.watch.add(player.unplayed(slot, refused))
+                continue
+            await player.prepare()
+            played, complete = await player.play(slot)
+        run.watch.count(played.trace)
         if isinstance(played, Unfinished):
             await background.add(played, complete)
         else:
-            results.add(complete(played))
+            run.watch.add(complete(played))
 
 
-class _Player:
-    def __init__(
-        self,
-        plan: Plan,
-        provider: Provider,
-        dataset: Dataset,
-        timeout: float | None,
-        grace: float,
-    ) -> None:
-        self._plan = plan
-        self._provider = provider
-        self._dataset = dataset
-        self._timeout = timeout
-        self._grace = grace
-        self._is_async = is_async(provider)
-        self._is_ours = isinstance(provider, ConfiguredProvider)
-
-    async def prepare(self) -> None:
-        if isinstance(self._provider, ConfiguredProvider):
-            await self._provider.prepare()
-
-    async def play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Complete]:
-        """Play a case; return its result, or what has to be waited for, and what completes it."""
-        started, clock = time.time(), time.perf_counter()
-        played, case, heard = await self._play(slot)
-        case_id = self._dataset.ids[slot.position]
-        seconds = time.perf_counter() - clock
-        timings = {"started": round(started, 3), "seconds": round(seconds, 6)}
-
-        def complete(scored: CaseResult | Exception) -> CaseResult:
-            result = _told(scored, case_id, heard)
-            result.position, result.repeat = slot.position, slot.repeat
-            result.timings = timings
-            if case is not None:
-                result.where, result.tags = case.where, case.tags
-            return result
-
-        return played, complete
-
-    async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Case | None, Heard]:
-        try:
-            case = self._dataset.cases[slot.position]
-        except (OSError, InputError) as error:
-            heard = Heard(None, f"the case can be read no more: {error}")
-            case_id = self._dataset.ids[slot.position]
-            return _unplayed(case_id, heard), None, heard
-        heard = await self._trace(case)
-        return self._scored(case, slot, heard), case, heard
-
-    def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult | Unfinished:
-        if heard.trace is None:
-            return _unplayed(case.id, heard)
-        try:
-            return start_scoring(self._plan, heard.trace, case, slot.position)
-        except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
-            return _told(error, case.id, heard)
-
-    async def _trace(self, case: Case) -> Heard:
-        """Call the provider in a task of its own, which it may cancel as it likes."""
-        task = asyncio.ensure_future(self._ask(case))
-        try:
-            await asyncio.wait([task], timeout=self._timeout)
-        except asyncio.CancelledError:
-            await stop(task, self._grace)
-            raise
-        if task.done():
-            return _heard(task)
-        await stop(task, self._grace)
-        seen = _heard(task).trace if task.done() else None
-        problem = f"the case did not end within {self._timeout:g} s (`timeout`)"
-        return Heard(seen, problem, cut_short=True)
-
-    async def _ask(self, case: Case) -> Heard:
-        try:
-            if self._is_async:
-                answer = await self._provider(case)  # type: ignore[misc]
-            else:
-                answer = await call(self._provider, case)
-        except KeyboardInterrupt:
-            raise
-        except ProviderError as error:
-            return Heard(_trace_of(error), _encodable(told(error)))
-        except CaseCancelled as error:
-            return Heard(_trace_of(error), _raised(error.__cause__ or error))
-        except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error
-            return Heard(None, _raised(error))
-        return self._checked(answer)
-
-    def _checked(self, answer: Any) -> Heard:
-        """Check what came back; providers of Baton's own have done so."""
-        if not isinstance(answer, Trace):
-            return Heard(None, f"the provider returned {type(answer).__name__}, not a Trace")
-        if self._is_ours:
-            return Heard(answer, None)
-        try:
-            problems = integrity_problems(answer)
-        except Exception as error:  # noqa: BLE001 - a trace made by hand may hold anything
-            return Heard(None, _encodable(f"the trace that came back is malformed: {named(error)}"))
-        if not problems:
-            return Heard(answer, None)
-        return Heard(
-            answer, _encodable(f"the trace that came back contradicts itself: {problems[0]}")
-        )
-
-
-def _unplayed(case_id: str, heard: Heard) -> CaseResult:
-    return CaseResult(case_id=case_id, status="error", error=heard.problem)
-
-
-def _told(scored: CaseResult | Exception, case_id: str, heard: Heard) -> CaseResult:
-    """Put what was wrong with a case to its result."""
-    if isinstance(scored, Exception):
-        message = _encodable(f"the trace cannot be scored: {named(scored)}")
-        return CaseResult(case_id=case_id, status="error", error=heard.problem or message)
-    if heard.trace is not None and heard.problem is not None:
-        reason = heard.problem if heard.cut_short else scored.error or heard.problem
-        scored.status, scored.error = "error", reason
-    return scored
-
-
-def _heard(task: asyncio.Task[Heard]) -> Heard:
-    if task.cancelled():
-        return Heard(None, _raised(asyncio.CancelledError()))
-    return task.result()
-
-
-def _trace_of(error: ProviderError | CaseCancelled) -> Trace | None:
-    return error.trace if isinstance(error.trace, Trace) else None
-
-
-def _raised(error: BaseException) -> str:
-    return _encodable(f"the provider raised {worded(error)}")
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates, as file names may hold them: they cannot be written."""
-    return text.encode(errors="replace").decode()
+def _stopped(watch: Watch, first: First, dataset: Dataset, options: RunOptions) -> str:
+    what = "failed" if first.status == "failed" else "is an error"
+    return (
+        f"stopped at the first case that did not pass, as asked (`fail_fast`): `{first.case_id}` "
+        f"{what}; {watch.played} of {len(dataset) * options.repeat} planned cases were played, the "
+        "others were not"
+    )

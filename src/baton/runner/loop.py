@@ -22,7 +22,7 @@ _left_alone: set[asyncio.Task[Any]] = set()
 def run(main: Coroutine[Any, Any, T], *, grace: float = GRACE) -> T:
     """Do what ``asyncio.run`` does, but wait neither for tasks nor for threads that never end."""
     with asyncio.Runner() as runner:
-        runner.get_loop().set_default_executor(_DaemonThreads())
+        runner.get_loop().set_default_executor(DaemonThreads())
         try:
             return runner.run(main)
         finally:
@@ -119,10 +119,11 @@ async def _end_tasks(grace: float) -> None:
             leave_alone(task)
 
 
-class _DaemonThreads(ThreadPoolExecutor):
+class DaemonThreads(ThreadPoolExecutor):
     """Gives each call a thread that does not keep the process alive."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Start a thread for the call."""
         future: Future[T] = Future()
 
         def work() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.explain import checked
+from baton.gate.rules import Gate
 from baton.model import (
     Case,
     Dataset,
@@ -17,6 +18,7 @@ from baton.model import (
     InputError,
     Location,
     Problem,
+    Provenance,
     suggestion,
 )
 from baton.plugins import (
@@ -28,7 +30,6 @@ from baton.plugins import (
     resolve,
 )
 
-from .gate import GateRule
 from .prices import ModelPrice
 from .verdict import PassRule
 
@@ -96,7 +97,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``files`` has those of cases whose file is scored by criteria of its own.
     ``prices`` of ``None`` leave costs as the source told them. ``by_agent`` are the evaluators
-    whose scores are summed up by agent, ``window`` is for how many cases judges may be at work.
+    whose scores are summed up by agent, ``provenance`` is what is judged as far as it is known
+    before, ``window`` is for how many cases judges may be at work.
     """
 
     evaluators: tuple[PlannedEvaluator, ...]
@@ -105,8 +107,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pass_rule: PassRule = "all"
     prices: Mapping[str, ModelPrice] | None = None
     default_model: str | None = None
-    gate: tuple[GateRule, ...] = ()
+    gate: Gate = Gate()
     by_agent: frozenset[str] = frozenset()
+    provenance: Provenance | None = None
     window: int = 64
 
     def evaluators_for(self, where: Location | None) -> tuple[PlannedEvaluator, ...]:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from baton.analysis.routing import routed
-from baton.model import Case, CaseResult, Evaluator, JudgeError, Score, Trace
+from baton.model import Case, CaseResult, Evaluator, JudgeError, Score, Trace, route_of
 
-from .agents import agent_scores
+from .agents import agent_scores, agent_values
 from .efficiency import efficiency_of
 from .plan import Plan, PlannedEvaluator
 from .prices import fill_costs
@@ -37,7 +37,7 @@ class Unfinished:
         position: int,
         parts: Sequence[list[Score] | _Waiting],
     ) -> None:
-        self._plan, self._trace, self._case = plan, trace, case
+        self._plan, self.trace, self._case = plan, trace, case
         self._position, self._parts = position, parts
         self.repeat = 0
 
@@ -55,7 +55,7 @@ class Unfinished:
             for part in self._parts
             for score in (next(came) if isinstance(part, _Waiting) else part)
         ]
-        result = _result(self._plan, self._trace, self._case, self._position, scores)
+        result = _result(self._plan, self.trace, self._case, self._position, scores)
         result.repeat = self.repeat
         return result
 
@@ -107,6 +107,8 @@ def _result(
         efficiency=efficiency_of(trace),
         routing=routed(scores),
         by_agent=agent_scores(plan, scores) if plan.by_agent else [],
+        agents=agent_values(plan, scores),
+        route=route_of(trace),
         where=case.where if case else None,
         tags=case.tags if case else [],
     )

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
+from baton.gate.decide import NOTHING, Decision
 from baton.model import (
     STATUSES,
     AgentCounts,
+    AgentsSeen,
     CaseResult,
     EfficiencySums,
     EvaluatorCounts,
-    GateResult,
     RoutingCounts,
     Status,
     counted,
 )
 from baton.store import IndexRow
 
-from .gate import decide, problems_of
 from .plan import Plan
 
 
@@ -36,9 +37,8 @@ class Tally:
         self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
         self.routing = RoutingCounts()
         self.efficiency = EfficiencySums()
-        self._rules = plan.gate
-        lower = frozenset(rule.evaluator for rule in plan.gate if rule.at_most)
-        self.by_agent = AgentCounts(lower)
+        self.by_agent = AgentCounts(plan.gate.lower)
+        self.agents = AgentsSeen()
         self._why: dict[str, str] = {}
 
     def add(self, result: CaseResult) -> None:
@@ -47,10 +47,38 @@ class Tally:
         self.routing.add(result.routing)
         self.efficiency.add(result.efficiency)
         self.by_agent.add(result.by_agent, result.case_id, result.repeat)
+        if result.trace is not None:
+            self.agents.add(result.trace.agents)
+        if result.efficiency is not None:
+            self.agents.add_models(result.efficiency.models)
         for score in result.scores:
             self.evaluators[score.evaluator].add(score.status)
             if score.value is None:
                 self._why.setdefault(score.evaluator, score.reason)
+
+    def add_row(self, row: IndexRow, reasons: Mapping[str, str]) -> None:
+        """Count a result that was written before, or by another process.
+
+        ``reasons`` says, by evaluator, why it scored nothing.
+        """
+        self.cases[row.status] += 1
+        self.routing.add(row.routing)
+        self.efficiency.add(row.efficiency)
+        self.by_agent.add(row.by_agent, row.case_id, row.repeat)
+        if row.efficiency is not None:
+            self.agents.add_models(row.efficiency.models)
+        for name, status, _ in row.scores:
+            self.evaluators[name].add(status)
+        for name, reason in reasons.items():
+            self._why.setdefault(name, reason)
+
+    def lacks_reason(self, row: IndexRow) -> bool:
+        """Tell whether a row has a score without a value of whose evaluator no reason is known."""
+        return any(value is None and name not in self._why for name, _, value in row.scores)
+
+    def excuse(self) -> None:
+        """Let planned cases that were not run be no problem: somebody asked to stop."""
+        self._planned = None
 
     def take_back(self, earlier: IndexRow) -> None:
         """Count a result no more."""
@@ -61,11 +89,11 @@ class Tally:
         for name, status, _ in earlier.scores:
             self.evaluators[name].add(status, -1)
 
-    def problems(self) -> list[str]:
-        """Say what could not be evaluated as asked."""
+    def problems(self, decision: Decision = NOTHING) -> list[str]:
+        """Say what could not be evaluated as asked; errors that a gate allows are none."""
         found = []
         total = sum(self.cases.values())
-        if self.cases["error"]:
+        if self.cases["error"] and not decision.on_errors:
             found.append(f"{self.cases['error']} of {total} cases could not be evaluated")
         if self._planned is not None and total < self._planned:
             found.append(f"{self._planned - total} of {self._planned} planned cases were not run")
@@ -82,15 +110,14 @@ class Tally:
                 )
         if total and not found and not any(c.scored for c in self.evaluators.values()):
             found.append("no evaluator scored anything")
-        return [*found, *problems_of(self.gate())]
+        return [*found, *decision.problems()]
 
-    def gate(self) -> list[GateResult]:
-        """Return what the rules of the gate decide."""
-        return decide(self._rules, self.by_agent.sums())
+    def status(self, decision: Decision = NOTHING) -> Literal["passed", "failed", "error"]:
+        """Return the verdict: an error outranks a failure.
 
-    def status(self) -> Literal["passed", "failed", "error"]:
-        """Return the verdict: an error outranks a failure."""
-        if self.problems():
+        Failed cases fail it by the gate alone where that says how many may.
+        """
+        if self.problems(decision):
             return "error"
-        missed = any(result.status == "failed" for result in self.gate())
-        return "failed" if self.cases["failed"] or missed else "passed"
+        failed = self.cases["failed"] and not decision.on_cases
+        return "failed" if failed or decision.missed else "passed"

@@ -1,18 +1,24 @@
 """Evaluation folders: written while an evaluation runs, read by everything that reports."""
 
-from .read import Header, StoredEvaluation, latest_evaluation, read_evaluation
+from .read import Header, StoredEvaluation, latest_evaluation, read_evaluation, rows_of
+from .resume import Kept, keep
 from .rows import IndexRow, body_of, index_row, score_row
-from .write import EvaluationWriter, FolderStatus
+from .write import Encoded, EvaluationWriter, FolderStatus, encoded
 
 __all__ = [
+    "Encoded",
     "EvaluationWriter",
     "FolderStatus",
     "Header",
     "IndexRow",
+    "Kept",
     "StoredEvaluation",
     "body_of",
+    "encoded",
     "index_row",
+    "keep",
     "latest_evaluation",
     "read_evaluation",
+    "rows_of",
     "score_row",
 ]

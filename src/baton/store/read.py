@@ -19,6 +19,7 @@ from baton.model import (
     GateResult,
     InputError,
     Problem,
+    Provenance,
     RoutingCell,
     RoutingCounts,
     Status,
@@ -50,6 +51,7 @@ class Header(msgspec.Struct, kw_only=True):
     efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
     by_agent: list[AgentScores] = msgspec.field(default_factory=list)
     gate: list[GateResult] = msgspec.field(default_factory=list)
+    provenance: Provenance | None = None
 
 
 class StoredEvaluation:
@@ -126,6 +128,13 @@ def read_evaluation(folder: Path) -> StoredEvaluation:
         return StoredEvaluation(folder, header)
     except (msgspec.DecodeError, OSError) as error:
         raise InputError(Problem(file=str(header_file), message=str(error))) from None
+
+
+def rows_of(folder: Path) -> Iterator[IndexRow]:
+    """Yield the last row of every case and repeat of a folder that may still be written."""
+    header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
+    header.status = "interrupted"
+    yield from StoredEvaluation(folder, header).rows()
 
 
 def latest_evaluation(root: Path) -> Path:

@@ -6,7 +6,16 @@ from typing import Any
 
 import msgspec
 
-from baton.model import AgentScores, CaseResult, Efficiency, Routed, Score, Status
+from baton.model import (
+    AgentScores,
+    AgentValue,
+    CaseResult,
+    Efficiency,
+    Hop,
+    Routed,
+    Score,
+    Status,
+)
 from baton.plugins import evaluator_of_type
 
 
@@ -23,6 +32,9 @@ class IndexRow(msgspec.Struct, kw_only=True):
     efficiency: Efficiency | None = None
     routing: list[Routed] = msgspec.field(default_factory=list)
     by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+    agents: list[AgentValue] = msgspec.field(default_factory=list)
+    route: list[Hop] = msgspec.field(default_factory=list)
+    tags: list[str] = msgspec.field(default_factory=list)
 
 
 _DECODER = msgspec.json.Decoder(IndexRow)
@@ -85,6 +97,12 @@ def index_row(result: CaseResult, offset: int, length: int) -> dict[str, Any]:
         row["routing"] = result.routing
     if result.by_agent:
         row["by_agent"] = msgspec.to_builtins(result.by_agent)
+    if result.agents:
+        row["agents"] = msgspec.to_builtins(result.agents)
+    if result.route:
+        row["route"] = msgspec.to_builtins(result.route)
+    if result.tags:
+        row["tags"] = result.tags
     return row
 
 

@@ -22,15 +22,29 @@ from baton.model import (
     GateResult,
     InputError,
     Problem,
+    Provenance,
     RoutingCell,
     Status,
     plain_sums,
 )
 
+from .resume import Kept, as_header, lock
 from .rows import IndexRow, body_of, index_row, read_row
 
 _ENCODER = msgspec.json.Encoder()
 FolderStatus = Literal["running", "passed", "failed", "error", "interrupted"]
+
+
+class Encoded(msgspec.Struct, array_like=True):
+    """A result as it is written: its index row, whose place is still to be filled in, and body."""
+
+    row: dict[str, Any]
+    body: bytes
+
+
+def encoded(result: CaseResult) -> Encoded:
+    """Write a result whose trace lies elsewhere, for :meth:`EvaluationWriter.write_encoded`."""
+    return Encoded(index_row(result, 0, 0), _ENCODER.encode(body_of(result, keep_trace=False)))
 
 
 class EvaluationWriter:
@@ -48,18 +62,37 @@ class EvaluationWriter:
         header: dict[str, Any],
         keep_traces: bool = False,
         repeats: int = 1,
+        kept: Kept | None = None,
     ) -> None:
-        """Make a new folder below ``root``; raises InputError when that cannot be done."""
+        """Make a new folder below ``root``, or go on with the one that ``kept`` is of.
+
+        Raises:
+            InputError: that cannot be done.
+        """
         self._started = time.time()
         self._keep_traces = keep_traces
         self._repeats = repeats
-        self.folder = _new_folder(root, name, self._started)
+        self._kept = kept
+        self.folder = kept.folder if kept else _new_folder(root, name, self._started)
         self._header = {"id": self.folder.name, "name": name, **header, "repeats": repeats}
-        self._catalogs: list[dict[str, AgentCard]] = []
-        self._bodies = (self.folder / BODIES).open("wb")
-        self._index = (self.folder / INDEX).open("w+b")
-        self._lines = array("q")
+        self._catalogs: list[dict[str, AgentCard]] = kept.catalogs if kept else []
+        self._lines = kept.lines if kept else array("q")
+        self._index = (self.folder / INDEX).open("r+b" if kept else "w+b")
+        self._bodies = (self.folder / BODIES).open("ab" if kept else "wb")
+        try:
+            lock(self._index, self.folder)
+        except InputError:
+            self.close()
+            raise
+        if kept is not None:
+            self._header |= as_header(kept)
+            self._index.seek(0, 2)
         self._write_header("running", {})
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the header says of what is judged."""
+        return msgspec.convert(self._header.get("provenance") or {}, Provenance)
 
     def write(self, result: CaseResult) -> IndexRow | None:
         """Append one result; return the row that stood for its case and repeat before."""
@@ -71,17 +104,26 @@ class EvaluationWriter:
             body = body_of(result, keep_trace=True, catalog=number)
         else:
             body = body_of(result, keep_trace=self._keep_traces)
-        text = _ENCODER.encode(body)
-        offset = self._bodies.tell()
-        self._bodies.write(text + b"\n")
-        self._bodies.flush()
-        row = index_row(result, offset, len(text))
         slot = result.position * self._repeats + result.repeat
         earlier = self._earlier(slot)
-        self._lines[slot] = self._index.tell()
-        self._index.write(_ENCODER.encode(row) + b"\n")
-        self._index.flush()
+        self._append(slot, index_row(result, 0, 0), _ENCODER.encode(body))
         return earlier
+
+    def write_encoded(self, result: Encoded) -> IndexRow:
+        """Append a result that was written elsewhere; return its row."""
+        slot = result.row["position"] * self._repeats + result.row["repeat"]
+        self._earlier(slot)
+        return read_row(self._append(slot, result.row, result.body))
+
+    def _append(self, slot: int, row: dict[str, Any], text: bytes) -> bytes:
+        row["offset"], row["length"] = self._bodies.tell(), len(text)
+        self._bodies.write(text + b"\n")
+        self._bodies.flush()
+        self._lines[slot] = self._index.tell()
+        line = _ENCODER.encode(row) + b"\n"
+        self._index.write(line)
+        self._index.flush()
+        return line
 
     def _catalog(self, agents: dict[str, AgentCard]) -> int:
         """Keep the definitions of agents once, in the header, and return their number there."""
@@ -102,9 +144,12 @@ class EvaluationWriter:
         efficiency: EfficiencySums | None = None,
         by_agent: Sequence[AgentScores] = (),
         gate: Sequence[GateResult] = (),
+        provenance: Provenance | None = None,
+        notices: Sequence[str] = (),
     ) -> None:
-        """Close the folder with its verdict."""
-        self.close()
+        """Close the folder with its verdict; ``notices`` are added to those of the header."""
+        if notices:
+            self._header["notices"] = [*self._header.get("notices", ()), *notices]
         counts: dict[str, Any] = {
             "cases": cases,
             "evaluators": msgspec.to_builtins(evaluators),
@@ -116,9 +161,12 @@ class EvaluationWriter:
             counts["efficiency"] = plain_sums(efficiency)
         if by_agent:
             counts["by_agent"] = msgspec.to_builtins(by_agent)
+        if provenance is not None:
+            counts["provenance"] = msgspec.to_builtins(provenance)
         if gate:
             counts["gate"] = msgspec.to_builtins(gate)
         self._write_header(status, counts)
+        self.close()
 
     def close(self) -> None:
         """Close the files; what was written stays."""
@@ -137,12 +185,14 @@ class EvaluationWriter:
         return row
 
     def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
-        timings: dict[str, Any] = {"started": _iso(self._started)}
+        kept = self._kept
+        timings: dict[str, Any] = {"started": kept.started if kept else _iso(self._started)}
+        if kept is not None:
+            timings["resumed"] = [*kept.resumed, _iso(self._started)]
         if status != "running":
-            timings |= {
-                "ended": _iso(time.time()),
-                "seconds": round(time.time() - self._started, 3),
-            }
+            before = kept.seconds if kept else 0.0
+            seconds = round(before + time.time() - self._started, 3)
+            timings |= {"ended": _iso(time.time()), "seconds": seconds}
         header = {**self._header, "status": status, **counts, "timings": timings}
         text = msgspec.json.format(_ENCODER.encode(header), indent=2)
         draft = self.folder / f"{HEADER}.tmp"

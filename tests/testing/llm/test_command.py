@@ -70,7 +70,7 @@ def test_a_command_beside_it_finds_it_by_its_environment(script: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert len(log.read_text().splitlines()) == 1
     assert (done.returncode, done.stdout) == (0, '{"verdict": "yes"}\n')
-    assert done.stderr == "1 requests to the scripted LLM, at most 1 at once\n"
+    assert done.stderr == "1 request to the scripted LLM, at most 1 at once\n"
 
 
 def test_every_sdk_is_pointed_to_it(script: Path) -> None:
@@ -111,3 +111,11 @@ def test_a_wrong_script_is_told_with_its_line(script: Path) -> None:
     assert done.stderr == (
         f"{script}:2: rules[0].contians: unknown key; did you mean `contains`?\n"
     )
+
+
+def test_a_command_that_is_none_is_one_message(script: Path) -> None:
+    command = [*SERVER, str(script), "--", "batn", "eval"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 2
+    assert "`batn` cannot be run" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -41,7 +41,15 @@ def test_the_first_example_is_a_test() -> None:
 
 def test_the_fixture_is_one(tmp_path: Path) -> None:
     path = tmp_path / "test_fixture.py"
-    path.write_text(PYTHON[1] + "\ndef test_it(llm):\n    assert llm.requests == []\n")
+    asking = """
+import json, urllib.request
+def ask_judge(model, base_url):
+    body = {"model": model, "messages": [{"role": "user", "content": "was it right?"}]}
+    data, head = json.dumps(body).encode(), {"content-type": "application/json"}
+    request = urllib.request.Request(base_url + "/chat/completions", data, head)
+    urllib.request.urlopen(request).read()
+"""
+    path.write_text(asking + PYTHON[1])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 passed" in done.stdout
@@ -82,7 +90,7 @@ def test_the_judge_of_a_config_asks_it(tmp_path: Path) -> None:
     done = subprocess.run(
         [*server, "--", *score], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert "1 requests to the scripted LLM" in done.stderr
+    assert "1 request to the scripted LLM" in done.stderr
     assert "dispatch_correctness" in done.stdout
     asked = msgspec.json.decode(log.read_bytes().splitlines()[0], type=Received)
     assert asked.model == "scripted"

@@ -21,7 +21,8 @@ Workers = Literal["process", "inline"]
 class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     """The program, and how it is instrumented. ``folder`` is where it is looked for.
 
-    ``agents`` are definitions that the config gives.
+    ``agents`` are definitions that the config gives. A ``plain`` one is not instrumented: what it
+    returns is its trace.
     """
 
     target: str
@@ -29,6 +30,7 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     agents: Catalog = msgspec.field(default_factory=dict)
     hooks: HookOptions | None = None
     instrumentors: Literal["auto"] | list[str] = "auto"
+    plain: bool = False
 
 
 class Play(msgspec.Struct, tag="play"):

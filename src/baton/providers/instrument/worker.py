@@ -19,6 +19,7 @@ from .enable import set_environment
 from .wire import CLEAN_UP, Cut, Play, Played, Ready, Refused, Setup, receive, send
 
 if TYPE_CHECKING:
+    from .plain import PlainCase, PlainPlayer
     from .player import CaseInPlay, Player
 
 _LAST_WORDS = 2.0
@@ -31,24 +32,33 @@ def main() -> None:
     setup = receive(orders, Setup)
     if setup is None:
         return
-    set_environment()
     try:
-        from .player import Player
-
-        player = Player(setup)
+        player = _player(setup)
     except InputError as error:
         send(answers, Refused(list(error.problems)))
         return
     asyncio.run(_Worker(player, orders, answers).run())
 
 
+def _player(setup: Setup) -> Player | PlainPlayer:
+    """Load the program; raises InputError."""
+    if setup.plain:
+        from .plain import PlainPlayer
+
+        return PlainPlayer(setup)
+    set_environment()
+    from .player import Player
+
+    return Player(setup)
+
+
 class _Worker:
-    def __init__(self, player: Player, orders: IO[bytes], answers: IO[bytes]) -> None:
+    def __init__(self, player: Player | PlainPlayer, orders: IO[bytes], answers: IO[bytes]) -> None:
         self._player = player
         self._orders = orders
         self._answers = answers
         self._lock = threading.Lock()
-        self._playing: CaseInPlay | None = None
+        self._playing: CaseInPlay | PlainCase | None = None
         self._task: asyncio.Task[Played] | None = None
         self._is_cut = False
         self._answered = threading.Event()

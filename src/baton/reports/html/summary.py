@@ -7,6 +7,7 @@ from typing import Any
 from baton.analysis.routing import plain_matrix
 from baton.model import STATUSES
 from baton.reports.efficiency import counter_texts
+from baton.reports.judging import gate_lines
 from baton.store import StoredEvaluation
 
 
@@ -25,7 +26,8 @@ def summary(evaluation: StoredEvaluation) -> dict[str, Any]:
         ],
         "repeats": header.repeats,
         "problems": header.problems,
-        "notices": header.notices,
+        "notices": [*header.notices, *gate_lines(header.gate, "unclear")],
+        "missed": [*gate_lines(header.gate)],
         "routing": plain_matrix(header.routing),
         "spent": counter_texts(header.efficiency),
         "started": header.timings.get("started"),

@@ -111,7 +111,10 @@ def _until_the_end(server: LlmServer, log: _Log) -> int:
 
 def _beside(command: Sequence[str], server: LlmServer) -> int:
     """Run a command beside the server; returns its exit code."""
-    process = subprocess.Popen(command, env=environment(server, os.environ))  # noqa: S603
+    try:
+        process = subprocess.Popen(command, env=environment(server, os.environ))  # noqa: S603
+    except OSError as error:
+        raise InputError(f"`{command[0]}` cannot be run: {error.strerror}") from None
     try:
         return process.wait()
     except KeyboardInterrupt:

@@ -50,6 +50,7 @@ function turnTheme() {
 function showSummary(told, choose) {
   const callouts = [
     ...told.problems.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
+    ...told.missed.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
     ...told.notices.map((text) => el("p", { class: "callout", dir: "auto" }, sentence(text))),
   ];
   fill(

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import baton
+from baton.gate.decide import decide
+from baton.gate.rules import read_gate
 from baton.model import (
     AgentScores,
     Case,
@@ -21,9 +23,8 @@ from baton.model import (
     Trace,
     Unit,
 )
-from baton.runner.gate import decide, read_gate
 
-from .judges import trace
+from .rows import row, trace
 
 
 class Values:
@@ -124,5 +125,5 @@ def test_what_is_no_rule_says_how_one_is_written(text: str) -> None:
 
 def test_rounding_does_not_decide() -> None:
     third = AgentScores(evaluator="values", agent="a", passed=3, total=0.1 + 0.2 + 0.3)
-    (result,) = decide(read_gate(["values >= 0.2"]), [third])
+    (result,) = decide(read_gate(["values >= 0.2"]), [row("c", by_agent=[third])]).results
     assert result.status == "passed"

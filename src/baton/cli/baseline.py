@@ -1,0 +1,97 @@
+"""``baton baseline``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from baton.model import InputError
+from baton.reports.text import one_line
+
+from .notes import say
+from .output import OUT, readers_may_leave
+
+if TYPE_CHECKING:
+    from baton.gate.snapshot import Snapshot
+
+_Flag = Parameter(negative="")
+
+
+def baseline_command(
+    act: Literal["set", "show"],
+    evaluation: Path | None = None,
+    *,
+    name: str = "default",
+    force: Annotated[bool, _Flag] = False,
+    json: Annotated[bool, _Flag] = False,
+) -> int:
+    """Keep an evaluation to compare with, or show the one that is kept.
+
+    A baseline is a file, .baton/baselines/NAME.json: values, verdicts and hand-offs of each case,
+    no texts of traces. It is made to be committed.
+
+    Parameters
+    ----------
+    act
+        `set` keeps an evaluation, `show` tells what is kept.
+    evaluation
+        Folder of the evaluation to keep; the newest one when left out.
+    name
+        Name of the baseline, or the path of its file.
+    force
+        Keep also what was interrupted or could not be evaluated in part.
+    json
+        Print the baseline as JSON.
+    """
+    from baton.gate.baseline import baseline_file, read_baseline, write_baseline
+    from baton.gate.snapshot import snapshot_of
+    from baton.store import latest_evaluation, read_evaluation
+
+    file = baseline_file(name)
+    if act == "set":
+        folder = evaluation if evaluation is not None else latest_evaluation(OUT)
+        snapshot = snapshot_of(read_evaluation(folder))
+        if snapshot.status not in ("passed", "failed") and not force:
+            raise InputError(
+                f"{folder}: it is `{snapshot.status}`, not whole: finish it first (baton eval "
+                "--resume), or keep it all the same with --force"
+            )
+        write_baseline(snapshot, file)
+        say(f"baseline {file}: {len(snapshot.cases)} cases of {snapshot.id}")
+        return 0
+    if evaluation is not None:
+        raise InputError("`show` takes no evaluation: name the baseline with --name")
+    snapshot = read_baseline(file)
+    with readers_may_leave():
+        if json:
+            sys.stdout.write(msgspec.json.encode(snapshot).decode() + "\n")
+        else:
+            print("\n".join(_lines(snapshot, file)))
+    return 0
+
+
+def _lines(snapshot: Snapshot, file: Path) -> list[str]:
+    made = snapshot.provenance
+    told = {
+        "evaluation": snapshot.id,
+        "status": snapshot.status,
+        "made": snapshot.made,
+        "cases": f"{len(snapshot.cases)}, each played {snapshot.repeats} times",
+        "dataset": made.dataset.hash if made.dataset else None,
+        "evaluators": ", ".join(f"{name} {version}" for name, version in made.evaluators.items()),
+        "judges": ", ".join(made.judges),
+        "models": ", ".join(made.models),
+        "agents": made.hash_of("agents"),
+        "prompts": made.hash_of("prompts"),
+        "git": f"{made.git.commit[:12]}{' (changed)' if made.git.dirty else ''}"
+        if made.git
+        else None,
+    }
+    return [
+        str(file),
+        *(f"  {key:<11} {one_line(text, 200)}" for key, text in told.items() if text),
+    ]

@@ -1,0 +1,87 @@
+"""``baton compare``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from baton.model import InputError, Problem
+
+from .notes import note
+from .numbers import Whole
+from .output import OUT, readers_may_leave
+
+_Flag = Parameter(negative="")
+_CODES = {"worse": 1, "error": 3}
+
+
+def compare_command(
+    before: str | None = None,
+    after: str | None = None,
+    *,
+    confidence: float = 0.95,
+    min_effect: float = 0.05,
+    fail_on_regression: Annotated[bool, _Flag] = False,
+    force: Annotated[bool, _Flag] = False,
+    json: Annotated[bool, _Flag] = False,
+    markdown: Path | None = None,
+    show: Whole = 10,
+) -> int:
+    """Compare two evaluations: axis by axis, sub-agent by sub-agent, then the cases that got worse.
+
+    Parameters
+    ----------
+    before
+        Folder of an evaluation, or the name or file of a baseline; `default` when left out.
+    after
+        Folder of the evaluation to judge; the newest one when left out.
+    confidence
+        How sure a difference has to be, over all axes together.
+    min_effect
+        The least difference that counts.
+    fail_on_regression
+        Exit with 1 when an axis got worse, with 3 when cases lack a verdict. What cannot be told
+        is no failure.
+    force
+        Compare whatever differs: dataset, evaluators, judges.
+    json
+        Print the comparison as JSON.
+    markdown
+        Write a comment for a pull request to this file as well.
+    show
+        How many of the cases that got worse are printed.
+    """
+    from baton.gate.baseline import DEFAULT, open_side
+    from baton.gate.compare import compare
+    from baton.reports.compare import markdown_of, plain_compared, print_compared
+    from baton.store import latest_evaluation
+
+    if not 0 < confidence < 1:
+        raise InputError(f"--confidence is between 0 and 1, got {confidence:g}")
+    if not min_effect >= 0:
+        raise InputError(f"--min-effect is at least 0, got {min_effect:g}")
+    old = open_side(before or DEFAULT)
+    new = open_side(after if after is not None else str(latest_evaluation(OUT)))
+    compared = compare(old, new, confidence=confidence, min_effect=min_effect)
+    if compared.refused and not force:
+        problems = [f"they do not compare: {differs}" for differs in compared.refused]
+        problems.append("--force compares them all the same")
+        raise InputError(Problem(message=problem) for problem in problems)
+    if markdown is not None:
+        markdown.parent.mkdir(parents=True, exist_ok=True)
+        markdown.write_text(markdown_of(compared, limit=show), encoding="utf-8")
+    with readers_may_leave():
+        if json:
+            text = msgspec.json.format(msgspec.json.encode(plain_compared(compared)), indent=2)
+            sys.stdout.write(text.decode() + "\n")
+        else:
+            print_compared(compared, sys.stdout, limit=show)
+    if not fail_on_regression:
+        return 0
+    if compared.outcome == "unclear":
+        note("no regression is proven, and none is ruled out: the exit code is 0")
+    return _CODES.get(compared.outcome, 0)

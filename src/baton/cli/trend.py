@@ -1,0 +1,114 @@
+"""``baton trend``."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from baton.model import InputError
+from baton.reports.text import one_line
+
+from .notes import note
+from .numbers import Whole
+from .output import OUT, readers_may_leave
+
+if TYPE_CHECKING:
+    from baton.gate.trend import Point
+
+_Flag = Parameter(negative="")
+
+
+def trend_command(
+    *evaluations: Path,
+    axis: str = "pass_rate",
+    name: str | None = None,
+    last: Whole | None = None,
+    json: Annotated[bool, _Flag] = False,
+    csv: Annotated[bool, _Flag] = False,
+) -> int:
+    """Show an axis over evaluations, for each model.
+
+    Parameters
+    ----------
+    evaluations
+        Folders of evaluations; all that are stored here when left out.
+    axis
+        pass_rate, an evaluator, or "EVALUATOR of AGENT".
+    name
+        Only evaluations of this name.
+    last
+        Only the newest so many.
+    json
+        Print the points as JSON.
+    csv
+        Print the points as CSV.
+    """
+    from baton.gate.trend import evaluations_below, trend
+
+    if json and csv:
+        raise InputError("--json and --csv both say how to print: give one")
+    if last is not None and last < 1:
+        raise InputError(f"--last has to be at least 1, got {last}")
+    folders = list(evaluations) or evaluations_below(OUT)
+    points = trend(folders, axis)
+    points = [point for point in points if name is None or point.name == name]
+    points = points[-last:] if last is not None else points
+    if not points:
+        raise InputError("no evaluation here" + (f" is called `{name}`" if name else " yet"))
+    with readers_may_leave():
+        if json:
+            sys.stdout.write(msgspec.json.encode({"axis": axis, "points": points}).decode() + "\n")
+        elif csv:
+            _write_csv(points)
+        else:
+            _print(points, axis)
+    if any(not point.same for point in points) and not (json or csv):
+        note("≠ has another dataset or other evaluators than the newest: it does not compare")
+    return 0
+
+
+def _write_csv(points: list[Point]) -> None:
+    from baton.reports.csv import safe
+
+    names = type(points[0]).__struct_fields__
+    writer = csv.writer(sys.stdout, lineterminator="\r\n")
+    writer.writerow(names)
+    for point in points:
+        writer.writerow([safe(getattr(point, field)) for field in names])
+
+
+def _print(points: list[Point], axis: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from baton.gate.trend import by_models, sparkline
+    from baton.reports.console import console_for
+
+    console = console_for(sys.stdout)
+    for models, own in by_models(points).items():
+        line = sparkline([point.value for point in own])
+        console.print(Text(f"{one_line(axis, 60)}  {one_line(models, 100)}  {line}", "bold"))
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for title in ("evaluation", "value", "95 %", "cases", "errors", "commit", "dataset"):
+            table.add_column(title, justify="left" if title == "evaluation" else "right")
+        for point in own:
+            table.add_row(*(Text(cell) for cell in _cells(point)))
+        console.print(table)
+
+
+def _cells(point: Point) -> tuple[str, ...]:
+    interval = "" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
+    return (
+        one_line(point.id, 60),
+        "–" if point.value is None else f"{point.value:.2f}",
+        interval,
+        str(point.cases),
+        str(point.errors or ""),
+        point.commit,
+        point.dataset + ("" if point.same else " ≠"),
+    )

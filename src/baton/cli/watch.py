@@ -1,0 +1,78 @@
+"""``baton watch``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from baton.model import InputError
+
+from .notes import note
+from .target import find_target
+from .watched import affected, case_hashes, changed, watched
+
+_PAUSE = 0.3
+"""Seconds between two looks; an editor may write a file in several steps."""
+
+
+def watch_command(
+    *target: str,
+    dataset: Annotated[
+        tuple[str, ...], Parameter(name=["--dataset", "-d"], negative="", show_default=False)
+    ] = (),
+) -> int:
+    """Evaluate, and again what a changed file affects, until Ctrl-C.
+
+    A changed case is played alone; a change of config, agents or prompts plays them all.
+
+    Parameters
+    ----------
+    target
+        A config or an agent, then datasets, as for `baton eval`.
+    dataset
+        One more dataset; what is named here or above goes before the config's.
+    """
+    found = find_target(target)
+    datasets = [*found.datasets, *dataset] or (found.config.dataset if found.config else [])
+    if not datasets:
+        raise InputError("name a dataset: baton watch AGENT DATASET, or `dataset:` in the config")
+    files = watched(found.config, found.provider, datasets)
+    seen, cases = files.files(), case_hashes(datasets)
+    agent = target[: max(0, len(target) - len(found.datasets))]
+    code = _evaluate(agent, datasets)
+    note(f"watching {len(seen)} files; Ctrl-C ends it")
+    try:
+        while True:
+            time.sleep(_PAUSE)
+            now = files.files()
+            different = changed(seen, now)
+            if not different:
+                continue
+            time.sleep(_PAUSE)
+            seen = files.files()
+            before, cases = cases, case_hashes(datasets)
+            only = all(files.is_case(file) for file in different)
+            chosen = affected(before, cases) if only else None
+            note(f"changed: {', '.join(_short(file) for file in different[:3])}")
+            if chosen != []:
+                code = _evaluate(agent, datasets if chosen is None else chosen)
+    except KeyboardInterrupt:
+        return code
+
+
+def _evaluate(agent: Sequence[str], datasets: Sequence[str]) -> int:
+    """Evaluate in a process of its own, as code that was imported here would stay as it was."""
+    words = [word for dataset in datasets for word in ("--dataset", dataset)]
+    command = [sys.executable, "-m", "baton", "eval", *agent, *words]
+    return subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
+
+
+def _short(file: Path) -> str:
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)

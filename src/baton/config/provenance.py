@@ -1,0 +1,136 @@
+"""What an evaluation is about to judge, and by what, as far as that is known before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.gate.baseline import open_side
+from baton.gate.decide import bound_to
+from baton.gate.rules import Gate
+from baton.model import (
+    AgentsSeen,
+    Dataset,
+    DatasetHash,
+    GitState,
+    InputError,
+    Problem,
+    Provenance,
+    digest,
+)
+from baton.readers import load_catalog
+from baton.runner.plan import Plan
+
+_PACKAGES = {"adk_local": "google-adk", "claude_sdk": "claude-agent-sdk"}
+_PATIENCE = 5.0
+
+
+def provenance_of(
+    plan: Plan,
+    dataset: Dataset | None,
+    config: Mapping[str, Any] | None = None,
+    providers: Sequence[str] = (),
+    folder: Path | None = None,
+    agents: Path | str | None = None,
+) -> Provenance:
+    """Return hashes and versions; ``config`` is as resolved, its secrets masked.
+
+    ``agents`` is a file of definitions, ``folder`` where the repository is looked for, here when
+    left out.
+    """
+    rubrics = {
+        planned.evaluator.name: rubric
+        for planned in plan.every_evaluator
+        if isinstance(rubric := getattr(planned.evaluator, "rubric", None), msgspec.Struct)
+    }
+    made = Provenance(
+        dataset=None
+        if dataset is None
+        else DatasetHash(hash=dataset.content_hash(), cases=len(dataset)),
+        config=None if config is None else digest(config),
+        pass_rule="all" if plan.pass_rule == "all" else f"mean {plan.pass_rule.mean:g}",
+        evaluators={
+            name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
+        },
+        rubrics={name: digest(rubric) for name, rubric in rubrics.items()},
+        judges=_judges(plan),
+        lower=sorted(plan.gate.lower.union(name for name in rubrics if _lower(rubrics[name]))),
+        provider={name: _version(name) for name in providers},
+        git=git_state(folder or Path()),
+    )
+    if agents is None:
+        return made
+    seen = AgentsSeen()
+    seen.add(load_catalog(agents))
+    return made.with_agents(seen.hashes())
+
+
+def refuse_others(gate: Gate, provenance: Provenance) -> None:
+    """See to it that thresholds are for this dataset and config, before anything runs.
+
+    Raises:
+        InputError: they are for others, or the baseline is not there.
+    """
+    found = list(bound_to(gate.bound, provenance, "dataset", "config"))
+    if found:
+        raise InputError(
+            Problem(path="gate.for", message=f"the thresholds are not for this {line}")
+            for line in found
+        )
+    if gate.regression is not None:
+        open_side(gate.regression.baseline, gate.folder)
+
+
+def git_state(folder: Path) -> GitState | None:
+    """Return the commit that is checked out in a folder; ``None``: there is none, or no git."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return GitState(commit=commit, dirty=bool(changed))
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    import subprocess
+
+    command = ["git", "-C", str(folder), "--no-optional-locks", *words]
+    try:
+        done = subprocess.run(  # noqa: S603 - words of our own
+            command, capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _lower(rubric: msgspec.Struct) -> bool:
+    return getattr(rubric, "direction", "higher") == "lower"
+
+
+def _judges(plan: Plan) -> list[str]:
+    """Return the models that are asked, those of single evaluators among them."""
+    settings = getattr(plan.context.judge, "settings", None)
+    if not plan.needs_judge or settings is None:
+        return []
+    asked = {str(settings.model)}
+    for planned in plan.every_evaluator:
+        for own in getattr(planned.evaluator, "judge_options", ()):
+            if own.get("model"):
+                asked.add(str(own["model"]))
+    return sorted(asked)
+
+
+def _version(provider: str) -> str:
+    """Return the version of what drives the agents, where that is a package here."""
+    package = _PACKAGES.get(provider)
+    if package is None:
+        return "not known"
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not known"

@@ -1,0 +1,275 @@
+"""What a gate asks for, as it is written: thresholds, cases that must pass, a baseline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from baton.formats.explain import checked
+from baton.model import InputError, Problem, suggestion
+
+Sign = Literal[">=", "<=", "=="]
+CASES = ("pass_rate", "error_rate")
+"""Measures of cases: shares of all results, whatever an evaluator says."""
+COUNTERS = ("cost_usd", "seconds", "tokens", "model_calls", "tool_calls", "dispatches")
+"""Measures of what a case took, each with a statistic: ``cost_usd.p95``."""
+STATISTICS = ("mean", "sum", "max", "min")
+_EXAMPLE = "write `EVALUATOR >= 0.85` or `... by agent >= 0.9`"
+_RULE = re.compile(
+    r"\s*(?P<name>\S+)(?:\s+by\s+(?:(?P<agent>agent)|tag:(?P<tag>\S+)))*"
+    r"\s+(?P<sign>>=|<=|==)\s*(?P<limit>[-+]?[\d.]+)\s*"
+    r"(?:\(\s*min\s+(?P<least>\d+)\s*\))?\s*"
+)
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what a config may say."""
+
+
+class ThresholdSpec(_Strict, frozen=True, kw_only=True):
+    """A threshold, written out: one of ``at_least``, ``at_most`` and ``equals``.
+
+    ``min`` is how many verdicts (cases) it takes to decide; with fewer it is not clear.
+    """
+
+    measure: str
+    by: Literal["agent"] | None = None
+    tag: str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    equals: float | None = None
+    min: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class Regression(_Strict, frozen=True, kw_only=True):
+    """Red when an axis is worse than in ``baseline`` (a name, or the path of a file or folder).
+
+    A drop is real when chance alone would show one with a probability of at most
+    ``1 - confidence``, over all axes together; one of less than ``min_effect`` is none.
+    """
+
+    baseline: str = "default"
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
+    min_effect: Annotated[float, msgspec.Meta(ge=0)] = 0.05
+
+
+class BoundTo(_Strict, frozen=True, kw_only=True):
+    """The versions that thresholds are for: hashes, of agents and prompts maybe one by one."""
+
+    dataset: str | None = None
+    config: str | None = None
+    agents: str | dict[str, str] | None = None
+    prompts: str | dict[str, str] | None = None
+
+
+class GateSpec(_Strict, frozen=True, kw_only=True, rename={"bound": "for"}):
+    """A gate with all its parts; ``must_pass`` has case ids, or patterns of them."""
+
+    thresholds: list[str | ThresholdSpec] = []
+    must_pass: list[str] = []
+    regression: Regression | None = None
+    bound: BoundTo | None = None
+
+
+class GateRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure has to be at least, at most or just ``limit``.
+
+    The figure is the mean of all verdicts of ``evaluator``, or a measure of that name, of which
+    ``statistic`` may say more. With ``by_agent`` it holds for every sub-agent by itself, with
+    ``tag`` for cases that have it; fewer than ``least`` verdicts decide nothing.
+    """
+
+    text: str
+    evaluator: str
+    limit: float
+    statistic: str | None = None
+    by_agent: bool = False
+    tag: str | None = None
+    sign: Sign = ">="
+    least: int = 0
+
+    @property
+    def at_most(self) -> bool:
+        """Whether high figures are the bad ones."""
+        return self.sign == "<="
+
+    @property
+    def of_evaluator(self) -> bool:
+        """Whether it is about an evaluator, not about cases or what they took."""
+        return self.evaluator not in CASES and self.statistic is None
+
+    def met_by(self, value: float) -> bool:
+        """Tell whether a figure meets it; rounding does not decide."""
+        if self.sign == "==":
+            return abs(value - self.limit) <= 1e-9
+        return value <= self.limit + 1e-9 if self.at_most else value >= self.limit - 1e-9
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """All that decides; ``folder`` is where the paths in it start."""
+
+    rules: tuple[GateRule, ...] = ()
+    must_pass: tuple[str, ...] = ()
+    regression: Regression | None = None
+    bound: BoundTo | None = None
+    folder: Path = Path()
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self.must_pass or self.regression)
+
+    @property
+    def evaluators(self) -> frozenset[str]:
+        """The evaluators that its rules are about."""
+        return frozenset(rule.evaluator for rule in self.rules if rule.of_evaluator)
+
+    @property
+    def lower(self) -> frozenset[str]:
+        """The evaluators of which high values are the bad ones."""
+        return frozenset(r.evaluator for r in self.rules if r.at_most and r.of_evaluator)
+
+    @property
+    def on_cases(self) -> bool:
+        """Whether it decides how many cases may fail; otherwise none may."""
+        return self.regression is not None or self._has("pass_rate")
+
+    @property
+    def on_errors(self) -> bool:
+        """Whether it decides how many cases may be errors; otherwise none may."""
+        return self._has("error_rate")
+
+    def _has(self, measure: str) -> bool:
+        return any(rule.evaluator == measure and rule.tag is None for rule in self.rules)
+
+
+def read_gate(
+    told: str | Sequence[str | Mapping[str, Any] | ThresholdSpec] | Mapping[str, Any] | GateSpec,
+    folder: Path | None = None,
+) -> Gate:
+    """Read rules like ``scope_fidelity by agent >= 0.9 (min 20)``, alone or in a mapping.
+
+    Raises:
+        InputError: what is no rule; all of them.
+    """
+    if isinstance(told, str):
+        told = [told]
+    place = "gate"
+    if isinstance(told, Mapping):
+        told = checked(dict(told), GateSpec, ("gate",))
+    if isinstance(told, GateSpec):
+        spec, place = told, "gate.thresholds"
+    else:
+        spec = GateSpec(thresholds=[_plain(each) for each in told])
+    rules: list[GateRule] = []
+    problems: list[Problem] = []
+    for index, each in enumerate(spec.thresholds):
+        try:
+            rules.append(_read(each) if isinstance(each, str) else _written_out(each))
+        except ValueError as error:
+            problems.append(Problem(path=f"{place}[{index}]", message=str(error)))
+    if problems:
+        raise InputError(problems)
+    return Gate(
+        rules=tuple(rules),
+        must_pass=tuple(spec.must_pass),
+        regression=spec.regression,
+        bound=spec.bound,
+        folder=folder or Path(),
+    )
+
+
+def named(gate: Gate, names: Mapping[str, str]) -> Gate:
+    """Return the gate with evaluators as they report; ``names`` has all that they go by.
+
+    Raises:
+        InputError: a rule is about an evaluator that is not asked for.
+    """
+    known = {*names, *CASES, *(f"{counter}.mean" for counter in COUNTERS)}
+    problems = [
+        Problem(
+            path="gate",
+            message=f"`{rule.text}`: `{rule.evaluator}` is not asked for; "
+            f"{suggestion(rule.evaluator, known)}",
+        )
+        for rule in gate.rules
+        if rule.of_evaluator and rule.evaluator not in names
+    ]
+    if problems:
+        raise InputError(problems)
+    rules = [
+        msgspec.structs.replace(rule, evaluator=names[rule.evaluator])
+        if rule.of_evaluator
+        else rule
+        for rule in gate.rules
+    ]
+    return msgspec.structs.replace(gate, rules=tuple(rules))
+
+
+def percentile(statistic: str) -> float | None:
+    """Return the share that a percentile stands for; ``None`` for any other statistic."""
+    match = _PERCENTILE.fullmatch(statistic)
+    return float(match[1]) / 100 if match else None
+
+
+def _plain(each: Any) -> str | ThresholdSpec:
+    if isinstance(each, Mapping):
+        made: ThresholdSpec = checked(dict(each), ThresholdSpec, ("gate",))
+        return made
+    return each if isinstance(each, ThresholdSpec) else str(each)
+
+
+def _read(text: str) -> GateRule:
+    match = _RULE.fullmatch(text)
+    try:
+        limit = float(match["limit"]) if match else None
+    except ValueError:
+        limit = None
+    if match is None or limit is None:
+        raise ValueError(f"`{text}` is no rule: {_EXAMPLE}")
+    sign: Sign = ">=" if match["sign"] == ">=" else "<=" if match["sign"] == "<=" else "=="
+    return _rule(
+        " ".join(text.split()),
+        match["name"],
+        limit,
+        sign=sign,
+        by_agent=bool(match["agent"]),
+        tag=match["tag"],
+        least=int(match["least"] or 0),
+    )
+
+
+def _written_out(spec: ThresholdSpec) -> GateRule:
+    limits: dict[Sign, float | None] = {
+        ">=": spec.at_least,
+        "<=": spec.at_most,
+        "==": spec.equals,
+    }
+    given = [(sign, limit) for sign, limit in limits.items() if limit is not None]
+    if len(given) != 1:
+        raise ValueError(f"`{spec.measure}`: give one of `at_least`, `at_most` and `equals`")
+    sign, limit = given[0]
+    text = spec.measure + (" by agent" if spec.by else "")
+    text += f" by tag:{spec.tag}" if spec.tag else ""
+    text += f" {sign} {limit:g}" + (f" (min {spec.min})" if spec.min else "")
+    return _rule(
+        text, spec.measure, limit, sign=sign, by_agent=bool(spec.by), tag=spec.tag, least=spec.min
+    )
+
+
+def _rule(text: str, measure: str, limit: float, **more: Any) -> GateRule:
+    rule = GateRule(text=text, evaluator=measure, limit=limit, **more)
+    name, dot, statistic = measure.partition(".")
+    if name in COUNTERS:
+        if not dot:
+            raise ValueError(f"`{text}`: write which figure, such as `{name}.mean` or `{name}.p95`")
+        if statistic not in STATISTICS and percentile(statistic) is None:
+            nearest = suggestion(statistic, (*STATISTICS, "p50", "p90", "p95", "p99"))
+            raise ValueError(f"`{text}`: no statistic `{statistic}`; {nearest}")
+        rule = msgspec.structs.replace(rule, evaluator=name, statistic=statistic)
+    if rule.by_agent and not rule.of_evaluator:
+        raise ValueError(f"`{text}`: `{measure}` is of cases, not of agents")
+    return rule

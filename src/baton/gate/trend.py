@@ -1,0 +1,121 @@
+"""An axis over evaluations: its value in each, with what these were made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from baton.analysis.comparison import PASSED, Axis
+from baton.analysis.intervals import share
+from baton.analysis.means import mean_interval
+from baton.formats.evaluation_folder import HEADER
+from baton.model import InputError, suggestion
+from baton.store import read_evaluation
+
+from .snapshot import Snapshot, snapshot_of
+
+PASS_RATE = "pass_rate"
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One evaluation: the mean of the axis over its cases with a 95 % interval.
+
+    ``value`` is ``None`` where no case has the axis. ``errors`` counts results without a verdict.
+    ``same`` tells whether dataset and evaluators are those of the newest.
+    """
+
+    id: str
+    name: str
+    made: str
+    models: str
+    value: float | None
+    low: float | None
+    high: float | None
+    cases: int
+    errors: int
+    commit: str
+    dataset: str
+    same: bool
+
+
+def trend(folders: Iterable[Path], axis: str) -> list[Point]:
+    """Read evaluations, the oldest first; ``axis`` is an evaluator, maybe ``NAME of AGENT``.
+
+    Raises:
+        InputError: none of them has the axis.
+    """
+    sides = sorted((snapshot_of(read_evaluation(folder)) for folder in folders), key=_when)
+    wanted = read_axis(axis)
+    known = {str(Axis(a.name, a.agent)) for s in sides for c in s.cases for a in c.axes}
+    if sides and str(wanted) not in known:
+        names = {PASS_RATE, *known} - {PASSED}
+        raise InputError(f"no evaluation has the axis `{axis}`; {suggestion(axis, names)}")
+    return [_point(side, wanted, sides[-1]) for side in sides]
+
+
+def evaluations_below(root: Path) -> list[Path]:
+    """Return the folders of evaluations that lie in a folder."""
+    return sorted(path.parent for path in root.glob(f"*/{HEADER}"))
+
+
+def read_axis(text: str) -> Axis:
+    """Read ``pass_rate``, ``EVALUATOR`` or ``EVALUATOR of AGENT``."""
+    name, _, agent = text.partition(" of ")
+    return Axis(PASSED if name == PASS_RATE else name, agent or None)
+
+
+def by_models(points: Iterable[Point]) -> dict[str, list[Point]]:
+    """Return the points of each set of models, in the order they first came."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.models, []).append(point)
+    return found
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Draw values between 0 and 1 (or the least and the highest of others) in a bar each."""
+    known = [value for value in values if value is not None]
+    low, high = min(0.0, *known, 0.0), max(1.0, *known, 1.0)
+    bars = []
+    for value in values:
+        place = 0 if value is None else int((value - low) / (high - low) * (len(_BARS) - 1) + 0.5)
+        bars.append(" " if value is None else _BARS[place])
+    return "".join(bars)
+
+
+def _when(side: Snapshot) -> tuple[str, str]:
+    return side.made, side.id
+
+
+def _point(side: Snapshot, axis: Axis, newest: Snapshot) -> Point:
+    made, last = side.provenance, newest.provenance
+    means = [fmean(values) for case in side.cases if (values := case.of(axis))]
+    low, high = _interval(means, whole=axis.name == PASSED and side.repeats == 1)
+    return Point(
+        id=side.id,
+        name=side.name,
+        made=side.made,
+        models=", ".join(made.models) or "not recorded",
+        value=fmean(means) if means else None,
+        low=low,
+        high=high,
+        cases=len(means),
+        errors=sum(case.errors for case in side.cases),
+        commit=f"{made.git.commit[:8]}{'+' if made.git.dirty else ''}" if made.git else "",
+        dataset=made.dataset.hash[:8] if made.dataset else "",
+        same=(made.dataset, made.evaluators) == (last.dataset, last.evaluators),
+    )
+
+
+def _interval(means: Sequence[float], *, whole: bool) -> tuple[float | None, float | None]:
+    if not means:
+        return None, None
+    if whole:
+        found = share(round(sum(means)), len(means))
+        return (None, None) if found is None else (found.low, found.high)
+    interval = mean_interval(means)
+    return interval.low, interval.high

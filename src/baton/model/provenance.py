@@ -1,0 +1,137 @@
+"""What an evaluation judged, and by what: hashes and versions that tell whether two compare."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from .agents_seen import AgentHashes
+from .trace import Record
+
+
+class DatasetHash(Record, kw_only=True):
+    """The content of the cases: ``hash`` is that of their ids and contents, in any order."""
+
+    hash: str
+    cases: int
+
+
+class GitState(Record, kw_only=True):
+    """The commit that was checked out; ``dirty``: tracked files were changed."""
+
+    commit: str
+    dirty: bool
+
+
+class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What an evaluation judged and by what; ``None`` and empty where that is not known.
+
+    ``evaluators`` has their versions, ``rubrics`` a hash of each question that was asked,
+    ``judges`` the models that answer it. ``agents`` and ``prompts`` have a hash for each agent, of
+    its whole definition and of its instructions. ``models`` are those that agents used,
+    ``lower`` the evaluators of which low values are good. Hashes are the first 16
+    hex digits of sha256.
+    """
+
+    dataset: DatasetHash | None = None
+    config: str | None = None
+    pass_rule: str = "all"
+    evaluators: dict[str, str] = msgspec.field(default_factory=dict)
+    rubrics: dict[str, str] = msgspec.field(default_factory=dict)
+    judges: list[str] = msgspec.field(default_factory=list)
+    agents: dict[str, str] = msgspec.field(default_factory=dict)
+    prompts: dict[str, str] = msgspec.field(default_factory=dict)
+    models: list[str] = msgspec.field(default_factory=list)
+    lower: list[str] = msgspec.field(default_factory=list)
+    provider: dict[str, str] = msgspec.field(default_factory=dict)
+    git: GitState | None = None
+
+    def with_agents(self, seen: AgentHashes) -> Provenance:
+        """Return it with the agents that traces told of; those of definitions stay."""
+        return msgspec.structs.replace(
+            self,
+            agents={**seen.agents, **self.agents},
+            prompts={**seen.prompts, **self.prompts},
+            models=sorted({*seen.models, *self.models}),
+        )
+
+    def hash_of(self, what: str) -> str | None:
+        """Return the one hash of the dataset, the config, all agents or all prompts."""
+        if what == "dataset":
+            return self.dataset.hash if self.dataset else None
+        if what == "config":
+            return self.config
+        by_agent: Mapping[str, str] = self.agents if what == "agents" else self.prompts
+        return digest(by_agent) if by_agent else None
+
+
+class Differs(Record, kw_only=True):
+    """One thing that two evaluations do not share; ``None`` where one does not tell."""
+
+    what: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.before or 'not recorded'} → {self.after or 'not recorded'}"
+
+
+def digest(value: Any) -> str:
+    """Return the first 16 hex digits of the sha256 of plain data or records."""
+    encoded = msgspec.json.encode(value, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def incomparable(before: Provenance, after: Provenance) -> list[Differs]:
+    """Return what keeps two evaluations from being compared.
+
+    That is another dataset, and whatever decides what a value or a pass is: evaluators, their
+    questions, the judges, the pass rule.
+    """
+    found = _one("dataset", _dataset(before), _dataset(after))
+    found += _named("evaluator", before.evaluators, after.evaluators)
+    found += _named("rubric", before.rubrics, after.rubrics)
+    found += _one("judge", ", ".join(before.judges), ", ".join(after.judges))
+    return found + _one("pass rule", before.pass_rule, after.pass_rule)
+
+
+def changed(before: Provenance, after: Provenance) -> list[Differs]:
+    """Return what else differs: what may be the reason why one is better."""
+    found = _one("config", before.config, after.config)
+    # Traces tell of the agents that came up; one that did not is not gone.
+    found += _both("agent", before.agents, after.agents)
+    found += _both("prompt", before.prompts, after.prompts)
+    found += _one("models", ", ".join(before.models), ", ".join(after.models))
+    found += _named("provider", before.provider, after.provider)
+    return [*found, *_one("git", _git(before), _git(after))]
+
+
+def _one(what: str, before: str | None, after: str | None) -> list[Differs]:
+    same = (before or None) == (after or None)
+    return [] if same else [Differs(what=what, before=before or None, after=after or None)]
+
+
+def _named(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Differs]:
+    names = dict.fromkeys((*before, *after))
+    return [
+        differs
+        for name in names
+        for differs in _one(f"{what} {name}", before.get(name), after.get(name))
+    ]
+
+
+def _both(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Differs]:
+    for name in before:
+        if name in after:
+            yield from _one(f"{what} {name}", before[name], after[name])
+
+
+def _dataset(of: Provenance) -> str | None:
+    return None if of.dataset is None else f"{of.dataset.hash} ({of.dataset.cases} cases)"
+
+
+def _git(of: Provenance) -> str | None:
+    return None if of.git is None else of.git.commit[:12] + (" (changed)" if of.git.dirty else "")

@@ -1,0 +1,78 @@
+"""What a provider tells when its server asks for patience, so that all cases slow down at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Protocol
+
+LONGEST_WAIT = 300.0
+"""Seconds that a server may ask to wait."""
+_TOO_MANY = 429
+_CAUSES = 10
+
+
+class Patience(Protocol):
+    """Who hears of it: it lets fewer cases start."""
+
+    def slow(self, seconds: float | None) -> None:
+        """Hear that a server has too much to do; ``seconds`` is how long it asks to wait."""
+
+    async def wait(self) -> None:
+        """Wait until requests may be sent again."""
+
+
+HEARD: ContextVar[Patience | None] = ContextVar("baton_patience", default=None)
+"""Set by the runner for all that it plays."""
+
+
+def tell(seconds: float | None) -> None:
+    """Say that a server answered 429, or 503 with a time to wait."""
+    patience = HEARD.get()
+    if patience is not None:
+        patience.slow(seconds)
+
+
+async def wait() -> None:
+    """Wait as long as any server of this evaluation asks for patience."""
+    patience = HEARD.get()
+    if patience is not None:
+        await patience.wait()
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that ``Retry-After`` asks for; ``None`` where it says nothing sensible."""
+    told = headers.get("retry-after", "")
+    try:
+        seconds = float(told)
+        return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+def tell_of(error: BaseException) -> None:
+    """Say so when an error, or what caused it, is a 429 of whatever client a program uses."""
+    for cause in _causes(error):
+        numbers = (getattr(cause, name, None) for name in ("status_code", "status", "code"))
+        if any(number == _TOO_MANY and isinstance(number, int) for number in numbers):
+            headers = getattr(getattr(cause, "response", cause), "headers", None)
+            tell(retry_after(headers) if isinstance(headers, Mapping) else None)
+            return
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    for _ in range(_CAUSES):
+        if found is None:
+            return
+        yield found
+        found = found.__cause__ or found.__context__

@@ -1,0 +1,193 @@
+"""A comparison as text, Markdown and data: axes, sub-agents, then the cases that got worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from baton.analysis.comparison import PASSED, AxisChange
+from baton.gate.compare import Compared, WorseCase
+from baton.gate.words import axis_line, cases, figures, p_text
+from baton.model import Hop
+
+from .console import console_for
+from .markdown import code
+from .text import one_line
+
+MOST = 10
+STYLES = {"worse": "red", "better": "green", "same": "", "unclear": "yellow"}
+MARKS = {"worse": "❌", "better": "✅", "same": "➖", "unclear": "❔", "error": "⚠️"}
+_VERDICTS = {
+    "worse": "worse",
+    "unclear": "can't tell",
+    "better": "better",
+    "same": "no worse",
+    "error": "not comparable",
+}
+
+
+def print_compared(compared: Compared, out: IO[str], *, limit: int = MOST) -> None:
+    """Print a comparison; at most ``limit`` of the cases that got worse."""
+    console = console_for(out)
+    console.print(Text(_title(compared), "bold"))
+    for line in _differing(compared):
+        console.print(Text(f"  {one_line(line, 300)}", "dim"))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("axis", "before", "after", "difference", "p", "cases", ""):
+        table.add_column(title, justify="left" if title in ("axis", "") else "right")
+    for axis in compared.comparison.axes:
+        table.add_row(*_cells(axis), style=STYLES[axis.change])
+    console.print(table)
+    for line in _spent(compared):
+        console.print(Text(line, "dim"))
+    worse = compared.cases
+    if worse:
+        console.print(Text("\ncases that got worse", "bold"))
+    for case in worse[:limit]:
+        for line in _case_lines(case):
+            console.print(Text(line))
+    if len(worse) > limit:
+        console.print(f"  … and {len(worse) - limit} more; --json has all")
+    for line in _whole(compared):
+        console.print(Text(one_line(line, 400), STYLES["unclear"]))
+    console.print(Text(f"\n{_VERDICTS[compared.outcome]}", STYLES.get(compared.outcome, "red")))
+
+
+def markdown_of(compared: Compared, *, limit: int = MOST) -> str:
+    """Return a comparison as Markdown, in which names of others are inert."""
+    lines = [f"## {MARKS[compared.outcome]} {code(_title(compared))}", ""]
+    lines += [f"- {code(line)}" for line in (*_differing(compared), *_whole(compared))]
+    lines += ["", "| axis | before | after | difference | p | cases | |"]
+    lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
+    for axis in compared.comparison.axes:
+        name, *figures_, verdict = _cells(axis)
+        cells = [code(name, 120).replace("|", "\\|"), *figures_]
+        lines.append(f"| {' | '.join(cells)} | {MARKS[axis.change]} {verdict} |")
+    if compared.cases:
+        lines += ["", "### Cases that got worse", ""]
+    for case in compared.cases[:limit]:
+        first, *rest = _case_lines(case)
+        lines.append(f"- {code(first.strip())}")
+        lines += [f"  - {code(line.strip())}" for line in rest]
+    if len(compared.cases) > limit:
+        lines.append(f"- … and {len(compared.cases) - limit} more")
+    return "\n".join(lines) + "\n"
+
+
+def plain_compared(compared: Compared) -> dict[str, Any]:
+    """Return a comparison as plain data."""
+    comparison = compared.comparison
+    return {
+        "outcome": compared.outcome,
+        "before": _side(compared.before),
+        "after": _side(compared.after),
+        "confidence": comparison.confidence,
+        "min_effect": comparison.min_effect,
+        "refused": msgspec.to_builtins(compared.refused),
+        "changed": msgspec.to_builtins(compared.changed),
+        "cases": comparison.cases,
+        "axes": [_plain_axis(axis) for axis in comparison.axes],
+        "worse": [_plain_case(case) for case in compared.cases],
+        "missing": compared.missing,
+        "only_before": comparison.only_before,
+        "only_after": comparison.only_after,
+        "errors": [
+            {"case": case, "before": before, "after": after}
+            for case, before, after in comparison.errors
+        ],
+    }
+
+
+def _title(compared: Compared) -> str:
+    names = f"{compared.before.id or compared.before.name} → {compared.after.id}"
+    return f"{names}: {cases(compared.comparison.cases)} in both"
+
+
+def _differing(compared: Compared) -> Iterator[str]:
+    for one in compared.refused:
+        yield f"does not compare, and was forced: {one}"
+    for one in compared.changed:
+        yield f"changed: {one}"
+
+
+def _cells(axis: AxisChange) -> tuple[str, ...]:
+    made = axis.difference
+    _, _, apart = figures(axis).partition(" (")
+    return (
+        one_line(str(axis.axis), 60),
+        f"{made.before:.2f}",
+        f"{made.after:.2f}",
+        apart.removesuffix(")"),
+        "–" if axis.p is None else p_text(axis.p),
+        str(made.difference.n),
+        _VERDICTS[axis.change],
+    )
+
+
+def _spent(compared: Compared) -> Iterator[str]:
+    """Say what a case took before and after; that is not judged."""
+    old, new = compared.before.spent, compared.after.spent
+    told = [f"{name} {old[name]:,.4g} → {new[name]:,.4g}" for name in old if name in new]
+    if told:
+        yield f"per case: {' · '.join(told)}"
+
+
+def _case_lines(case: WorseCase) -> Iterator[str]:
+    change = case.change
+    axis = "" if change.axis.name == PASSED else f" {change.axis}"
+    yield f"  {one_line(change.case, 120)}{axis} {change.before:.2f} → {change.after:.2f}"
+    if case.parted:
+        turn = next(hop.turn for hop in (case.before, case.after) if hop is not None)
+        yield (f"    turn {turn}: was {_hop(case.before)}, is {_hop(case.after, with_id=True)}")
+    else:
+        yield "    the same hand-offs, one for one"
+
+
+def _hop(hop: Hop | None, *, with_id: bool = False) -> str:
+    if hop is None:
+        return "nothing more"
+    return one_line(str(hop), 160) + (f" ({one_line(hop.id)})" if with_id else "")
+
+
+def _whole(compared: Compared) -> Iterator[str]:
+    """Say what is not told by any axis."""
+    for axis in compared.open:
+        yield f"{axis.axis}: {axis_line(axis)}"
+    if compared.missing:
+        some = ", ".join(compared.missing[:5])
+        yield f"{cases(len(compared.missing))} with a verdict before and none after: {some}"
+    fresh = compared.comparison.only_after
+    if fresh:
+        yield f"{cases(len(fresh))} only after: {', '.join(fresh[:5])}"
+    if not compared.comparison.axes:
+        yield "they share no case with a verdict"
+
+
+def _side(side: Any) -> dict[str, Any]:
+    plain = {name: getattr(side, name) for name in ("id", "name", "status", "made", "repeats")}
+    return {**plain, "spent": side.spent, "provenance": msgspec.to_builtins(side.provenance)}
+
+
+def _plain_axis(axis: AxisChange) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(axis)
+    return {**plain, "axis": axis.axis.name, "agent": axis.axis.agent, "says": axis_line(axis)}
+
+
+def _plain_case(case: WorseCase) -> dict[str, Any]:
+    return {
+        "case": case.change.case,
+        "axis": case.change.axis.name,
+        "before": case.change.before,
+        "after": case.change.after,
+        "parted": case.parted,
+        "dispatch_before": _plain_hop(case.before),
+        "dispatch_after": _plain_hop(case.after),
+    }
+
+
+def _plain_hop(hop: Hop | None) -> dict[str, Any] | None:
+    return None if hop is None else msgspec.structs.asdict(hop)

@@ -1,0 +1,120 @@
+"""The backend ``local``: this process, or several of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Mapping
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+import msgspec
+
+from baton.formats.explain import checked
+
+from .protocol import Done
+from .work import Worker
+
+Workers = Annotated[int, msgspec.Meta(ge=1)]
+_GRACE = 5.0
+
+
+class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``workers`` are processes; with one of them the work is done in this process."""
+
+    type: str = "local"
+    workers: Workers = 1
+
+
+class _Busy(NamedTuple):
+    process: BaseProcess
+    number: int
+
+
+class Local:
+    """Processes that get jobs through pipes, as JSON, one job at a time each."""
+
+    options_type: ClassVar[type[LocalOptions]] = LocalOptions
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """Raises InputError for wrong options."""
+        self._workers = checked(dict(options), LocalOptions).workers
+        self.room = 2 * self._workers
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._idle: dict[Connection, BaseProcess] = {}
+        self._busy: dict[Connection, _Busy] = {}
+        self._here = Worker() if self._workers == 1 else None
+
+    def __enter__(self) -> Self:
+        for _ in range(self._workers if self._here is None else 0):
+            self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._here is not None:
+            self._here.close()
+        for connection in (*self._idle, *self._busy):
+            connection.close()
+        for process in (*self._idle.values(), *(busy.process for busy in self._busy.values())):
+            # What is at work would only write to a pipe that is closed.
+            process.join(_GRACE if process in self._idle.values() else 0)
+            if process.is_alive():
+                process.kill()
+                process.join(_GRACE)
+
+    def submit(self, number: int, job: bytes) -> None:
+        """Hand out a job; it waits until a worker is free."""
+        self._waiting.append((number, job))
+        self._hand_out()
+
+    def take(self) -> Done:
+        """Wait for any job; a worker that is gone is replaced."""
+        if self._here is not None:
+            number, job = self._waiting.popleft()
+            return Done(number, self._here.do(job))
+        connection = next(each for each in wait(list(self._busy)) if isinstance(each, Connection))
+        process, number = self._busy.pop(connection)
+        try:
+            outcome = connection.recv_bytes()
+        except (EOFError, OSError):
+            process.join(_GRACE)
+            connection.close()
+            self._start()
+            self._hand_out()
+            return Done(number, None, f"a process ended with exit code {process.exitcode}")
+        self._idle[connection] = process
+        self._hand_out()
+        return Done(number, outcome)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs,), name="baton-worker", daemon=True)
+        process.start()
+        theirs.close()
+        self._idle[ours] = process
+
+    def _hand_out(self) -> None:
+        while self._here is None and self._idle and self._waiting:
+            connection, process = self._idle.popitem()
+            number, job = self._waiting.popleft()
+            self._busy[connection] = _Busy(process, number)
+            try:
+                connection.send_bytes(job)
+            except OSError:
+                continue  # it is gone: whoever waits for its answer learns that
+
+
+def _serve(connection: Connection) -> None:
+    """Do jobs until nobody has any more; what agents print is no part of a report."""
+    os.dup2(2, 1)
+    worker = Worker()
+    try:
+        while True:
+            connection.send_bytes(worker.do(connection.recv_bytes()))
+    except (EOFError, OSError, KeyboardInterrupt):
+        return
+    finally:
+        worker.close()

@@ -1,0 +1,103 @@
+"""What a backend is: it takes jobs as JSON, and gives outcomes as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, Self
+
+import msgspec
+
+from baton.model import CaseResult, Problem
+from baton.readers.shards import Shard
+from baton.runner.live import RunOptions
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a worker sets itself up: what the command line said, and nothing that was made of it.
+
+    Paths start in ``folder``, also on other machines. ``baton`` is the version that a worker has
+    to have. ``judge`` are the flags of the judge; keys come from the environment of the worker.
+    ``provider`` is the spec of an agent that was named without a config, ``cases`` are the only
+    ones of the dataset to take, ``run`` tells the time-out and how often errors are played again.
+    """
+
+    baton: str
+    folder: str
+    config: str | None = None
+    dataset: list[str] = msgspec.field(default_factory=list)
+    filters: list[str] = msgspec.field(default_factory=list)
+    limit: int | None = None
+    cases: list[str] | None = None
+    agents: str | None = None
+    evaluators: list[str] = msgspec.field(default_factory=list)
+    criteria: str | None = None
+    provider: dict[str, Any] | None = None
+    run: RunOptions = msgspec.field(default_factory=RunOptions)
+    judge: dict[str, Any] = msgspec.field(default_factory=dict)
+    recorded: bool = False
+
+
+class Play(msgspec.Struct, frozen=True, kw_only=True):
+    """One playing of one case: its place in the dataset, its id, its repeat from 0.
+
+    ``variant`` is which of the config's providers plays it, from 0.
+    """
+
+    position: int
+    case: str
+    repeat: int = 0
+    variant: int = 0
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a worker is asked to do: to ``play`` a case, or to score a ``shard`` of traces."""
+
+    recipe: Recipe
+    play: Play | None = None
+    shard: Shard | None = None
+
+
+class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What came of a job.
+
+    Results of a shard stand in the order of its traces; they hold their traces' ids, places and
+    usage, no turns, and a ``position`` of -1 where no case was found. ``problems`` are of files,
+    their lines counted from where the shard starts; it has ``lines`` of them. A ``fault`` is of
+    the worker itself: no job can be done there.
+    """
+
+    results: list[CaseResult] = msgspec.field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
+    lines: int = 0
+    fault: str | None = None
+
+
+class Done(NamedTuple):
+    """A job that a worker is through with; without an ``outcome`` the worker was ``lost``."""
+
+    number: int
+    outcome: bytes | None
+    lost: str = ""
+
+
+class Backend(Protocol):
+    """Hands jobs to workers, as JSON, and their outcomes back, as JSON.
+
+    A worker gives the text of a job to :meth:`baton.runner.backends.work.Worker.do`, keeps that
+    object for further jobs, and hands back what it returns. Jobs that were lost are submitted
+    again by the caller, who also sees to it that no more than ``room`` are out at a time.
+    """
+
+    room: int
+
+    def __enter__(self) -> Self:
+        """Start the workers; raises InputError when that cannot be done."""
+
+    def __exit__(self, *_: object) -> None:
+        """End the workers; what is still out is dropped."""
+
+    def submit(self, number: int, job: bytes) -> None:
+        """Hand out a job; does not wait."""
+
+    def take(self) -> Done:
+        """Wait for any of the jobs that are out."""

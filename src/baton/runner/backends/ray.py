@@ -1,0 +1,187 @@
+"""The backend ``ray``: workers of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Self
+
+import msgspec
+
+from baton.formats.explain import checked
+from baton.model import InputError
+
+from .protocol import Done
+from .work import Worker
+
+_GRACE = 5.0
+_PATIENCE = 10.0
+_STORE = 100 << 20
+"""Bytes of shared memory of a cluster that is made for one run: jobs and outcomes are small."""
+
+
+class RayOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``address`` of a cluster (``auto``, ``ray://host:10001``); one is made here without.
+
+    ``workers`` are actors, one for each CPU without it; each takes ``cpus``.
+    """
+
+    type: str = "ray"
+    address: str | None = None
+    workers: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    cpus: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+
+
+class Ray:
+    """Actors that do one job at a time each, and are started again where they are lost.
+
+    An actor gets a job when it has answered that it is there: what Ray has no place for, or has
+    not started again yet, holds nothing up.
+    """
+
+    options_type: ClassVar[type[RayOptions]] = RayOptions
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """Raises InputError for wrong options, or where Ray is not installed."""
+        self._options = checked(dict(options), RayOptions)
+        try:
+            # It asks for nothing beyond this machine that the user did not name.
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            import ray
+        except ImportError:
+            raise InputError("the backend `ray` needs Ray: install baton-evals[ray]") from None
+        self._ray: Any = ray
+        self._ours = False
+        self.room = 1
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._idle: deque[Any] = deque()
+        self._waking: dict[Any, Any] = {}
+        self._busy: dict[Any, tuple[Any, int]] = {}
+
+    def __enter__(self) -> Self:
+        if not self._ray.is_initialized():
+            self._connect()
+        workers = self._options.workers
+        if workers is None:
+            cpus = self._ray.cluster_resources().get("CPU", 1)
+            workers = max(1, int(cpus / self._options.cpus))
+        actor = self._ray.remote(num_cpus=self._options.cpus, max_restarts=-1, max_task_retries=0)(
+            RayWorker
+        )
+        for _ in range(workers):
+            self._wake(actor.remote())
+        self.room = 2 * workers
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        actors = [*self._idle, *self._waking.values(), *(actor for actor, _ in self._busy.values())]
+        with suppress(self._ray.exceptions.RayError):
+            closing = [actor.close.remote() for actor in self._idle]
+            if closing:
+                self._ray.wait(closing, num_returns=len(closing), timeout=_GRACE)
+            for actor in actors:
+                self._ray.kill(actor)
+        if self._ours:
+            self._ray.shutdown()
+
+    def submit(self, number: int, job: bytes) -> None:
+        """Hand out a job; it waits until a worker is free."""
+        self._waiting.append((number, job))
+        self._hand_out()
+
+    def take(self) -> Done:
+        """Wait for any job."""
+        while True:
+            ready, _ = self._ray.wait([*self._busy, *self._waking], num_returns=1)
+            if ready[0] in self._busy:
+                done = self._done(ready[0])
+                self._hand_out()
+                return done
+            self._woken(ready[0])
+            self._hand_out()
+
+    def _connect(self) -> None:
+        told = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+        if self._options.address is not None:
+            _reach(self._options.address)
+            told["address"] = self._options.address
+        else:
+            told |= {"include_dashboard": False, "object_store_memory": _STORE, "address": "local"}
+            told["_node_ip_address"] = "127.0.0.1"
+            if self._options.workers is not None:
+                told["num_cpus"] = max(1, round(self._options.workers * self._options.cpus))
+        try:
+            self._ray.init(**told)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise InputError(f"the Ray cluster cannot be reached: {error}") from None
+        self._ours = True
+
+    def _wake(self, actor: Any) -> None:
+        self._waking[actor.ready.remote()] = actor
+
+    def _woken(self, answer: Any) -> None:
+        actor = self._waking.pop(answer)
+        try:
+            self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError as error:
+            raise InputError(f"a worker of the Ray cluster cannot start: {error}") from None
+        except self._ray.exceptions.RayError:
+            self._wake(actor)
+        else:
+            self._idle.append(actor)
+
+    def _done(self, answer: Any) -> Done:
+        actor, number = self._busy.pop(answer)
+        try:
+            outcome: bytes = self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError as error:
+            self._wake(actor)
+            return Done(number, None, f"{type(error).__name__}: {_first_line(error)}")
+        self._idle.append(actor)
+        return Done(number, outcome)
+
+    def _hand_out(self) -> None:
+        while self._idle and self._waiting:
+            actor = self._idle.popleft()
+            number, job = self._waiting.popleft()
+            self._busy[actor.do.remote(job)] = (actor, number)
+
+
+class RayWorker:
+    """A worker, as an actor."""
+
+    def __init__(self) -> None:
+        self._worker = Worker()
+
+    def ready(self) -> int:
+        """Return the id of its process."""
+        return os.getpid()
+
+    def do(self, job: bytes) -> bytes:
+        """Do a job."""
+        return self._worker.do(job)
+
+    def close(self) -> None:
+        """Let go of agents and judges."""
+        self._worker.close()
+
+
+def _reach(address: str) -> None:
+    """Raise InputError where nobody listens: Ray itself would go on trying."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+    except OSError as error:
+        message = f"the Ray cluster cannot be reached at {address}: {error}"
+        raise InputError(message) from None
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")

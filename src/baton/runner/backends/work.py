@@ -1,0 +1,177 @@
+"""What a worker does with a job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trace
+from baton.plugins import resolve_target
+from baton.readers import Catalog
+from baton.readers.shards import Shard, ShardReader
+from baton.runner.execute import score_one
+from baton.runner.live import RunOptions, play_all
+from baton.runner.loop import GRACE, DaemonThreads, entered
+from baton.runner.plan import Plan
+from baton.runner.recorded import collect
+
+from .protocol import Job, Outcome, Play, Recipe
+
+_SHOP = "baton.config.workshop:open_shop"
+_JOBS = msgspec.json.Decoder(Job)
+
+
+class Shop(NamedTuple):
+    """What a recipe comes to; plan and provider are those of a variant, from 0."""
+
+    plan: Callable[[int], Plan]
+    dataset: Dataset | None
+    catalog: Catalog | None
+    provider: Callable[[int], Provider]
+
+
+class Worker:
+    """Does jobs one after the other, and keeps what it is set up with for the next.
+
+    Not for several threads. What agents hold is opened with the first case and closed by
+    ``close``.
+    """
+
+    def __init__(self) -> None:
+        self._recipe: Recipe | None = None
+        self._shop: Shop | None = None
+        self._runner: asyncio.Runner | None = None
+        self._hosts: dict[int, _Host] = {}
+
+    def do(self, text: bytes) -> bytes:
+        """Do a job (JSON); return its outcome (JSON). What cannot be done is in there."""
+        try:
+            job = _JOBS.decode(text)
+            shop = self._set_up(job.recipe)
+            if job.play is not None:
+                outcome = self._play(shop, job.play, job.recipe.run)
+            elif job.shard is not None:
+                outcome = _score(shop, job.shard)
+            else:
+                outcome = Outcome(fault="a job that says neither what to play nor what to score")
+        except (InputError, OSError, msgspec.DecodeError) as error:
+            outcome = Outcome(fault=str(error))
+        return msgspec.json.encode(outcome)
+
+    def close(self) -> None:
+        """Let go of agents and judges."""
+        if self._runner is not None:
+            try:
+                for host in self._hosts.values():
+                    self._runner.run(host.leave())
+            finally:
+                self._runner.close()
+        self._runner, self._shop, self._recipe = None, None, None
+        self._hosts = {}
+
+    def _set_up(self, recipe: Recipe) -> Shop:
+        if self._shop is not None and recipe == self._recipe:
+            return self._shop
+        self.close()
+        here = resolve_target("baton:__version__")
+        if recipe.baton != here:
+            raise InputError(f"Baton is {here} here, and {recipe.baton} where it was started")
+        os.chdir(recipe.folder)
+        made: Shop = resolve_target(_SHOP)(recipe)
+        self._recipe, self._shop = recipe, made
+        return made
+
+    def _play(self, shop: Shop, play: Play, run: RunOptions) -> Outcome:
+        if shop.dataset is None or shop.dataset.ids[play.position : play.position + 1] != [
+            play.case
+        ]:
+            raise InputError(f"the dataset has no case `{play.case}` at {play.position} here")
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+            self._runner.get_loop().set_default_executor(DaemonThreads())
+        if play.variant not in self._hosts:
+            host = _Host(shop.provider(play.variant), shop.plan(play.variant))
+            self._runner.run(host.enter())
+            self._hosts[play.variant] = host
+        host = self._hosts[play.variant]
+        options = msgspec.structs.replace(run, concurrency=1, repeat=1)
+        results = _Kept()
+        one = shop.dataset.subset([play.position])
+        self._runner.run(play_all(host.plan, host.provider, one, options, results))
+        for result in results.kept:
+            result.position, result.repeat = play.position, play.repeat
+        return Outcome(results=results.kept)
+
+
+class _Host:
+    """A task that a provider and a judge are entered and left in, as some of them ask for."""
+
+    def __init__(self, provider: Provider, plan: Plan) -> None:
+        self.provider, self.plan = provider, plan
+        self._leaving = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def enter(self) -> None:
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.ensure_future(self._stay(ready))
+        await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done():
+            self._task.result()
+
+    async def leave(self) -> None:
+        self._leaving.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=GRACE)
+
+    async def _stay(self, ready: asyncio.Future[None]) -> None:
+        async with entered(self.provider), entered(self.plan.context.judge):
+            ready.set_result(None)
+            await self._leaving.wait()
+
+
+class _Kept:
+    def __init__(self) -> None:
+        self.kept: list[CaseResult] = []
+
+    def add(self, result: CaseResult) -> None:
+        self.kept.append(result)
+
+    def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
+        """Take notes; those of one case are not kept."""
+
+
+def _score(shop: Shop, shard: Shard) -> Outcome:
+    """Score the traces of a shard; of each trace goes back what the folder holds of it."""
+    problems: list[Problem] = []
+    notes: list[str] = []
+    reader = ShardReader(
+        shard, shop.catalog, lambda error: problems.extend(error.problems), notes.append
+    )
+    results = _Kept()
+    plan = shop.plan(0)
+    scored = (score_one(plan, trace, shop.dataset) for trace in reader.traces())
+    collect(plan, scored, results)
+    _strip(results.kept)
+    return Outcome(results=results.kept, problems=problems, notes=notes, lines=reader.lines)
+
+
+def _strip(results: list[CaseResult]) -> None:
+    """Take out of traces what the folder does not hold; definitions of agents go back once."""
+    told: list[object] = []
+    for result in results:
+        trace = result.trace
+        if trace is not None:
+            agents = {} if trace.agents in told else trace.agents
+            told += [agents] if agents else []
+            result.trace = Trace(
+                schema_version=trace.schema_version,
+                id=trace.id,
+                source=trace.source,
+                turns=[],
+                agents=agents,
+                usage=trace.usage,
+            )

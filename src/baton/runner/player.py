@@ -1,0 +1,193 @@
+"""Playing one case: calling the provider, and putting what came of it into a result."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, NamedTuple
+
+from baton.model import (
+    Case,
+    CaseResult,
+    Dataset,
+    InputError,
+    Provider,
+    ProviderError,
+    Trace,
+    integrity_problems,
+)
+from baton.providers.base import CaseCancelled, ConfiguredProvider
+from baton.providers.functions import call, is_async, named, told, worded
+from baton.providers.patience import tell_of
+
+from .background import Complete
+from .loop import stop
+from .plan import Plan
+from .scoring import Unfinished, start_scoring
+from .watch import Slot
+
+
+class Heard(NamedTuple):
+    """What came of a case, and what was wrong with it; at least one of them.
+
+    What ``cut_short`` a case is its reason, whatever that left of its last turn.
+    """
+
+    trace: Trace | None
+    problem: str | None
+    cut_short: bool = False
+
+
+class Player:
+    """Plays one case at a time for each of its callers, and words whatever goes wrong."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        provider: Provider,
+        dataset: Dataset,
+        timeout: float | None,
+        grace: float,
+    ) -> None:
+        self._plan = plan
+        self._provider = provider
+        self._dataset = dataset
+        self._timeout = timeout
+        self._grace = grace
+        self._is_async = is_async(provider)
+        self._is_ours = isinstance(provider, ConfiguredProvider)
+
+    async def prepare(self) -> None:
+        """Have the provider ready for a call that follows at once."""
+        if isinstance(self._provider, ConfiguredProvider):
+            await self._provider.prepare()
+
+    def unplayed(self, slot: Slot, problem: str) -> CaseResult:
+        """Return the result of a case that is not played."""
+        result = _unplayed(self._dataset.ids[slot.position], Heard(None, problem))
+        result.position, result.repeat = slot.position, slot.repeat
+        try:
+            case = self._dataset.cases[slot.position]
+            result.where, result.tags = case.where, case.tags
+        except (OSError, InputError):
+            pass  # where it stood can be read no more
+        return result
+
+    async def play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Complete]:
+        """Play a case; return its result, or what has to be waited for, and what completes it."""
+        started, clock = time.time(), time.perf_counter()
+        played, case, heard = await self._play(slot)
+        case_id = self._dataset.ids[slot.position]
+        seconds = time.perf_counter() - clock
+        timings = {"started": round(started, 3), "seconds": round(seconds, 6)}
+
+        def complete(scored: CaseResult | Exception) -> CaseResult:
+            result = _told(scored, case_id, heard)
+            result.position, result.repeat = slot.position, slot.repeat
+            result.timings = timings
+            if case is not None:
+                result.where, result.tags = case.where, case.tags
+            return result
+
+        return played, complete
+
+    async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Case | None, Heard]:
+        try:
+            case = self._dataset.cases[slot.position]
+        except (OSError, InputError) as error:
+            heard = Heard(None, f"the case can be read no more: {error}")
+            case_id = self._dataset.ids[slot.position]
+            return _unplayed(case_id, heard), None, heard
+        heard = await self._trace(case)
+        return self._scored(case, slot, heard), case, heard
+
+    def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult | Unfinished:
+        if heard.trace is None:
+            return _unplayed(case.id, heard)
+        try:
+            return start_scoring(self._plan, heard.trace, case, slot.position)
+        except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
+            return _told(error, case.id, heard)
+
+    async def _trace(self, case: Case) -> Heard:
+        """Call the provider in a task of its own, which it may cancel as it likes."""
+        task = asyncio.ensure_future(self._ask(case))
+        try:
+            await asyncio.wait([task], timeout=self._timeout)
+        except asyncio.CancelledError:
+            await stop(task, self._grace)
+            raise
+        if task.done():
+            return _heard(task)
+        await stop(task, self._grace)
+        seen = _heard(task).trace if task.done() else None
+        problem = f"the case did not end within {self._timeout:g} s (`timeout`)"
+        return Heard(seen, problem, cut_short=True)
+
+    async def _ask(self, case: Case) -> Heard:
+        try:
+            if self._is_async:
+                answer = await self._provider(case)  # type: ignore[misc]
+            else:
+                answer = await call(self._provider, case)
+        except KeyboardInterrupt:
+            raise
+        except ProviderError as error:
+            tell_of(error)
+            return Heard(_trace_of(error), _encodable(told(error)))
+        except CaseCancelled as error:
+            return Heard(_trace_of(error), _raised(error.__cause__ or error))
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error
+            tell_of(error)
+            return Heard(None, _raised(error))
+        return self._checked(answer)
+
+    def _checked(self, answer: Any) -> Heard:
+        """Check what came back; providers of Baton's own have done so."""
+        if not isinstance(answer, Trace):
+            return Heard(None, f"the provider returned {type(answer).__name__}, not a Trace")
+        if self._is_ours:
+            return Heard(answer, None)
+        try:
+            problems = integrity_problems(answer)
+        except Exception as error:  # noqa: BLE001 - a trace made by hand may hold anything
+            return Heard(None, _encodable(f"the trace that came back is malformed: {named(error)}"))
+        if not problems:
+            return Heard(answer, None)
+        return Heard(
+            answer, _encodable(f"the trace that came back contradicts itself: {problems[0]}")
+        )
+
+
+def _unplayed(case_id: str, heard: Heard) -> CaseResult:
+    return CaseResult(case_id=case_id, status="error", error=heard.problem)
+
+
+def _told(scored: CaseResult | Exception, case_id: str, heard: Heard) -> CaseResult:
+    """Put what was wrong with a case to its result."""
+    if isinstance(scored, Exception):
+        message = _encodable(f"the trace cannot be scored: {named(scored)}")
+        return CaseResult(case_id=case_id, status="error", error=heard.problem or message)
+    if heard.trace is not None and heard.problem is not None:
+        reason = heard.problem if heard.cut_short else scored.error or heard.problem
+        scored.status, scored.error = "error", reason
+    return scored
+
+
+def _heard(task: asyncio.Task[Heard]) -> Heard:
+    if task.cancelled():
+        return Heard(None, _raised(asyncio.CancelledError()))
+    return task.result()
+
+
+def _trace_of(error: ProviderError | CaseCancelled) -> Trace | None:
+    return error.trace if isinstance(error.trace, Trace) else None
+
+
+def _raised(error: BaseException) -> str:
+    return _encodable(f"the provider raised {worded(error)}")
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, as file names may hold them: they cannot be written."""
+    return text.encode(errors="replace").decode()

@@ -1,0 +1,181 @@
+"""`baton baseline`, `baton compare`, `baton trend`: red, green and grey, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .desks import evaluate
+
+Run = Callable[..., Any]
+GATE = "evaluators: [agent_chain]\ngate:\n  regression: {baseline: default, min_effect: 0.05}\n"
+
+
+def test_a_true_drop_is_red_and_names_axis_agent_case_and_dispatch(
+    baton: Run, tmp_path: Path
+) -> None:
+    good = evaluate(baton, tmp_path, "good", wrong=[])
+    bad = evaluate(baton, tmp_path, "bad", wrong=range(0, 60, 4))
+    outcome = baton("compare", good, bad, "--fail-on-regression")
+    assert outcome.code == 1
+    assert outcome.out.splitlines()[-1] == "worse"
+    assert "c004 agent_chain 1.00 → 0.50" in outcome.out
+    assert "turn 1: was transfer desk → billing, is transfer desk → weather (d1)" in outcome.out
+    assert baton("compare", good, bad).code == 0
+
+
+def test_the_same_again_is_green(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[3])
+    two = evaluate(baton, tmp_path, "two", wrong=[3])
+    outcome = baton("compare", one, two, "--fail-on-regression")
+    assert (outcome.code, outcome.out.splitlines()[-1], outcome.err) == (0, "no worse", "")
+
+
+def test_a_drop_that_may_be_chance_is_grey_and_says_how_much_would_tell(
+    baton: Run, tmp_path: Path
+) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[1, 2], count=20)
+    two = evaluate(baton, tmp_path, "two", wrong=[1, 4, 5, 6], count=20)
+    outcome = baton("compare", one, two, "--fail-on-regression")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1] == "can't tell"
+    assert "cases passed: can't tell: 0.90 → 0.80" in outcome.out
+    assert "more cases would tell" in outcome.out
+    assert "no regression is proven, and none is ruled out" in outcome.err
+
+
+def test_the_gate_is_red_green_or_grey_by_the_baseline(baton: Run, tmp_path: Path) -> None:
+    first = evaluate(baton, tmp_path, "first", wrong=[1, 2], config="evaluators: [agent_chain]")
+    assert baton("baseline", "set", first).code == 0
+    codes = {}
+    for name, wrong in {"green": [1, 2], "grey": [1, 2, 3], "red": list(range(20))}.items():
+        folder = evaluate(baton, tmp_path, name, wrong=wrong, config=GATE)
+        report = json.loads(baton("report", folder, "--json").out)
+        codes[name] = (report["exit_code"], {one["status"] for one in report["gate"]})
+    assert codes == {"green": (0, {"passed"}), "grey": (0, {"unclear"}), "red": (1, {"failed"})}
+    outcome = baton("report", folder)
+    assert "✗ gate: no regression from default: cases passed: 0.97 → 0.67" in outcome.out
+    assert "c000 0.50 at d1" in outcome.out
+
+
+def test_a_gate_without_its_baseline_does_not_start(baton: Run, tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text(GATE, encoding="utf-8")
+    evaluate(baton, tmp_path, "first", wrong=[])
+    outcome = baton("score", "first.jsonl", "-d", "cases.yaml", "-c", "gate.yaml")
+    assert outcome.code == 2
+    assert "no baseline" in outcome.err
+    assert "baton baseline set EVALUATION" in outcome.err
+
+
+def test_another_dataset_is_refused_by_name_unless_forced(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=20)
+    two = evaluate(baton, tmp_path, "two", wrong=[], count=21)
+    outcome = baton("compare", one, two)
+    assert outcome.code == 2
+    assert "they do not compare: dataset: " in outcome.err
+    assert "(20 cases) → " in outcome.err
+    forced = baton("compare", one, two, "--force")
+    assert forced.code == 0
+    assert "1 case only after: c020" in forced.out
+
+
+def test_other_evaluators_are_refused(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=4)
+    two = evaluate(baton, tmp_path, "two", wrong=[], count=4, config="evaluators: [agent_chain]")
+    outcome = baton("compare", one, two)
+    assert outcome.code == 2
+    assert "evaluator dispatch_target_known: 1 → not recorded" in outcome.err
+
+
+def test_a_case_that_is_missing_now_is_no_pass(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=20)
+    two = evaluate(baton, tmp_path, "two", wrong=[], count=20)
+    lines = (tmp_path / "two.jsonl").read_text().splitlines()
+    (tmp_path / "fewer.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    baton("score", "fewer.jsonl", "-d", "cases.yaml", "-c", "two.yaml", "--name", "fewer")
+    fewer = next((tmp_path / ".baton" / "evaluations").glob("*-fewer"))
+    outcome = baton("compare", one, fewer, "--fail-on-regression", "--json")
+    told = json.loads(outcome.out)
+    assert (outcome.code, told["outcome"], told["missing"]) == (3, "error", ["c019"])
+    assert baton("compare", one, two, "--fail-on-regression").code == 0
+
+
+def test_what_changed_is_told_prompt_by_prompt(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=4)
+    two = evaluate(baton, tmp_path, "two", wrong=[], count=4, prompt="Be brief.", model="m-2")
+    told = json.loads(baton("compare", one, two, "--json").out)
+    assert {each["what"] for each in told["changed"]} == {
+        "agent desk", "agent billing", "agent weather",
+        "prompt desk", "prompt billing", "prompt weather", "models",
+    }  # fmt: skip
+    assert told["after"]["provenance"]["models"] == ["m-2"]
+
+
+def test_a_baseline_is_small_has_no_texts_and_reads_as_the_evaluation(
+    baton: Run, tmp_path: Path
+) -> None:
+    folder = evaluate(baton, tmp_path, "one", wrong=[5])
+    assert baton("baseline", "set", folder, "--name", "main").code == 0
+    file = tmp_path / ".baton" / "baselines" / "main.json"
+    assert file.stat().st_size < 60 * 300 + 4000
+    assert "Be kind" not in file.read_text()
+    assert baton("compare", "main", folder, "--fail-on-regression").code == 0
+    shown = baton("baseline", "show", "--name", "main").out
+    assert "60, each played 1 times" in shown
+    assert "models      m-1" in shown
+
+
+def test_a_baseline_that_is_not_there_names_the_nearest(baton: Run, tmp_path: Path) -> None:
+    folder = evaluate(baton, tmp_path, "one", wrong=[], count=3)
+    baton("baseline", "set", folder, "--name", "main")
+    outcome = baton("compare", "mian", folder)
+    assert outcome.code == 2
+    assert "did you mean `main`" in outcome.err
+
+
+def test_what_was_not_evaluated_whole_becomes_no_baseline(baton: Run, tmp_path: Path) -> None:
+    folder = evaluate(baton, tmp_path, "one", wrong=[], count=3)
+    header = json.loads((folder / "evaluation.json").read_text())
+    (folder / "evaluation.json").write_text(json.dumps({**header, "status": "interrupted"}))
+    outcome = baton("baseline", "set", folder)
+    assert outcome.code == 2
+    assert "it is `interrupted`, not whole" in outcome.err
+
+
+def test_a_comparison_is_a_comment_for_a_pull_request(baton: Run, tmp_path: Path) -> None:
+    good = evaluate(baton, tmp_path, "good", wrong=[])
+    bad = evaluate(baton, tmp_path, "bad", wrong=range(0, 60, 4))
+    baton("compare", good, bad, "--markdown", "comment.md")
+    text = (tmp_path / "comment.md").read_text()
+    assert text.startswith("## ❌ ")
+    assert "| `agent_chain` | 1.00 | " in text
+    assert "### Cases that got worse" in text
+
+
+def test_a_trend_has_a_line_a_model_and_marks_what_does_not_compare(
+    baton: Run, tmp_path: Path
+) -> None:
+    evaluate(baton, tmp_path, "one", wrong=[], count=10, model="m-1")
+    evaluate(baton, tmp_path, "two", wrong=[1, 2, 3, 4, 5], count=10, model="m-2")
+    evaluate(baton, tmp_path, "three", wrong=[1], count=9, model="m-2")
+    outcome = baton("trend")
+    lines = [line for line in outcome.out.splitlines() if line.startswith("pass_rate")]
+    assert [line.split("  ")[1] for line in lines] == ["m-1", "m-2"]
+    assert lines[1].split("  ")[2] == "▅▇"
+    assert outcome.out.count("≠") == 2
+    assert "it does not compare" in outcome.err
+    rows = list(csv.DictReader(io.StringIO(baton("trend", "--csv", "--axis", "agent_chain").out)))
+    assert [row["value"] for row in rows] == ["1.0", "0.75", rows[2]["value"]]
+    points = json.loads(baton("trend", "--json", "--last", "1").out)["points"]
+    assert [point["name"] for point in points] == ["three"]
+
+
+def test_a_misspelt_axis_names_the_nearest(baton: Run, tmp_path: Path) -> None:
+    evaluate(baton, tmp_path, "one", wrong=[], count=3)
+    outcome = baton("trend", "--axis", "agent_chian")
+    assert outcome.code == 2
+    assert "did you mean `agent_chain`" in outcome.err

@@ -1,0 +1,97 @@
+"""`baton watch`: what a changed file affects is evaluated again, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from baton.cli.watched import affected
+
+AGENT = 'def answer(message):\n    return {"agents": ["router"], "output": "ok"}\n'
+CASES = """cases:
+  - {id: one, input: hi, agents: [router]}
+  - {id: two, input: ho, agents: [router]}
+"""
+CONFIG = """dataset: cases.yaml
+providers: [{type: python, target: "desk.py:answer"}]
+reporters: [{type: json, output_path: report.yaml}]
+"""
+Until = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def until(tmp_path: Path) -> Iterator[Until]:
+    """Watch a folder; return what waits for a line, and gives all lines up to it."""
+    (tmp_path / "desk.py").write_text(AGENT)
+    (tmp_path / "cases.yaml").write_text(CASES)
+    (tmp_path / "baton.yaml").write_text(CONFIG)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "baton", "watch"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    lines: queue.Queue[str] = queue.Queue()
+    said = process.stdout
+
+    def read() -> None:
+        for line in said:
+            lines.put(line)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+
+    def wait(text: str) -> list[str]:
+        seen: list[str] = []
+        while not seen or text not in seen[-1]:
+            seen.append(lines.get(timeout=30))
+        return seen
+
+    yield wait
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) in (0, 1)
+    reader.join(timeout=5)
+    said.close()
+
+
+def test_a_changed_case_is_played_alone_and_changed_agents_play_all(
+    until: Until, tmp_path: Path
+) -> None:
+    assert "2 of 2: 2 passed" in "".join(until("watching"))
+    cases = tmp_path / "cases.yaml"
+    cases.write_text(CASES.replace("input: ho", "input: hey"))
+    assert "1 of 1: 1 passed" in "".join(until("passed   "))
+    (tmp_path / "desk.py").write_text(AGENT.replace("router", "ruoter"))
+    assert "2 of 2: 2 failed" in "".join(until("failed   "))
+    (tmp_path / "notes.json").write_text("{}")
+    cases.write_text("cases:\n  - {id: one, input: hi, agnets: [router]}\n")
+    said = "".join(until("agents"))
+    assert "notes.json" not in said
+    assert "cases.yaml:2" in said
+
+
+ONE = {"a": ("f.yaml", "1"), "b": ("f.yaml", "2")}
+
+
+def test_cases_that_did_not_change_are_not_played() -> None:
+    assert affected(ONE, ONE) == []
+    assert affected(ONE, {"a": ("f.yaml", "1")}) == []
+    assert affected(ONE, {**ONE, "b": ("f.yaml", "3"), "c": ("f.yaml", "4")}) == ["f.yaml:b,c"]
+
+
+def test_where_cases_cannot_be_told_apart_all_are_played() -> None:
+    assert affected(ONE, None) is None
+    assert affected(None, ONE) is None
+    assert affected(ONE, {**ONE, "x,y": ("f.yaml", "5")}) is None
+    assert affected(ONE, {**ONE, "c": ("g.yaml", "6")}) == ["g.yaml"]

@@ -1,0 +1,83 @@
+"""How gates are written: rules in words, rules written out, and what is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.gate.rules import GateRule, Regression, named, read_gate
+from baton.model import InputError
+
+
+def rule(text: str) -> GateRule:
+    return read_gate(text).rules[0]
+
+
+def test_a_rule_says_axis_agent_tag_limit_and_how_many_verdicts_it_takes() -> None:
+    read = rule("scope_fidelity by agent by tag:checkout >= 0.90 (min 20)")
+    assert (read.evaluator, read.by_agent, read.tag) == ("scope_fidelity", True, "checkout")
+    assert (read.sign, read.limit, read.least) == (">=", 0.9, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "measure", "statistic"),
+    [
+        ("pass_rate >= 0.95", "pass_rate", None),
+        ("error_rate == 0", "error_rate", None),
+        ("cost_usd.p95 <= 0.10", "cost_usd", "p95"),
+        ("seconds.p99.9 <= 30", "seconds", "p99.9"),
+        ("tokens.mean <= 5000", "tokens", "mean"),
+    ],
+)
+def test_cases_and_what_they_took_have_measures(
+    text: str, measure: str, statistic: str | None
+) -> None:
+    read = rule(text)
+    assert (read.evaluator, read.statistic, read.of_evaluator) == (measure, statistic, False)
+
+
+def test_written_out_a_rule_is_the_same() -> None:
+    told = {"measure": "scope_fidelity", "by": "agent", "at_least": 0.9, "min": 20}
+    assert read_gate([told]).rules[0] == rule("scope_fidelity by agent >= 0.9 (min 20)")
+
+
+def test_a_mapping_has_all_parts() -> None:
+    gate = read_gate(
+        {
+            "thresholds": ["pass_rate >= 0.9"],
+            "must_pass": ["refund"],
+            "regression": {"baseline": "main", "min_effect": 0.1},
+            "for": {"dataset": "abc", "prompts": {"desk": "123"}},
+        }
+    )
+    assert gate.regression == Regression(baseline="main", min_effect=0.1)
+    assert (gate.must_pass, gate.on_cases, gate.on_errors) == (("refund",), True, False)
+    assert gate.bound is not None
+    assert gate.bound.prompts == {"desk": "123"}
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("pass_rate by agent >= 1", "`pass_rate` is of cases, not of agents"),
+        ("cost_usd <= 1", "write which figure, such as `cost_usd.mean`"),
+        ("cost_usd.p5x <= 1", "no statistic `p5x`; did you mean"),
+        ("values >= 1 (min few)", "is no rule"),
+        ({"measure": "values"}, "give one of `at_least`, `at_most` and `equals`"),
+        ({"measure": "values", "at_least": 1, "at_most": 2}, "give one of"),
+    ],
+)
+def test_what_is_no_rule_says_what_is(told: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read_gate([told])
+
+
+def test_a_misspelt_part_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="must_pass"):
+        read_gate({"must_pas": ["refund"]})
+
+
+def test_a_misspelt_measure_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean `pass_rate`"):
+        named(read_gate("pas_rate >= 0.9"), {"values": "values"})

@@ -1,0 +1,131 @@
+"""Shards add up to the whole: the same traces in the same order, with the same problems."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from baton.model import InputError
+from baton.readers import iter_traces
+from baton.readers.files import LineRange
+from baton.readers.shards import Shard, ShardReader, iter_shards, ranges
+
+ROOT = Path(__file__).parent.parent.parent
+FOLDERS = [
+    ROOT / "examples" / "adk" / "recordings",
+    ROOT / "examples" / "claude",
+    ROOT / "examples" / "frameworks",
+    ROOT / "tests" / "data",
+]
+RECORD = '{{"schema_version": 1, "id": "{}", "source": {{"format": "record"}}, "turns": []}}\n'
+
+
+class Read:
+    """What came of reading."""
+
+    def __init__(self) -> None:
+        self.traces: list[bytes] = []
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def broken(self, error: InputError) -> None:
+        self.problems += [str(problem) for problem in error.problems]
+
+
+def whole(*targets: str) -> Read:
+    read = Read()
+    found = iter_traces(targets, on_problem=read.broken, on_note=read.notes.append)
+    read.traces = [msgspec.json.encode(trace) for trace in found]
+    return read
+
+
+def pieces(size: int, *targets: str) -> tuple[Read, int]:
+    read = Read()
+    shards = list(iter_shards(targets, size=size, on_problem=read.broken))
+    for shard in shards:
+        text = msgspec.json.encode(shard)
+        again = msgspec.json.decode(text, type=Shard)
+        reader = ShardReader(again, None, read.broken, read.notes.append)
+        read.traces += [msgspec.json.encode(trace) for trace in reader.traces()]
+    return read, len(shards)
+
+
+@pytest.mark.parametrize(
+    "folder", [each for each in FOLDERS if each.is_dir()], ids=lambda f: f.name
+)
+def test_recordings_of_every_kind_read_in_shards_are_the_same(folder: Path) -> None:
+    one = whole(str(folder))
+    two, _ = pieces(30_000, str(folder))
+    assert two.traces == one.traces
+    assert two.problems == one.problems
+    assert sorted(two.notes) == sorted(one.notes)
+
+
+def test_lines_belong_to_the_range_they_begin_in(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    random_ = random.Random(5)
+    lines = [bytes([97 + n % 26]) * random_.randrange(0, 9) + b"\n" for n in range(200)]
+    for ending in (b"", b"\n"):
+        text = b"".join(lines)[:-1] + ending
+        file.write_bytes(text)
+        for size in (1, 2, 7, 64, 5000):
+            found = [
+                line
+                for start, end in ranges(len(text), size)
+                for line in LineRange(file, start, end)
+            ]
+            assert b"".join(found) == text
+            assert len(found) == len(text.splitlines(keepends=True))
+
+
+def test_files_named_one_by_one_that_hold_no_trace_are_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_text("{}")
+    (tmp_path / "good.jsonl").write_text("".join(RECORD.format(n) for n in range(30)))
+    targets = [str(tmp_path / name) for name in ("empty.json", "good.jsonl", "gone.json")]
+    one = whole(*targets)
+    two, count = pieces(500, *targets)
+    assert count > 3
+    assert two.traces == one.traces
+    assert len(two.problems) == len(one.problems) == 2
+
+
+def test_addresses_are_read_as_the_files_behind_them(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "long.jsonl").write_text("".join(RECORD.format(n) for n in range(40)))
+    for name in ("a.json", "b.json"):
+        (tmp_path / "traces" / name).write_text(RECORD.format(name))
+    address = f"file://{tmp_path}/traces"
+    read, count = pieces(700, address)
+    assert count > 4
+    found = [msgspec.json.decode(trace) for trace in read.traces]
+    assert sorted(trace["id"] for trace in found) == sorted(
+        [*map(str, range(40)), "a.json", "b.json"]
+    )
+    places = {trace["source"]["location"] for trace in found}
+    assert places == {f"{address}/{name}" for name in ("a.json", "b.json", "long.jsonl")}
+    globbed, _ = pieces(700, f"{address}/*.json")
+    assert len(globbed.traces) == 2
+
+
+def test_memory_and_broken_files_behind_addresses(tmp_path: Path) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/baton-test/good.json", RECORD.format("one").encode())
+    memory.pipe("/baton-test/bad.json", b'{"schema_version": 1, "id": 4, "turns": []}')
+    try:
+        read, _ = pieces(700, "memory://baton-test")
+    finally:
+        memory.rm("/baton-test", recursive=True)
+    assert len(read.traces) == 1
+    assert read.problems
+    assert read.problems[0].startswith("memory:///baton-test/bad.json")
+
+
+@pytest.mark.parametrize("address", ["memory://nothing-there", "nosuch://bucket/x"])
+def test_an_address_that_leads_nowhere_says_so(address: str) -> None:
+    with pytest.raises(InputError, match=address.partition(":")[0]):
+        pieces(700, address)

@@ -1,0 +1,90 @@
+"""Repeats in reports: how often one passes, all do, and which cases do not agree with themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from baton.model import CaseResult, Score, Status
+from baton.plugins import reporter_entry, resolve
+from baton.reports.repeats import pass_lines, repeats_of
+from baton.store import EvaluationWriter, StoredEvaluation, read_evaluation
+
+Make = Callable[..., StoredEvaluation]
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Make:
+    """Store an evaluation by the verdicts of each case: `+` passed, `-` failed."""
+
+    def make(**cases: str) -> StoredEvaluation:
+        repeats = max(len(marks) for marks in cases.values())
+        writer = EvaluationWriter(tmp_path, "e", header={}, repeats=repeats)
+        for position, (name, marks) in enumerate(cases.items()):
+            for repeat, mark in enumerate(marks):
+                status: Status = "passed" if mark == "+" else "failed"
+                value = float(mark == "+")
+                score = Score(evaluator="v", type="v", version="1", status=status, value=value)
+                writer.write(
+                    CaseResult(
+                        case_id=name,
+                        repeat=repeat,
+                        position=position,
+                        status=status,
+                        scores=[score],
+                    )
+                )
+        writer.finish("failed", evaluators=[], cases={}, problems=[])
+        return read_evaluation(writer.folder)
+
+    return make
+
+
+def test_single_repeats_have_a_pass_rate_with_the_interval_of_wilson(played: Make) -> None:
+    evaluation = played(**{f"c{n}": "+" if n < 8 else "-" for n in range(10)})
+    assert list(pass_lines(repeats_of(evaluation))) == [
+        "pass rate 0.80 [0.49, 0.94]: 8 of 10 cases"
+    ]
+
+
+def test_repeats_tell_pass_at_k_pass_hat_k_and_who_flakes(played: Make) -> None:
+    rate = repeats_of(played(always="+++", never="---", often="++-", seldom="+--"))
+    assert rate is not None
+    lines = list(pass_lines(rate))
+    assert lines[0].endswith(": 6 of 12 results of 4 cases")
+    assert lines[1:] == [
+        "pass@3 0.75 · pass^3 0.25 · flake rate 0.33",
+        "flaky: often 0.67, seldom 0.67",
+    ]
+    assert rate.low is not None
+    assert rate.low < 0.2
+
+
+def test_repeats_that_agree_in_every_case_do_not_flake(played: Make) -> None:
+    rate = repeats_of(played(a="++", b="++"))
+    assert rate is not None
+    assert (rate.low, rate.high) == (None, None)
+    assert "flake rate 0.00" in list(pass_lines(rate))[1]
+
+
+def test_one_case_says_nothing(played: Make) -> None:
+    assert list(pass_lines(repeats_of(played(a="+")))) == []
+
+
+@pytest.mark.parametrize("kind", ["terminal", "markdown"])
+def test_reports_for_people_say_it(played: Make, kind: str) -> None:
+    out = StringIO()
+    resolve(reporter_entry(kind))(played(a="+-", b="++"), out)
+    assert "pass@2 1.00 · pass^2 0.50 · flake rate 0.50" in out.getvalue()
+
+
+def test_the_json_report_has_the_figures(played: Make) -> None:
+    out = StringIO()
+    resolve(reporter_entry("json"))(played(a="+-", b="++"), out)
+    rate = json.loads(out.getvalue())["statistics"]["pass_rate"]
+    assert (rate["passed"], rate["results"], rate["cases"]) == (3, 4, 2)
+    assert rate["repeats"]["flaky"] == [["a", 1.0]]

@@ -1,0 +1,220 @@
+"""`baton score --backend`: the folder at the end is that of a run without one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.conftest import Baton, Outcome
+
+from baton.runner.backends.protocol import Job
+from baton.runner.backends.work import Worker
+
+from .traces import line, same_but_for_timings, trace, write_cases, write_lines
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut what is small enough for tests as well."""
+    monkeypatch.setattr("baton.cli.score.BYTES", 2000)
+
+
+def scored(baton: Baton, *arguments: str) -> tuple[Path, Outcome]:
+    before = set(Path("out").glob("*"))
+    outcome = baton("score", *arguments, "--out", "out", "--name", "run")
+    made = set(Path("out").glob("*")) - before
+    assert len(made) == 1, outcome
+    return made.pop(), outcome
+
+
+def both(baton: Baton, *arguments: str, backend: tuple[str, ...] = ("--backend", "local")) -> Any:
+    one, plain = scored(baton, *arguments)
+    other, backed = scored(baton, *arguments, *backend)
+    assert plain.code == backed.code
+    same_but_for_timings(one, other)
+    return one
+
+
+def test_traces_of_lines_with_cases_give_the_same_folder(baton: Baton, tmp_path: Path) -> None:
+    write_lines(tmp_path / "t.jsonl", 60)
+    write_cases(tmp_path / "cases.jsonl", 62)
+    folder = both(baton, "t.jsonl", "-d", "cases.jsonl")
+    assert len((folder / "index.jsonl").read_bytes().splitlines()) == 62  # two have no trace
+
+
+def test_several_processes_give_the_same_folder(baton: Baton, tmp_path: Path) -> None:
+    write_lines(tmp_path / "t.jsonl", 60)
+    write_cases(tmp_path / "cases.jsonl", 60)
+    both(
+        baton, "t.jsonl", "-d", "cases.jsonl", backend=("--backend", "local", "--workers", "2")
+    )  # fmt: skip
+
+
+def test_broken_lines_are_named_by_the_line_of_their_file(baton: Baton, tmp_path: Path) -> None:
+    write_lines(tmp_path / "t.jsonl", 60, broken=(1, 41, 59))
+    folder = both(baton, "t.jsonl")
+    problems = msgspec.json.decode((folder / "evaluation.json").read_bytes())["problems"]
+    places = [problem.split(": ")[0] for problem in problems[:3]]
+    assert places == ["t.jsonl:2", "t.jsonl:42", "t.jsonl:60"]
+
+
+def test_two_traces_of_a_case_in_two_shards_are_an_error(baton: Baton, tmp_path: Path) -> None:
+    write_lines(tmp_path / "t.jsonl", 40)
+    with (tmp_path / "t.jsonl").open("ab") as file:
+        file.write(line(3))
+        file.write(line(99))  # of no case
+    write_cases(tmp_path / "cases.jsonl", 40)
+    folder = both(baton, "t.jsonl", "-d", "cases.jsonl")
+    rows = [msgspec.json.decode(row) for row in (folder / "index.jsonl").read_bytes().splitlines()]
+    assert [row["position"] for row in rows if row["status"] == "error"] == [3, 40]
+
+
+def test_a_folder_of_files_with_definitions_beside_them(baton: Baton, recordings: Path) -> None:
+    both(baton, str(recordings))
+
+
+def test_a_folder_of_files_in_many_small_shards(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    for number in range(25):
+        (tmp_path / "traces" / f"{number:02}.json").write_bytes(line(number))
+    (tmp_path / "traces" / "stray.json").write_text("{}")
+    write_lines(tmp_path / "traces" / "long.jsonl", 30)
+    folder = both(baton, "traces")
+    assert len((folder / "index.jsonl").read_bytes().splitlines()) == 55
+
+
+def test_a_glob_takes_what_it_meets(baton: Baton, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl", "c.txt"):
+        write_lines(tmp_path / name, 2)
+    folder = both(baton, "*.jsonl")
+    assert len((folder / "index.jsonl").read_bytes().splitlines()) == 4
+    assert baton("score", "*.sse").err == "baton: no file meets *.sse\n"
+
+
+def test_a_folder_that_holds_no_trace_leaves_no_evaluation(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    outcome = baton("score", "traces", "--backend", "local", "--out", "out")
+    assert outcome.code == 2
+    assert "no trace" in outcome.err
+    assert not Path("out").exists()
+
+
+def test_every_job_is_json_and_holds_no_trace(
+    baton: Baton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(tmp_path / "t.jsonl", 30)
+    seen: list[bytes] = []
+    do = Worker.do
+
+    def watched(self: Worker, text: bytes) -> bytes:
+        seen.append(text)
+        return do(self, text)
+
+    monkeypatch.setattr(Worker, "do", watched)
+    scored(baton, "t.jsonl", "--backend", "local")
+    assert len(seen) > 2
+    for text in seen:
+        job = msgspec.json.decode(text, type=Job)
+        assert msgspec.json.decode(msgspec.json.encode(job)) == msgspec.json.decode(text)
+        assert len(text) < 1000
+        assert b"question" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--backend", "rey"], "--backend: unknown backend `rey`; did you mean `ray`?"),
+        (["--workers", "2"], "--workers goes with --backend (local, ray)"),
+        (["--backend", "local", "--workers", "0"], "--workers: "),
+        (["--backend", "nowhere:make"], "no module `nowhere`"),
+        (["--backend", "local", "--dry-run"], "--dry-run reads the traces here"),
+    ],
+)
+def test_a_wrong_backend_stops_the_run(
+    baton: Baton, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    write_lines(tmp_path / "t.jsonl", 2)
+    outcome = baton("score", "t.jsonl", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert not (tmp_path / ".baton").exists()
+
+
+def test_a_limit_of_a_judge_is_refused_as_no_worker_could_keep_it(
+    baton: Baton, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "t.jsonl", 2)
+    judge = "judge: {model: 'openai:m', base_url: 'http://127.0.0.1:1/v1', max_calls: 9}\n"
+    (tmp_path / "c.yaml").write_text(f"evaluators: [task_completion]\n{judge}")
+    outcome = baton("score", "t.jsonl", "-c", "c.yaml", "--backend", "local")
+    assert outcome.code == 2
+    assert "limits of a judge (`max_cost`, `max_calls`) do not go with a backend" in outcome.err
+
+
+def test_a_config_may_name_the_backend(baton: Baton, tmp_path: Path) -> None:
+    write_lines(tmp_path / "t.jsonl", 30)
+    config = tmp_path / "c.yaml"
+    config.write_text("evaluators: [agent_chain]\nbackend: {type: local, worker: 1}\n")
+    outcome = baton("score", "t.jsonl", "-c", "c.yaml")
+    assert outcome.code == 2
+    assert "c.yaml:2" in outcome.err
+    assert "did you mean `workers`?" in outcome.err
+    config.write_text("evaluators: [{type: dispatch_completed, optional: true}]\nbackend: local\n")
+    scored(baton, "t.jsonl", "-c", "c.yaml")
+
+
+KILLER = """
+import os
+def killer(trace):
+    if trace.id == "case-7":
+        mark = os.environ["MARK"]
+        if not os.path.exists(mark) or os.environ.get("ALWAYS"):
+            open(mark, "w").close()
+            os.kill(os.getpid(), 9)
+    return True
+"""
+
+
+def killed(tmp_path: Path, **environment: str) -> tuple[int, list[dict[str, Any]], str]:
+    write_lines(tmp_path / "t.jsonl", 40)
+    (tmp_path / "killer.py").write_text(KILLER)
+    (tmp_path / "c.yaml").write_text("evaluators: [{type: 'killer:killer'}]\n")
+    command = ["score", "t.jsonl", "-c", "c.yaml", "--backend", "local", "--workers", "2"]
+    code = (
+        "from baton.cli import score\n"
+        "score.BYTES = 1000\n"
+        "from baton.cli import main\n"
+        f"if __name__ == '__main__': raise SystemExit(main({[*command, '--out', 'out']!r}))\n"
+    )
+    (tmp_path / "go.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "go.py"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "MARK": str(tmp_path / "mark"), **environment},
+    )
+    (folder,) = (tmp_path / "out").iterdir()
+    rows = [msgspec.json.decode(row) for row in (folder / "index.jsonl").read_bytes().splitlines()]
+    return done.returncode, rows, (folder / "evaluation.json").read_text()
+
+
+def test_a_process_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    code, rows, _ = killed(tmp_path)
+    assert code == 0
+    assert (tmp_path / "mark").exists()
+    assert [row["case_id"] for row in rows] == [trace(n).id for n in range(40)]
+
+
+def test_traces_that_kill_every_worker_are_said_and_never_a_pass(tmp_path: Path) -> None:
+    code, rows, header = killed(tmp_path, ALWAYS="1")
+    assert code == 3
+    assert 30 < len(rows) < 40
+    assert "these traces were not scored: its worker was lost 4 times" in header
