@@ -11,7 +11,8 @@ import pytest
 from baton.model import InputError
 from baton.readers import iter_traces
 from baton.readers.files import LineRange
-from baton.readers.shards import Shard, ShardReader, iter_shards, ranges
+from baton.readers.shard import Shard, ranges
+from baton.readers.shards import ShardReader, iter_shards
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = [

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from baton.config import Config
 from baton.config.backend import chosen_backend
 from baton.model import InputError
-from baton.readers.shards import is_address
+from baton.readers.shard import is_address
 from baton.runner.backends.make import make_backend
 from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.plan import Plan, judge_options

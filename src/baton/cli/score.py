@@ -16,7 +16,8 @@ from baton.config.planning import recorded_plan
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
-from baton.readers.shards import BYTES, Shard, is_address, iter_shards
+from baton.readers.shard import Shard, is_address
+from baton.readers.shards import BYTES, iter_shards
 from baton.runner.backends.distribute import score_on
 from baton.runner.plan import Plan
 from baton.runner.recorded import score_to_folder

@@ -11,7 +11,7 @@ from typing import Any
 from baton.model import InputError, Problem
 
 from .files import FileReader
-from .shards import Shard, ranges
+from .shard import Shard, ranges
 
 _HEAD = 1 << 20
 

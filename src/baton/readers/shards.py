@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from .claude.layout import Folder, sort_files
 from .files import FileReader, LineRange
 from .load import claude_agents, files_below, iter_together
 from .otlp.wire.sniff import is_otlp
+from .shard import Shard, is_address, ranges
 
 BYTES = 1 << 20
 """How much recorded text a shard has, about: a hundred traces or so."""
@@ -23,27 +22,6 @@ BYTES = 1 << 20
 
 OnProblem = Callable[[InputError], None]
 OnNote = Callable[[str], None]
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
-
-
-def is_address(text: str) -> bool:
-    """Tell ``s3://bucket/traces`` from a path."""
-    return _ADDRESS.match(text) is not None
-
-
-class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Some files, or the lines of one file that begin from ``start`` up to ``end`` (bytes).
-
-    ``definitions`` are the files of agents that lie beside them, ``named`` says that the files
-    were asked for one by one. A ``folder`` is an address below which all of them lie.
-    """
-
-    files: list[str]
-    definitions: list[str] = msgspec.field(default_factory=list)
-    named: bool = False
-    start: int | None = None
-    end: int | None = None
-    folder: str | None = None
 
 
 def iter_shards(
@@ -134,13 +112,6 @@ def _grouped(units: Iterable[list[Path]], size: int) -> Iterator[list[Path] | Pa
             yield unit[0]
     if group:
         yield group
-
-
-def ranges(length: int, size: int) -> Iterator[tuple[int, int]]:
-    """Cut a length into about equal ranges of at most ``size``."""
-    pieces = max(1, -(-length // size))
-    bounds = [length * number // pieces for number in range(pieces + 1)]
-    yield from itertools.pairwise(bounds)
 
 
 class ShardReader:

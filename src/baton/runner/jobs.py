@@ -32,7 +32,8 @@ from baton.model import (
     Usage,
 )
 from baton.readers import Catalog
-from baton.readers.shards import Shard, ShardReader
+from baton.readers.shard import Shard
+from baton.readers.shards import ShardReader
 from baton.store import Encoded, EvaluationWriter, encoded
 
 from .collect import FolderResults

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from baton.model import CaseResult, Dataset, InputError, Problem, Provider
-from baton.readers.shards import Shard
+from baton.readers.shard import Shard
 from baton.runner.collect import FolderResults
 from baton.runner.evaluate import OnResult, notices_of
 from baton.runner.evaluate import finished as already

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import msgspec
 
 from baton.model import CaseResult, Problem
-from baton.readers.shards import Shard
+from baton.readers.shard import Shard
 from baton.runner.live import RunOptions
 
 

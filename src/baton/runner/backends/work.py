@@ -12,7 +12,8 @@ import msgspec
 from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trace
 from baton.plugins import resolve_target
 from baton.readers import Catalog
-from baton.readers.shards import Shard, ShardReader
+from baton.readers.shard import Shard
+from baton.readers.shards import ShardReader
 from baton.runner.execute import score_one
 from baton.runner.live import RunOptions, play_all
 from baton.runner.loop import GRACE, DaemonThreads, entered
