@@ -104,6 +104,13 @@ def test_a_scope_that_is_not_known_is_skipped_with_what_would_supply_it() -> Non
     assert found.reason.endswith("give the agents' definitions as `agents:`")
 
 
+def test_definitions_that_misspell_the_receiver_are_named() -> None:
+    agents = {"cheker": AgentCard(tools=["Read"]), "writer": AgentCard(tools=["Read"])}
+    found = score(trace(["Read"], call("Read"), source="offered", agents=agents))
+    assert found.status == "skipped"
+    assert found.reason.endswith("the definitions have `cheker`, and no `checker`")
+
+
 def test_what_was_offered_proves_only_calls_of_tools_that_do_not_exist() -> None:
     assert score(trace(["Read"], call("Read"), source="offered")).status == "skipped"
     ran = call("Edit", status="ok")

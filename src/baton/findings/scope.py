@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known
+from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
 from baton.model.views import run_names
 
 from .finding import Answer, Clear, Finding, Untold
@@ -54,7 +54,7 @@ def scope(
     runs = receivers_of(trace, dispatch)
     placed = [(run, call) for run in runs for call in _used(trace, run)]
     if dispatch.tools_source == "offered":
-        return _only_offered(dispatch, placed, name)
+        return _only_offered(trace, dispatch, placed, name)
     judged = [(run, call, _judge(trace, dispatch, call)) for run, call in placed]
     outside = [
         _Outside(run, call, _reach(call), verdict == "denied")
@@ -79,8 +79,17 @@ def _untold(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
     if not dispatch.runs:
         return f"{name} was not started"
     if not known(trace, dispatch, "tools_allowed") or dispatch.tools_allowed is None:
-        return f"which tools {name} may use is not recorded: {_SUPPLY}"
+        return f"which tools {name} may use is not recorded: {_supply(trace, dispatch)}"
     return None
+
+
+def _supply(trace: Trace, dispatch: Dispatch) -> str:
+    """Say what would tell the tools of a receiver; definitions may have it misspelt."""
+    at_work = {run.agent for each in trace.turns for run in each.runs}
+    close = nearest(dispatch.to_agent, trace.agents.keys() - at_work, 1, cutoff=0.8)
+    if close and dispatch.to_agent not in trace.agents:
+        return f"the definitions have `{close[0]}`, and no `{dispatch.to_agent}`"
+    return _SUPPLY
 
 
 def _unseen(trace: Trace, turn: Turn, runs: Sequence[AgentRun], name: str) -> str | None:
@@ -180,7 +189,7 @@ def _owners(trace: Trace, dispatch: Dispatch, calls: Sequence[_Outside]) -> list
 
 
 def _only_offered(
-    dispatch: Dispatch, placed: Sequence[tuple[AgentRun, ToolCall]], name: str
+    trace: Trace, dispatch: Dispatch, placed: Sequence[tuple[AgentRun, ToolCall]], name: str
 ) -> Answer:
     """What was offered cannot be exceeded: only a call that found no tool proves anything."""
     allowed = dispatch.tools_allowed
@@ -197,7 +206,8 @@ def _only_offered(
         and name_key(call.name) not in offered | set(map(name_key, run.tools_offered or ()))
     ]
     return found or Untold(
-        says=f"only what `{name}` was offered is recorded, which no agent can exceed: {_SUPPLY}"
+        says=f"only what `{name}` was offered is recorded, which no agent can exceed: "
+        f"{_supply(trace, dispatch)}"
     )
 
 
