@@ -125,7 +125,7 @@ def test_a_baseline_is_small_has_no_texts_and_reads_as_the_evaluation(
     assert "Be kind" not in file.read_text()
     assert baton("compare", "main", folder, "--fail-on-regression").code == 0
     shown = baton("baseline", "show", "--name", "main").out
-    assert "60, each played 1 times" in shown
+    assert "60, each played once" in shown
     assert "models      m-1" in shown
 
 

@@ -202,6 +202,23 @@ def test_only_what_did_not_pass_is_played_in_a_new_evaluation(baton: Run, folder
     assert "nothing is left" in baton("eval", "--only-failed", made(folder)).err
 
 
+def test_a_gate_asks_some_of_the_cases_only_what_is_about_them(baton: Run, folder: Path) -> None:
+    config = folder / "baton.yaml"
+    rules = "{thresholds: [pass_rate == 1], must_pass: [c0, c3], regression: {baseline: default}}"
+    assert baton("eval").code == 0
+    assert baton("baseline", "set").code == 0
+    config.write_text(f"{config.read_text()}gate: {rules}\n")
+    (folder / "c3.wrong").touch()
+    assert baton("eval").code == 1
+    first = made(folder)
+    again = baton("eval", "--only-failed", first)
+    assert again.code == 1
+    assert "must pass: c3" in again.out
+    assert "not asked of these: `must_pass: c0`, `regression`" in again.err
+    (folder / "c3.wrong").unlink()
+    assert baton("eval", "--only-failed", first).code == 0
+
+
 def test_errors_are_played_again_as_often_as_asked(baton: Run, folder: Path) -> None:
     (folder / "c1.broken").touch()
     outcome = baton("eval", "--retry-errors", "2", "--json")

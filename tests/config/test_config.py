@@ -127,3 +127,20 @@ def test_a_pattern_chooses_among_the_files_of_a_folder(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, text), {})
     assert [Path(path).name for path in config.dataset] == ["a.test.json", "b.test.json"]
     assert "no file of evals meets it" in problems(tmp_path, text.replace("test", "evalset"))[0]
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "option"),
+    [
+        ("agent_chain", "sequence_match_type"),
+        ("trajectory_evaluator", "sequence_match_type"),
+        ("dispatch_correctness", "threshold"),
+    ],
+)
+def test_an_option_beside_its_evaluators_type_is_told_to_go_under_config(
+    tmp_path: Path, evaluator: str, option: str
+) -> None:
+    text = f"evaluators:\n  - type: {evaluator}\n    {option}: exact\n    colour: red\n"
+    found = problems(tmp_path, text)
+    assert found[0] == f"3: is an option of `{evaluator}`: put it under `config:`"
+    assert found[1].startswith("4: unknown key; known: config,")

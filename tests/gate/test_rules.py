@@ -64,6 +64,7 @@ def test_a_mapping_has_all_parts() -> None:
         ("cost_usd <= 1", "write which figure, such as `cost_usd.mean`"),
         ("cost_usd.p5x <= 1", "no statistic `p5x`; did you mean"),
         ("values >= 1 (min few)", "is no rule"),
+        ("pass_rate >= 95", "a share from 0 to 1, such as 0.95"),
         ({"measure": "values"}, "give one of `at_least`, `at_most` and `equals`"),
         ({"measure": "values", "at_least": 1, "at_most": 2}, "give one of"),
     ],

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError
-from cyclopts.exceptions import UnknownCommandError, UnknownOptionError
 
 from baton import __version__
-from baton.model import InputError, suggestion
+from baton.model import InputError
 
 from .notes import say
+from .usage import usage_message
 
 BAD_INPUT = 2
 NOT_EVALUATED = 3
@@ -86,22 +86,10 @@ def _run(commands: Callable[..., object], tokens: list[str]) -> int:
             tokens, exit_on_error=False, print_error=False, result_action="return_value"
         )
     except CycloptsError as error:
-        say(f"baton: {_usage_message(error)}")
+        say(f"baton: {usage_message(error, VERBS)}")
         return BAD_INPUT
     except InputError as error:
         for problem in error.problems:
             say(f"baton: {problem}")
         return BAD_INPUT
     return result if isinstance(result, int) else 0
-
-
-def _usage_message(error: CycloptsError) -> str:
-    if isinstance(error, UnknownCommandError) and error.unused_tokens:
-        word = error.unused_tokens[0]
-        return f"no command `{word}`; {suggestion(word, VERBS)}"
-    if isinstance(error, UnknownOptionError):
-        word = error.token.keyword or error.token.value
-        names = (name for argument in error.argument_collection for name in argument.names)
-        known = [name for name in names if name.startswith("-")]
-        return f"no option `{word}`; {suggestion(word, known)}"
-    return " ".join(str(error).split())

@@ -80,7 +80,7 @@ def _lines(snapshot: Snapshot, file: Path) -> list[str]:
         "evaluation": snapshot.id,
         "status": snapshot.status,
         "made": snapshot.made,
-        "cases": f"{len(snapshot.cases)}, each played {snapshot.repeats} times",
+        "cases": f"{len(snapshot.cases)}, each played {_times(snapshot.repeats)}",
         "dataset": made.dataset.hash if made.dataset else None,
         "evaluators": ", ".join(f"{name} {version}" for name, version in made.evaluators.items()),
         "judges": ", ".join(made.judges),
@@ -95,3 +95,7 @@ def _lines(snapshot: Snapshot, file: Path) -> list[str]:
         str(file),
         *(f"  {key:<11} {one_line(text, 200)}" for key, text in told.items() if text),
     ]
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"

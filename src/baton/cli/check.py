@@ -17,7 +17,7 @@ from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.lint import lint, refuse_unknown
 from baton.model import InputError, Problem, counted
 from baton.readers import load_catalog, load_traces
-from baton.readers.load import NOT_A_TRACE, files_below
+from baton.readers.load import EMPTY, NOT_A_TRACE, files_below
 from baton.runner.plan import check_overrides, make_plan
 from baton.store import read_evaluation
 
@@ -81,7 +81,7 @@ def _check_folder(folder: Path, seen: dict[Kind, list[Path]]) -> list[Problem]:
             print(f"{file}: {_check(file, seen)}")
             found += 1
         except InputError as error:
-            if error.problems[0].message == NOT_A_TRACE:
+            if error.problems[0].message in (NOT_A_TRACE, EMPTY):
                 note(f"{file}: nothing that Baton reads")
             else:
                 problems += error.problems
@@ -113,6 +113,8 @@ def _check_config(file: Path) -> str:
         # Building these would import, and so run, code of the user's own.
         if options.type != "python" and options.hooks is None:
             configured(config, index, {})
+    if config.evaluators is None:
+        return "config, evaluators by what cases state"
     return f"config, {counted(len(config.plan.evaluators), 'evaluator')}"
 
 

@@ -9,6 +9,7 @@ from baton.datasets.draft import draft_yaml
 from baton.model import InputError
 from baton.readers import load_traces
 
+from .kinds import IS_A_DATASET, given_as
 from .notes import note
 
 
@@ -24,7 +25,11 @@ def draft_command(*traces: Path, agents: Path | None = None) -> int:
     """
     if not traces:
         raise InputError("name the traces to draft cases from")
-    recorded = load_traces(traces, agents=agents)
+    try:
+        recorded = load_traces(traces, agents=agents)
+    except InputError as error:
+        datasets = given_as(traces, "dataset", IS_A_DATASET)
+        raise InputError(datasets or error.problems) from None
     if not recorded:
         raise InputError(f"no trace in {', '.join(map(str, traces))}")
     for trace in recorded:

@@ -47,6 +47,7 @@ from .running import (
     left_to_play,
     run_options,
     start,
+    with_part_of_gate,
 )
 from .target import Target, find_target, provider_of, variants_of
 from .variants import Printed, Variant
@@ -204,6 +205,7 @@ class _Asked(NamedTuple):
         if variant is not None and settings is not None:
             plan = structs.replace(plan, default_model=settings.providers[place].model)
         plan = judged_plan(plan, settings, begun.judging, rehearsal=rehearsal)
+        plan = with_part_of_gate(plan, cases, begun)
         note_unchecked(plan, cases)
         options = run_options(settings, begun, self.running)
         request = self._request(cases, variant)

@@ -46,6 +46,9 @@ def kind_of_file(file: Path) -> Kind:
     return "unknown"
 
 
+IS_A_DATASET = "is a dataset: it says what should happen, and holds no recorded trace"
+
+
 def given_as(files: Iterable[Path], kind: Kind, message: str) -> list[Problem]:
     """Name the files that are of this kind, with a message on what to do with them."""
     return [Problem(file=str(file), message=message) for file in files if _is(file, kind)]

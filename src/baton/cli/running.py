@@ -13,9 +13,11 @@ from cyclopts import Parameter
 from baton.config import Config
 from baton.datasets.choose import choose
 from baton.formats.explain import explain
+from baton.gate.part import for_some_cases
 from baton.model import Dataset, InputError, Problem
 from baton.runner.evaluate import finished
 from baton.runner.live import RunOptions
+from baton.runner.plan import Plan
 from baton.store import Kept, keep, read_evaluation
 
 from .judging import JudgeOptions
@@ -164,6 +166,17 @@ def chosen(cases: Dataset, begun: Start) -> Dataset:
     if begun.open_cases is not None:
         cases = _some(cases, begun.open_cases, "every case passed there: nothing is left to play")
     return cases
+
+
+def with_part_of_gate(plan: Plan, cases: Dataset, begun: Start) -> Plan:
+    """Return the plan without what its gate says of cases that passed before, and note that."""
+    if not plan.gate or (begun.open_cases is None and begun.request.cases is None):
+        return plan
+    tags = {tag for case in cases for tag in case.tags} if plan.gate.rules else set()
+    part = for_some_cases(plan.gate, cases.ids, tags)
+    if part.left_out:
+        note(f"the gate is about all cases; not asked of these: {', '.join(part.left_out)}")
+    return msgspec.structs.replace(plan, gate=part.gate)
 
 
 def _some(cases: Dataset, keep_case: Callable[[str], bool], otherwise: str) -> Dataset:

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from baton.model import Dispatch, InputError, Trace, suggestion
 from baton.readers import iter_traces
 
+from .kinds import IS_A_DATASET, given_as
 from .notes import note
 from .numbers import Whole
 
@@ -78,6 +79,8 @@ def show_command(
 
 def _complain(errors: list[InputError], files: tuple[Path, ...], cases: list[str]) -> None:
     problems = [problem for error in errors for problem in error.problems]
+    if not cases:
+        problems = given_as(files, "dataset", IS_A_DATASET) or problems
     if problems:
         raise InputError(problems)
     if not cases:

@@ -114,6 +114,8 @@ def ready(
     asking = [planned for planned in plan.every_evaluator if planned.needs_judge]
     gate = gate_of(plan, gate or Gate())
     by_agent = gate.evaluators | {one.evaluator.name for one in asking}
+    if gate.regression is not None:
+        by_agent |= plan.all_evaluators.keys()
     plan = msgspec.structs.replace(plan, by_agent=by_agent, gate=gate)
     if plan.prices is None and any(rule.evaluator == "cost_usd" for rule in gate.rules):
         plan = msgspec.structs.replace(plan, prices={})

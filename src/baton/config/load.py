@@ -23,6 +23,7 @@ from .backend import read_backend
 from .dialects.accelerator import translate
 from .environment import interpolate
 from .judge import JudgeConfig, at_lines, gate_of, read_judge
+from .misplaced import say_where
 from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 
@@ -101,7 +102,10 @@ def load_config(
     written = value
     value = interpolate(document, value, os.environ if environment is None else environment)
     told, notes = translate(document, value, ConfigFile.__struct_fields__)
-    spec = document.convert(told, ConfigFile)
+    try:
+        spec = document.convert(told, ConfigFile)
+    except InputError as error:
+        raise say_where(error, told) from None
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)

@@ -21,6 +21,7 @@ from .words import axis_line, cases
 
 _CASES = 3
 MUST_PASS = "must_pass"
+BOUND = "for"
 
 
 class Decision(NamedTuple):
@@ -37,7 +38,9 @@ class Decision(NamedTuple):
     def problems(self) -> list[str]:
         """Say which rules could not be decided."""
         return [
-            f"the gate's `{result.rule}` has nothing to decide by: {result.reason}"
+            f"the gate's thresholds are for another version: {result.reason}"
+            if result.rule == BOUND
+            else f"the gate's `{result.rule}` has nothing to decide by: {result.reason}"
             for result in self.results
             if result.status == "error"
         ]
@@ -58,6 +61,7 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
     figures = [figure_of(rule) for rule in gate.rules]
     must = _MustPass(gate.must_pass)
     builder = SnapshotBuilder() if gate.regression else None
+    lows = _Lows()
     for row in rows:
         for figure in figures:
             if figure.rule.tag is None or figure.rule.tag in row.tags:
@@ -65,6 +69,7 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
         must.add(row)
         if builder is not None:
             builder.add(row)
+            lows.add(row)
     found = list(_bound(gate.bound, provenance or Provenance()))
     for figure in figures:
         found += _some_decided(figure.results())
@@ -72,7 +77,7 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
     if gate.regression is not None and builder is not None:
         now = Snapshot(id="", name="", status="", provenance=provenance or Provenance())
         now.cases = builder.cases()
-        found += _regressed(gate, gate.regression, now)
+        found += _regressed(gate, gate.regression, now, lows)
     return Decision(found, gate.on_cases, gate.on_errors)
 
 
@@ -132,10 +137,10 @@ def _some_decided(results: list[GateResult]) -> list[GateResult]:
 
 def _bound(bound: BoundTo | None, provenance: Provenance) -> Iterator[GateResult]:
     for line in bound_to(bound, provenance):
-        yield GateResult(rule="for", evaluator="for", status="error", reason=line)
+        yield GateResult(rule=BOUND, evaluator=BOUND, status="error", reason=line)
 
 
-def _regressed(gate: Gate, asked: Regression, now: Snapshot) -> Iterator[GateResult]:
+def _regressed(gate: Gate, asked: Regression, now: Snapshot, lows: _Lows) -> Iterator[GateResult]:
     compared = compare(
         open_side(asked.baseline, gate.folder),
         now,
@@ -152,7 +157,7 @@ def _regressed(gate: Gate, asked: Regression, now: Snapshot) -> Iterator[GateRes
         count = compared.comparison.cases
         yield GateResult(rule=rule, evaluator="regression", status="passed", scored=count)
     for one in told:
-        yield _of_axis(rule, one, compared)
+        yield _of_axis(rule, one, compared, lows)
 
 
 def _trouble(compared: Compared) -> str:
@@ -164,9 +169,33 @@ def _trouble(compared: Compared) -> str:
     return "" if compared.comparison.axes else "they share no case with a verdict"
 
 
-def _of_axis(rule: str, one: AxisChange, compared: Compared) -> GateResult:
+class _Lows:
+    """What proves the low verdicts of cases that did not pass."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[str, str | None, Low]]] = {}
+
+    def add(self, row: IndexRow) -> None:
+        if row.status != "failed":
+            return
+        kept = self._found.setdefault(row.case_id, [])
+        for scores in row.by_agent:
+            kept += [(scores.evaluator, scores.agent, low) for low in scores.worst]
+
+    def of(self, case: str, evaluator: str, agent: str | None) -> Low | None:
+        """Return the lowest verdict that is about an axis."""
+        found = [
+            low
+            for name, whose, low in self._found.get(case, ())
+            if evaluator in (PASSED, name) and agent in (None, whose)
+        ]
+        return min(found, key=lambda low: low.value or 0.0, default=None)
+
+
+def _of_axis(rule: str, one: AxisChange, compared: Compared, lows: _Lows) -> GateResult:
     axis, made = one.axis, one.difference
     worse = [case for case in compared.cases if axis.name in (PASSED, case.change.axis.name)]
+    named = [(case, lows.of(case.change.case, axis.name, axis.agent)) for case in worse[:_CASES]]
     return GateResult(
         rule=rule,
         evaluator=axis.name,
@@ -178,9 +207,10 @@ def _of_axis(rule: str, one: AxisChange, compared: Compared) -> GateResult:
             Low(
                 case_id=case.change.case,
                 value=case.change.after,
-                subject=[case.after.id] if case.after else [],
+                subject=[case.after.id] if case.after else low.subject if low else [],
+                steps=low.steps if low else [],
             )
-            for case in worse[:_CASES]
+            for case, low in named
         ]
         if one.change == "worse"
         else [],

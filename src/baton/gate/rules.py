@@ -270,6 +270,8 @@ def _rule(text: str, measure: str, limit: float, **more: Any) -> GateRule:
             nearest = suggestion(statistic, (*STATISTICS, "p50", "p90", "p95", "p99"))
             raise ValueError(f"`{text}`: no statistic `{statistic}`; {nearest}")
         rule = msgspec.structs.replace(rule, evaluator=name, statistic=statistic)
+    if measure in CASES and not 0 <= limit <= 1:
+        raise ValueError(f"`{text}`: `{measure}` is a share from 0 to 1, such as 0.95")
     if rule.by_agent and not rule.of_evaluator:
         raise ValueError(f"`{text}`: `{measure}` is of cases, not of agents")
     return rule

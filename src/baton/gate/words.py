@@ -10,8 +10,10 @@ def axis_line(one: AxisChange) -> str:
     told = f"{figures(one)} over {cases(one.difference.difference.n)}"
     if one.change == "unclear":
         return f"can't tell: {told}; {needed(one)}"
-    p = "" if one.p is None else f", p = {p_text(one.p)}"
-    return f"{told}{p}"
+    if one.p is None:
+        return told
+    p = p_text(one.p)
+    return f"{told}, p {p}" if p.startswith("<") else f"{told}, p = {p}"
 
 
 def figures(one: AxisChange) -> str:

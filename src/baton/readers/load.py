@@ -29,6 +29,7 @@ NOT_A_TRACE = (
     "files of ADK, OpenTelemetry traces (OTLP, Jaeger, Tempo), sessions and streams of Claude, "
     "sessions, reports and results of Strands, judge-llm's results, and its own records"
 )
+EMPTY = "is empty"
 
 
 def iter_traces(
@@ -91,11 +92,17 @@ def _read_units(
                 if trace is not None:
                     yield trace
             if not found and unit.file in targets:
-                raise InputError(Problem(file=str(unit.file), message=NOT_A_TRACE))
+                message = EMPTY if _is_empty(unit.file) else NOT_A_TRACE
+                raise InputError(Problem(file=str(unit.file), message=message))
             if not found:
                 on_note(f"{unit.file}: holds no trace")
         except InputError as error:
             on_problem(error)
+
+
+def _is_empty(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return not any(line.strip() for line in stream)
 
 
 def load_traces(path: Paths, *, agents: Agents | None = None) -> list[Trace]:

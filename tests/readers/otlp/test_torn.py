@@ -28,6 +28,18 @@ def test_a_file_cut_off_keeps_what_is_whole_and_its_turn_is_incomplete(
     assert any("cut off" in lost.what for lost in trace.dropped)
 
 
+@pytest.mark.parametrize("size", [60, 300, 1000])
+def test_a_file_cut_off_before_its_first_whole_span_says_so_with_the_line(
+    tmp_path: Path, size: int
+) -> None:
+    file = tmp_path / "cut.json"
+    text = json.dumps(json.loads(SWARM.read_text()), indent=1)[:size].rstrip()
+    file.write_text(text)
+    lines = len(text.splitlines())
+    with pytest.raises(InputError, match=rf"cut\.json: line {lines}: is cut off here"):
+        load_traces(file)
+
+
 def test_a_lost_agent_span_makes_its_turn_incomplete(tmp_path: Path) -> None:
     export = json.loads(SWARM.read_text())
     for group in export["resourceSpans"]:

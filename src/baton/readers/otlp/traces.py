@@ -60,6 +60,9 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
     if problems:
         raise InputError(problems)
     if not spans:
+        cut = next((item for item in lost if "cut off" in item.what and item.example), None)
+        if cut is not None:
+            raise InputError(f"{cut.example}: is cut off here, and no whole span stands before")
         raise InputError(Problem(file=str(files[0]), message="holds no spans"))
     if not conversations:
         also = "".join(f"; {item.what}: {item.count}" for item in lost)

@@ -45,6 +45,12 @@ class Mender:
         example = None if what in self._report.lost else f"{self._report.file}: {self._at(part)}"
         self._report.lose(what, count, example)
 
+    def _lose_end(self, what: str, count: int) -> None:
+        """Count what the end of the value cuts off."""
+        self._told += 1
+        end = self._place.at(self._data, len(bytes(self._data).rstrip()))
+        self._report.lose(what, count, f"{self._report.file}: {end}")
+
     def span(self, raw: Any, scope: str, resource: dict[str, Any]) -> Span | None:
         """Read a span."""
         return self._one(raw, _SPAN, lambda wire: otlp_json.span_of(wire, scope, resource))
@@ -66,9 +72,9 @@ class Mender:
             any_found = True
             yield self._found(found)
         if scan.cut:
-            self.lose("records cut off in the middle", scan.cut)
+            self._lose_end("records cut off in the middle", scan.cut)
         elif "truncated" in str(error):
-            self.lose("ends of JSON that is cut off")
+            self._lose_end("ends of JSON that is cut off", 1)
         if not any_found and b'"context"' in bytes(data):
             yield self._one(data, msgspec.json.Decoder(sdk_json.SdkSpan), sdk_json.span_of)
         if not self._told:

@@ -45,6 +45,8 @@ def is_otlp(path: Path | str) -> bool:
 
 def form_of(head: bytes) -> Form | None:
     """Tell the form of a file from its first bytes; ``None`` when it is none of these."""
+    if head.isspace():  # A new line and a space would pass for the start of an export.
+        return None
     return _bare_form(head) or ("frames" if _is_frame(head) else None)
 
 

@@ -1,0 +1,63 @@
+"""What was wrong with a command line, in words that say what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal, get_args, get_origin
+
+from cyclopts import Argument, CycloptsError
+from cyclopts.exceptions import (
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+from baton.model import suggestion
+
+_GIVE = {
+    "--to": "name a dialect: `--to` {choices}",
+    "--out": "name the file to write: `--out FILE`",
+    "--store": "name the store to fetch from: {choices}",
+    "--rubric": "name a rubric (`baton rubrics` lists them), and the files with labels",
+    "--otlp": "say where to: `--otlp FILE.jsonl`, an address, or `--otlp env`",
+    "--act": "say what to do: {choices}",
+    "--name": "name a rubric: `baton rubrics` lists them",
+}
+
+
+def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
+    """Word what is wrong with a command line, with the nearest names or what is missing."""
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        word = error.unused_tokens[0]
+        below = error.app is not None and bool(error.command_chain)
+        known = [name for name in error.app or () if below and not name.startswith("-")]
+        return f"no command `{word}`; {suggestion(word, known or verbs)}"
+    if isinstance(error, UnknownOptionError):
+        word = error.token.keyword or error.token.value
+        names = (name for argument in error.argument_collection for name in argument.names)
+        known = [name for name in names if name.startswith("-")]
+        return f"no option `{word}`; {suggestion(word, known)}"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        return _missing(error, error.argument)
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        command = " ".join(error.command_chain or ())
+        words = " ".join(error.unused_tokens)
+        return f"`{words}` is too much here: `baton {command} --help` tells what goes there"
+    return " ".join(str(error).split())
+
+
+def _missing(error: MissingArgumentError, argument: Argument) -> str:
+    named = error.keyword or next((token.keyword for token in argument.tokens if token.keyword), "")
+    if named:
+        choices = _choices(argument)
+        return f"`{named}` needs a value{f': {choices}' if choices else ''}"
+    plain = f"`{argument.name.lstrip('-')}` is missing"
+    return _GIVE.get(argument.name, plain).format(choices=_choices(argument))
+
+
+def _choices(argument: Argument) -> str:
+    if get_origin(argument.hint) is not Literal:
+        return ""
+    *others, last = (str(choice) for choice in get_args(argument.hint))
+    return f"{', '.join(others)} or {last}"
