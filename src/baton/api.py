@@ -190,7 +190,7 @@ async def aevaluate(
     """
     from baton.config.evaluators import plan_for
     from baton.runner.evaluate import evaluate_in_memory
-    from baton.runner.live import RunOptions
+    from baton.runner.options import RunOptions
 
     stated = {
         "concurrency": concurrency,

@@ -12,7 +12,7 @@ import pytest
 from baton.config import load_config
 from baton.config.secrets import masked
 from baton.model import InputError
-from baton.runner.live import RunOptions
+from baton.runner.options import RunOptions
 from baton.runner.prices import ModelPrice
 from baton.runner.verdict import MeanRule
 

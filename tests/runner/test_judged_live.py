@@ -19,7 +19,8 @@ from baton.model import (
     ProviderError,
     Trace,
 )
-from baton.runner.live import RunOptions, play_all
+from baton.runner.live import play_all
+from baton.runner.options import RunOptions
 from baton.runner.plan import make_plan
 
 from .judges import Asking, PatientJudge, trace

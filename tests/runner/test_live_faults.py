@@ -28,8 +28,9 @@ from baton.model import (
 )
 from baton.providers.base import CaseCancelled
 from baton.runner.collect import MemoryResults
-from baton.runner.live import RunOptions, play_all
+from baton.runner.live import play_all
 from baton.runner.loop import run
+from baton.runner.options import RunOptions
 from baton.runner.plan import make_plan
 
 

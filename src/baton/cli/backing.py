@@ -6,7 +6,7 @@ import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -15,12 +15,13 @@ from baton.config import Config
 from baton.config.backend import chosen_backend
 from baton.model import InputError
 from baton.readers.shard import is_address
-from baton.runner.backends.make import make_backend
-from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.plan import Plan, judge_options
 
 from .judging import JudgeOptions
 from .numbers import Whole
+
+if TYPE_CHECKING:
+    from baton.runner.backends.protocol import Backend, Recipe
 
 
 @Parameter(name="*")
@@ -49,6 +50,8 @@ HERE = Backing()
 
 def backend_of(spec: dict[str, Any], settings: Config | None) -> Backend:
     """Build a backend; code of the user's own is looked for beside the config."""
+    from baton.runner.backends.make import make_backend
+
     return make_backend(spec, settings.folder if settings else Path())
 
 
@@ -67,6 +70,8 @@ def recipe_of(
             "limits of a judge (`max_cost`, `max_calls`) do not go with a backend: its workers do "
             "not know what the others spent"
         )
+    from baton.runner.backends.protocol import Recipe
+
     return Recipe(
         baton=__version__,
         folder=str(Path.cwd()),

@@ -24,8 +24,8 @@ from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.distribute import evaluate_on
 from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.evaluate import evaluate_to_folder
-from baton.runner.live import RunOptions
 from baton.runner.loop import run_until_terminated
+from baton.runner.options import RunOptions
 from baton.runner.plan import Plan
 from baton.store import Kept
 

@@ -12,7 +12,7 @@ import msgspec
 from baton.config import Config
 from baton.formats.evaluation_folder import HEADER
 from baton.model import Dataset, InputError, Problem
-from baton.runner.live import RunOptions
+from baton.runner.options import RunOptions
 from baton.runner.plan import Plan
 
 

@@ -16,7 +16,7 @@ from baton.formats.explain import explain
 from baton.gate.part import for_some_cases
 from baton.model import Dataset, InputError, Problem
 from baton.runner.evaluate import finished
-from baton.runner.live import RunOptions
+from baton.runner.options import RunOptions
 from baton.runner.plan import Plan
 from baton.store import Kept, keep, read_evaluation
 

@@ -18,7 +18,6 @@ from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
 from baton.readers.shard import Shard, is_address
 from baton.readers.shards import BYTES, iter_shards
-from baton.runner.backends.distribute import score_on
 from baton.runner.plan import Plan
 from baton.runner.recorded import score_to_folder
 from baton.store import read_evaluation
@@ -132,6 +131,8 @@ def score_command(
             recorded=True,
         )
         prepare(settings, reports.files())
+        from baton.runner.backends.distribute import score_on
+
         with redirect_stdout(sys.stderr):
             folder = score_on(
                 backend_of(spec or {"type": "local"}, settings),

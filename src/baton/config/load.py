@@ -15,7 +15,7 @@ from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
 from baton.providers.base import ProviderOptions
-from baton.runner.live import RunOptions
+from baton.runner.options import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from baton.gate.baseline import open_side
-from baton.gate.decide import bound_to
 from baton.gate.rules import Gate
 from baton.model import (
     AgentsSeen,
@@ -26,6 +24,7 @@ from baton.runner.plan import Plan
 
 _PACKAGES = {"adk_local": "google-adk", "claude_sdk": "claude-agent-sdk"}
 _PATIENCE = 5.0
+_HEAD = "# branch.oid "
 
 
 def provenance_of(
@@ -74,6 +73,11 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
     Raises:
         InputError: they are for others, or the baseline is not there.
     """
+    if not gate and gate.bound is None:
+        return
+    from baton.gate.baseline import open_side
+    from baton.gate.decide import bound_to
+
     found = list(bound_to(gate.bound, provenance, "dataset", "config"))
     if found:
         raise InputError(
@@ -86,11 +90,12 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
 
 def git_state(folder: Path) -> GitState | None:
     """Return the commit that is checked out in a folder; ``None``: there is none, or no git."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
+    told = _git(folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    lines = told.splitlines() if told is not None else []
+    commit = next((line.removeprefix(_HEAD) for line in lines if line.startswith(_HEAD)), None)
+    if commit is None or commit == "(initial)":
         return None
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return GitState(commit=commit, dirty=bool(changed))
+    return GitState(commit=commit, dirty=any(not line.startswith("#") for line in lines))
 
 
 def _git(folder: Path, *words: str) -> str | None:

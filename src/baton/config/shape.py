@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from baton.gate.rules import GateSpec, ThresholdSpec
-from baton.runner.live import Count, Money, NotNegative, Seconds
+from baton.runner.options import Count, Money, NotNegative, Seconds
 from baton.runner.plan import EvaluatorSpec
 from baton.runner.prices import ModelPrice
 from baton.runner.verdict import PassRule

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +13,7 @@ from baton.store import IndexRow
 
 from .baseline import open_side
 from .compare import Compared, compare
+from .decision import BOUND, NOTHING, Decision
 from .measures import figure_of
 from .rules import BoundTo, Gate, Regression
 from .snapshot import Snapshot, SnapshotBuilder
@@ -21,37 +21,6 @@ from .words import axis_line, cases
 
 _CASES = 3
 MUST_PASS = "must_pass"
-BOUND = "for"
-
-
-class Decision(NamedTuple):
-    """Results, and for which of a case's outcomes they decide in its place.
-
-    ``on_cases``: failed cases fail the evaluation only by the gate. ``on_errors``: likewise for
-    those that could not be evaluated.
-    """
-
-    results: list[GateResult]
-    on_cases: bool = False
-    on_errors: bool = False
-
-    def problems(self) -> list[str]:
-        """Say which rules could not be decided."""
-        return [
-            f"the gate's thresholds are for another version: {result.reason}"
-            if result.rule == BOUND
-            else f"the gate's `{result.rule}` has nothing to decide by: {result.reason}"
-            for result in self.results
-            if result.status == "error"
-        ]
-
-    @property
-    def missed(self) -> bool:
-        """Whether a rule was missed."""
-        return any(result.status == "failed" for result in self.results)
-
-
-NOTHING = Decision([])
 
 
 def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None = None) -> Decision:

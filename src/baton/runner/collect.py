@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, Self
 
 import msgspec
 
-from baton.gate.decide import Decision, decide
+from baton.gate.decision import NOTHING, Decision
 from baton.model import AgentCard, CaseResult, Evaluation, Provenance
 from baton.store import (
     Encoded,
@@ -57,7 +57,7 @@ class FolderResults:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         provenance = self._writer.provenance.with_agents(self._tally.agents.hashes())
-        decision = decide(self._plan.gate, rows_of(self._writer.folder), provenance)
+        decision = _decided(self._plan, lambda: rows_of(self._writer.folder), provenance)
         if kind is not None:
             self._finish("interrupted", decision, provenance)
         elif self._input_problems:
@@ -142,10 +142,13 @@ class MemoryResults:
         for result in self._last.values():
             tally.add(result)
         results = [self._last[key] for key in sorted(self._last)]
-        rows = (msgspec.convert(index_row(one, 0, 0), IndexRow) for one in results)
         seen = tally.agents.hashes()
         provenance = (self._plan.provenance or Provenance()).with_agents(seen)
-        decision = decide(self._plan.gate, rows, provenance)
+        decision = _decided(
+            self._plan,
+            lambda: (msgspec.convert(index_row(one, 0, 0), IndexRow) for one in results),
+            provenance,
+        )
         return Evaluation(
             name=name,
             status=tally.status(decision),
@@ -158,3 +161,14 @@ class MemoryResults:
             by_agent=tally.by_agent.sums(),
             gate=decision.results,
         )
+
+
+def _decided(
+    plan: Plan, rows: Callable[[], Iterable[IndexRow]], provenance: Provenance
+) -> Decision:
+    """Decide by the gate, where there is one: what that takes is loaded for it alone."""
+    if not plan.gate:
+        return NOTHING
+    from baton.gate.decide import decide
+
+    return decide(plan.gate, rows(), provenance)

@@ -12,8 +12,9 @@ from baton.model import CaseResult, Dataset, Evaluation, Provider
 from baton.store import EvaluationWriter, Kept
 
 from .collect import FolderResults, MemoryResults, Results
-from .live import RunOptions, play_all
+from .live import play_all
 from .loop import entered
+from .options import RunOptions
 from .plan import Plan, check_overrides
 from .sessions import check_sessions, one_at_a_time
 from .watch import Slot

@@ -8,7 +8,7 @@ from baton.model import Dataset, InputError, Problem, Provider
 from baton.model.dataset import NEEDS, Need
 from baton.providers.base import ConfiguredProvider
 
-from .live import RunOptions
+from .options import RunOptions
 
 _WORDS: dict[Need, str] = {
     "restart": "a turn restarts the agents' server",

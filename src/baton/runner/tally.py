@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from baton.gate.decide import NOTHING, Decision
+from baton.gate.decision import NOTHING, Decision
 from baton.model import (
     STATUSES,
     AgentCounts,

@@ -17,8 +17,8 @@ from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import make_provider
 from baton.readers import load_catalog
 from baton.runner.evaluate import evaluate_in_memory
-from baton.runner.live import RunOptions
 from baton.runner.loop import run
+from baton.runner.options import RunOptions
 from baton.runner.plan import Plan, make_plan
 
 Specs = Iterable[Mapping[str, Any] | Evaluator | str]

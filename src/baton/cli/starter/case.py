@@ -13,8 +13,8 @@ from baton.model import Case, Content, Dataset, ExpectedTurn, InputError
 from baton.providers.base import Surroundings
 from baton.providers.make import make_provider
 from baton.runner.evaluate import evaluate_in_memory
-from baton.runner.live import RunOptions
 from baton.runner.loop import run
+from baton.runner.options import RunOptions
 from baton.runner.plan import make_plan
 
 from .files import Answers

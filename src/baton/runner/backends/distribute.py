@@ -18,7 +18,8 @@ from baton.runner.collect import FolderResults
 from baton.runner.evaluate import OnResult, notices_of
 from baton.runner.evaluate import finished as already
 from baton.runner.execute import error_result, settled
-from baton.runner.live import RunOptions, slots
+from baton.runner.live import slots
+from baton.runner.options import RunOptions
 from baton.runner.plan import Plan, check_overrides
 from baton.runner.sessions import check_sessions
 from baton.runner.watch import Slot

@@ -8,7 +8,7 @@ import msgspec
 
 from baton.model import CaseResult, Problem
 from baton.readers.shard import Shard
-from baton.runner.live import RunOptions
+from baton.runner.options import RunOptions
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -15,8 +15,9 @@ from baton.readers import Catalog
 from baton.readers.shard import Shard
 from baton.readers.shards import ShardReader
 from baton.runner.execute import score_one
-from baton.runner.live import RunOptions, play_all
+from baton.runner.live import play_all
 from baton.runner.loop import GRACE, DaemonThreads, entered
+from baton.runner.options import RunOptions
 from baton.runner.plan import Plan
 from baton.runner.recorded import collect
 
