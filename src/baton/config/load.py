@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,7 +14,6 @@ from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
-from baton.providers.base import ProviderOptions
 from baton.runner.options import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
 from baton.runner.prices import ModelPrice, read_prices
@@ -26,6 +25,9 @@ from .judge import JudgeConfig, at_lines, gate_of, read_judge
 from .misplaced import say_where
 from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
+
+if TYPE_CHECKING:
+    from baton.providers.base import ProviderOptions
 
 _JUDGE_LLM_DEFAULT = 4
 _PRINTED = ("terminal", "github")
