@@ -261,7 +261,7 @@ def test_a_broken_line_does_not_stop_the_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "holds no trace"),
+        ("", "is empty"),
         ("hello", "holds no trace"),
         ("[]", "holds no trace"),
         ('{"a": 1}', "holds no trace"),

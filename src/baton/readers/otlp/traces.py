@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 from baton.model import Dropped, InputError, Problem, Source, Trace
@@ -60,13 +61,23 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
     if problems:
         raise InputError(problems)
     if not spans:
-        cut = next((item for item in lost if "cut off" in item.what and item.example), None)
-        if cut is not None:
-            raise InputError(f"{cut.example}: is cut off here, and no whole span stands before")
-        raise InputError(Problem(file=str(files[0]), message="holds no spans"))
+        raise InputError(
+            _cut_off(files, lost) or Problem(file=str(files[0]), message="holds no spans")
+        )
     if not conversations:
         also = "".join(f"; {item.what}: {item.count}" for item in lost)
         raise InputError(Problem(file=str(files[0]), message=_NO_AGENT + also))
+
+
+def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:
+    """Say where a file ends before its first whole span, if that is what one does."""
+    examples = [item.example or "" for item in lost if "cut off" in item.what]
+    for file, example in product(files, examples):
+        if example.startswith(f"{file}: "):
+            place = example.removeprefix(f"{file}: ")
+            message = f"{place}: is cut off here, and no whole span stands before"
+            return Problem(file=str(file), message=message)
+    return None
 
 
 def _without_secrets(trace: Trace) -> Trace:
