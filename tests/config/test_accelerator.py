@@ -16,6 +16,7 @@ from baton.runner.verdict import MeanRule
 Run = Callable[..., Any]
 PRINTED = Path(__file__).parent.parent / "data" / "seeds" / "accelerator"
 CONFIG = PRINTED / "evaluator_config.yaml"
+# The printed cases are about a TODO app: the word is theirs, and nothing is left to do.
 AGENT = """
 NODES = ["researcher", "architect", "coder", "reviewer"]
 SAYS = [

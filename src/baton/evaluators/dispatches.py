@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar
 
@@ -27,7 +28,7 @@ class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     agents: list[str] | None = None
 
 
-class DispatchEvaluator(OptionedEvaluator[Options]):
+class DispatchEvaluator(OptionedEvaluator[Options], ABC):
     """Gives one score for each dispatch that it is about."""
 
     unit: ClassVar[Unit] = "dispatch"
@@ -53,9 +54,9 @@ class DispatchEvaluator(OptionedEvaluator[Options]):
             return [self.unscored("error", f"no hand-off: a turn {trouble}")]
         return [self.unscored("skipped", "no hand-off to judge")]
 
+    @abstractmethod
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
         """Answer this evaluator's question about one dispatch."""
-        raise NotImplementedError
 
     def _judged(self, trace: Trace, context: EvalContext) -> Iterator[tuple[Turn, Dispatch]]:
         for turn in trace.turns:

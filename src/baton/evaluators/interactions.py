@@ -5,30 +5,26 @@ Known to Strands as ``InteractionsEvaluator``; the part of it that needs no judg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.model import (
     AgentRun,
-    Case,
     EvalContext,
     Evidence,
     ExpectedVisit,
-    InputError,
     Score,
     Trace,
     Turn,
-    Unit,
     known,
 )
 
-from .base import OptionedEvaluator
 from .texts.matchers import Match, Reading
-from .texts.rouge import require_rouge
-from .turns import Pair, Unscored, stated_turns
+from .turns import Pair
 from .visits.align import best_alignment
+from .visits.evaluator import VisitsEvaluator
 from .visits.fit import GRADED, Fit, Played, Sure, Terms
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -76,37 +72,15 @@ class SeenTurn(NamedTuple):
     unsure: str
 
 
-class Interactions(OptionedEvaluator[InteractionsOptions]):
+class Interactions(VisitsEvaluator[InteractionsOptions, SeenTurn]):
     """Lays the visits that turns state against the runs there were, both in order."""
 
     type = "interactions"
     version = "1"
-    unit: ClassVar[Unit] = "trace"
     options_type = InteractionsOptions
-    checks = frozenset({"interactions"})
 
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Raise InputError for a wrong option, or when the library for ROUGE is missing."""
-        super().__init__(name, options)
-        if self.options.match == "rouge1":
-            require_rouge()
-
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for the trace: the share of expected visits that took place.
-
-        ``error`` when a planned turn was not played or broke, or a message should be a pattern
-        and is none; ``skipped`` when no visit is stated, or what was not recorded decides.
-        """
-        pairs = stated_turns(trace, case, lambda turn: bool(turn.interactions), "interactions")
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        try:
-            turns = [self._look(trace, pair, context) for pair in pairs]
-        except InputError as error:
-            return [self.unscored("error", str(error))]
-        return [self._verdict(turns)]
-
-    def _look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+    def look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+        """Lay the visits that a turn states against its runs, in order."""
         visits, runs = pair.expected.interactions or [], pair.turn.runs
         played = Played(trace, pair.turn, context.agent_names)
         terms = self._terms()
@@ -137,7 +111,7 @@ class Interactions(OptionedEvaluator[InteractionsOptions]):
             order=options.order,
         )
 
-    def _verdict(self, turns: list[SeenTurn]) -> Score:
+    def judge(self, turns: Sequence[SeenTurn]) -> Score:
         """Give the share; what is not sure leaves it open only where it decides."""
         total = sum(len(turn.visits) for turn in turns)
         least = sum(turn.least for turn in turns) / total

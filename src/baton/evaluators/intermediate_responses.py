@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from baton.model import (
     AgentRun,
-    Case,
     EvalContext,
     Evidence,
     ExpectedVisit,
-    InputError,
     Said,
     Score,
     Trace,
     Turn,
-    Unit,
     known,
 )
 from baton.model.views import run_names
 
-from .base import OptionedEvaluator
 from .texts.answers import quote
 from .texts.matchers import Match, Reading, match_score
-from .texts.rouge import require_rouge
 from .texts.visits import assign
-from .turns import Pair, Unscored, stated_turns
+from .turns import Pair
+from .visits.evaluator import VisitsEvaluator
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -84,41 +80,15 @@ class SeenTurn(NamedTuple):
         return [seen for seen in self.visits if not seen.met]
 
 
-class IntermediateResponses(OptionedEvaluator[IntermediateResponsesOptions]):
+class IntermediateResponses(VisitsEvaluator[IntermediateResponsesOptions, SeenTurn]):
     """Looks for every visit of the turns that state some."""
 
     type = "intermediate_responses"
     version = "1"
-    unit: ClassVar[Unit] = "trace"
     options_type = IntermediateResponsesOptions
-    checks = frozenset({"interactions"})
 
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Raise InputError for a wrong option, or when the library for ROUGE is missing."""
-        super().__init__(name, options)
-        if self.options.match == "rouge1":
-            require_rouge()
-
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for the trace: the share of expected visits that were met.
-
-        ``error`` when a planned turn was not played or broke, or an expected text should be a
-        pattern and is none; ``skipped`` when no visit is stated, or one was not met and what
-        was recorded can't tell.
-        """
-        pairs = stated_turns(trace, case, lambda turn: bool(turn.interactions), "interactions")
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        try:
-            turns = [self._look(trace, pair, context) for pair in pairs]
-        except InputError as error:
-            return [self.unscored("error", str(error))]
-        unsure = [(t.number, s.unsure) for t in turns for s in t.unmet if s.unsure]
-        if unsure:
-            return [self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")]
-        return [self._score(turns)]
-
-    def _look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+    def look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+        """Look for what each visit of a turn should have said."""
         voices = [_voice(trace, run, context.agent_names) for run in pair.turn.runs]
         visits = pair.expected.interactions or []
         runs: dict[int, Voice] = {}
@@ -181,7 +151,11 @@ class IntermediateResponses(OptionedEvaluator[IntermediateResponsesOptions]):
             for text in wanted
         )
 
-    def _score(self, turns: list[SeenTurn]) -> Score:
+    def judge(self, turns: Sequence[SeenTurn]) -> Score:
+        """Give the share; a visit that was not met, and may have been, leaves it open."""
+        unsure = [(t.number, s.unsure) for t in turns for s in t.unmet if s.unsure]
+        if unsure:
+            return self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")
         total = sum(len(turn.visits) for turn in turns)
         unmet = [(turn, seen) for turn in turns for seen in turn.unmet]
         details = {**self.option_details(), "turns": [_row(turn) for turn in turns]}

@@ -38,7 +38,8 @@ def run_until_terminated(main: Coroutine[Any, Any, T]) -> T:
 
     async def listening() -> T:
         task = asyncio.current_task()
-        # Windows has no such signal, and only the main thread gets any.
+        # asyncio raises these where it cannot listen: Windows has no such signal, and only the
+        # main thread gets any. SIGTERM then ends the process as it does any other.
         with suppress(NotImplementedError, RuntimeError):
             if task is not None:
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -44,7 +44,6 @@ def test_it_prints_its_address_and_ends_when_told(script: Path, tmp_path: Path) 
     assert json.loads(line)["messages"] == [{"role": "user", "text": "hello"}]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="parents of processes are those of Unix")
 def test_it_ends_with_its_parent(script: Path) -> None:
     starts = (
         "import subprocess, sys; p = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True); "

@@ -10,12 +10,11 @@ from baton.model import Case, CaseRubric, ExpectedToolCall, ExpectedTurn
 
 from .eval_set import (
     answer,
+    by_agent,
     case_extras,
     nameable,
     pair,
     plain_chain,
-    spoken,
-    transfers,
     user_content,
     whole_set,
 )
@@ -111,15 +110,14 @@ def _data(turn: ExpectedTurn) -> dict[str, Any]:
 
 def _responses(turn: ExpectedTurn) -> list[Any] | None:
     """State agents as authors, with what they say where the visits follow the chain."""
-    chain, visits = _chain(turn), spoken(turn)
-    if chain is None or (not visits and transfers(turn.tool_calls or ()) == chain):
+    found = by_agent(turn, _chain(turn))
+    if found is None:
         return None
-    places = placed(chain, [visit.agent for visit in visits]) or [[] for _ in chain]
     pairs: list[Any] = []
-    for agent, found in zip(chain, places, strict=True):
-        if all(visits[n].agent == "user" for n in found):
+    for agent, visits in found:
+        if all(visit.agent == "user" for visit in visits):
             pairs.append(pair(agent))
-        pairs += [pair(visits[n].agent, visits[n].says) for n in found]
+        pairs += [pair(visit.agent, visit.says) for visit in visits]
     return pairs
 
 

@@ -16,7 +16,7 @@ from baton.model import (
 )
 
 from .target import Blobs, Head
-from .values import stated, text_of
+from .values import placed, stated, text_of
 
 BEGINNING = 0.0
 """A time of creation that is the same whenever a file is written."""
@@ -52,6 +52,20 @@ def plain_chain(turn: ExpectedTurn) -> list[str] | None:
 def spoken(turn: ExpectedTurn) -> list[ExpectedVisit]:
     """Return the visits that say something; those that do not cannot be written."""
     return [visit for visit in turn.interactions or () if any(visit.says or ())]
+
+
+def by_agent(
+    turn: ExpectedTurn, chain: Sequence[str] | None
+) -> list[tuple[str, list[ExpectedVisit]]] | None:
+    """Return the agents of a chain, each with the visits that say something after it.
+
+    ``None`` where there is nothing to write: no chain, or one that transfers say already.
+    """
+    visits = spoken(turn)
+    if chain is None or (not visits and transfers(turn.tool_calls or ()) == chain):
+        return None
+    places = placed(chain, [visit.agent for visit in visits]) or [[] for _ in chain]
+    return [(agent, [visits[n] for n in found]) for agent, found in zip(chain, places, strict=True)]
 
 
 def pair(agent: str, texts: Sequence[str] | None = ()) -> list[Any]:

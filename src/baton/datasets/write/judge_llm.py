@@ -9,17 +9,16 @@ from baton.model import Case, ExpectedTurn
 from .eval_set import (
     BEGINNING,
     answer,
+    by_agent,
     case_extras,
     nameable,
     pair,
     plain_chain,
-    spoken,
-    transfers,
     user_content,
     whole_set,
 )
 from .target import Blobs, Writer
-from .values import placed, stated
+from .values import stated
 
 
 def _case(case: Case, blobs: Blobs) -> dict[str, Any] | None:
@@ -70,14 +69,13 @@ def _data(turn: ExpectedTurn) -> dict[str, Any]:
 
 def _responses(turn: ExpectedTurn) -> list[Any] | None:
     """State agents by name; what they say follows as ADK writes it, which judge-llm passes over."""
-    chain, visits = plain_chain(turn), spoken(turn)
-    if chain is None or (not visits and transfers(turn.tool_calls or ()) == chain):
+    found = by_agent(turn, plain_chain(turn))
+    if found is None:
         return None
-    places = placed(chain, [visit.agent for visit in visits]) or [[] for _ in chain]
     records: list[Any] = []
-    for agent, found in zip(chain, places, strict=True):
+    for agent, visits in found:
         records.append({"agent_name": agent})
-        records += [pair(visits[n].agent, visits[n].says) for n in found]
+        records += [pair(visit.agent, visit.says) for visit in visits]
     return records
 
 
