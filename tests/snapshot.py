@@ -1,0 +1,121 @@
+"""Compare what two versions of Baton make of the same recordings: the records and the verdicts.
+
+Write a snapshot with one version and hold the other one against it::
+
+    python -m tests.snapshot write before.jsonl
+    python -m tests.snapshot compare before.jsonl
+
+Every file below `tests/data`, `examples` and the folders named with `--also` is read by itself and
+is scored by all evaluators that need neither a case nor a judge. `compare` lists each recording
+that differs, with the first place where it does, and ends with 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import baton
+from baton.model import InputError
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("tests/data", "examples")
+EVALUATORS = (
+    "dispatch_target_known",
+    "dispatch_scope",
+    "dispatch_completed",
+    "context_carried",
+    "result_used",
+    "handoff_loops",
+    "dispatch_limits",
+    "latency",
+    "tokens",
+)
+SKIPPED = {".py", ".md", ".yaml", ".yml", ".png", ".svg", ".css", ".js"}
+
+
+def recordings(also: Iterable[Path]) -> Iterator[Path]:
+    """Yield every file that may hold traces, and the folders of Claude's sessions."""
+    for folder in (*map(Path, FOLDERS), *also):
+        for path in sorted(folder.rglob("*")):
+            if "__pycache__" in path.parts:
+                continue
+            session = path.is_dir() and any(path.glob("*.jsonl"))
+            if session or (path.is_file() and path.suffix not in SKIPPED):
+                yield path
+
+
+def seen(path: Path) -> dict[str, Any]:
+    """Return the records and verdicts of one recording, or the words of the error."""
+    try:
+        traces = baton.load_traces(path)
+    except InputError as error:
+        return {"error": [str(problem) for problem in error.problems]}
+    records = [msgspec.to_builtins(trace) for trace in traces]
+    limits = {"dispatch_limits": {"max_dispatches": 3}, "latency": {"max_seconds": 1e9}}
+    limits["tokens"] = {"max_total": 1}
+    verdicts = []
+    for name in EVALUATORS:
+        spec = {"type": name, "config": limits.get(name, {})}
+        try:
+            results = baton.score(traces, evaluators=[spec]).results
+        except InputError as error:
+            verdicts.append({"evaluator": name, "error": str(error)})
+            continue
+        for result in results:
+            verdicts += [msgspec.to_builtins(score) for score in result.scores]
+            verdicts.append({"status": result.status})
+    return {"records": records, "verdicts": verdicts}
+
+
+def difference(before: Any, now: Any, at: str = "") -> str | None:
+    """Return the first place where two values differ, with both values."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted(before.keys() | now.keys()):
+            found = difference(before.get(key), now.get(key), f"{at}.{key}")
+            if found:
+                return found
+        return None
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        pairs = enumerate(zip(before, now, strict=True))
+        return next((d for i, (a, b) in pairs if (d := difference(a, b, f"{at}[{i}]"))), None)
+    return None if before == now else f"{at}: {str(before)[:200]!r} -> {str(now)[:200]!r}"
+
+
+def main() -> int:
+    """Write or compare a snapshot."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("act", choices=["write", "compare"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--also", type=Path, action="append", default=[])
+    given = parser.parse_args()
+    found = ((str(path), seen(path)) for path in recordings(given.also))
+    if given.act == "write":
+        with given.file.open("w", encoding="utf-8") as out:
+            for name, one in found:
+                out.write(json.dumps([name, one], sort_keys=True) + "\n")
+        return 0
+    with given.file.open(encoding="utf-8") as lines:
+        before = dict(json.loads(line) for line in lines)
+    differing = 0
+    for name, one in found:
+        now = json.loads(json.dumps(one))
+        changed = difference(before.pop(name, None), now)
+        if changed:
+            differing += 1
+            print(f"{name}{changed}")
+    for name in before:
+        differing += 1
+        print(f"{name}: not read any more")
+    print(f"{differing} recordings differ")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
