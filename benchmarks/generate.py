@@ -1,9 +1,10 @@
 """Make an eval set of ADK and recordings of the same cases, the same for the same seed.
 
-A router hands each message to a specialist, who calls tools, answers, and stays for the next
-turn. Cases state the agents through ``agent_transfer`` and ``agent_name`` records; recordings
-keep the events. About one case in ten goes wrong on purpose: a wrong specialist gets the
-message, or nobody does.
+A router hands each message to one of eleven specialists, who calls tools, answers, and stays for
+the next turn. Cases state the agents through ``agent_transfer`` and ``agent_name`` records;
+recordings keep the events. Two thirds of the cases deviate from the plan, as real recordings do: a
+wrong specialist gets the message, nobody does, or a tool call is missing, added, repeated, made in
+another order or with another argument.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ from typing import Any, Literal, NamedTuple, TextIO
 Form = Literal["document", "lines"]
 JSON = dict[str, Any]
 
-VERSION = 2  # raise it when the same seed makes other data
+VERSION = 3  # raise it when the same seed makes other data
 ROUTER = "desk"
-SPECIALISTS = ["billing", "refunds", "shipping", "orders", "weather", "policy", "travel", "repairs"]
-WRONG_SHARE = 0.1
+SPECIALISTS = [
+    *("billing", "refunds", "shipping", "orders", "weather", "policy"),
+    *("travel", "repairs", "stock", "loyalty", "claims"),
+]
+DEVIATIONS = ["stranger", "nobody", "missing", "added", "repeated", "order", "argument"]
+DEVIATING_SHARE = 2 / 3
 REWORDED_SHARE = 0.15  # of the words of an answer
 _SYLLABLES = [
     *("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru"),
@@ -48,6 +53,8 @@ class Turn(NamedTuple):
     actual: list[str]
     calls: list[JSON]
     answers: list[JSON]
+    made: list[JSON]
+    made_answers: list[JSON]
 
 
 def generate(folder: Path, cases: int, seed: int, form: Form) -> Files:
@@ -102,7 +109,7 @@ def _cases(count: int, seed: int) -> Iterator[tuple[JSON, JSON]]:
 def _turns(rng: random.Random) -> list[Turn]:
     count = rng.randint(1, 4)
     words = rng.randint(40, 400) // count
-    wrong = rng.choice(["stranger", "nobody"]) if rng.random() < WRONG_SHARE else None
+    wrong = rng.choice(DEVIATIONS) if rng.random() < DEVIATING_SHARE else None
     turns, holder = [], ROUTER
     for _ in range(count):
         stays = holder != ROUTER and rng.random() < 0.4
@@ -119,14 +126,32 @@ def _turns(rng: random.Random) -> list[Turn]:
             actual=_really(expected, wrong),
             calls=calls,
             answers=[_answer(rng, call) for call in calls],
+            made=(made := _made(rng, calls, wrong)),
+            made_answers=[_answer(rng, call) for call in made],
         )
         turns.append(turn)
     return turns
 
 
+def _made(rng: random.Random, calls: list[JSON], wrong: str | None) -> list[JSON]:
+    """Return the calls that were really made."""
+    if wrong == "missing":
+        return calls[1:]
+    if wrong == "added":
+        return [*calls, _call(rng)]
+    if wrong == "repeated":
+        return [calls[0], *calls]
+    if wrong == "order":
+        return calls[::-1]
+    if wrong == "argument":
+        first = {**calls[0], "args": {**calls[0]["args"], "limit": 50}}
+        return [first, *calls[1:]]
+    return calls
+
+
 def _really(expected: list[str], wrong: str | None) -> list[str]:
     """Say who ran; in a wrong case no turn has more than half of the agents it should have."""
-    if wrong is None:
+    if wrong not in ("nobody", "stranger"):
         return expected
     if wrong == "nobody":
         return [ROUTER]
@@ -173,7 +198,7 @@ def _recorded(rng: random.Random, turn: Turn, place: int) -> JSON:
         add(sender, "model", {"function_call": call})
         done = {"id": id_, "name": "transfer_to_agent", "response": {"result": None}}
         add(sender, "user", {"function_response": done})
-    for call, answer in zip(turn.calls, turn.answers, strict=True):
+    for call, answer in zip(turn.made, turn.made_answers, strict=True):
         add(turn.actual[-1], "model", {"function_call": call})
         add(turn.actual[-1], "user", {"function_response": answer})
     add(turn.actual[-1], "model", {"text": turn.said})
