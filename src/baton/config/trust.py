@@ -106,6 +106,8 @@ class Trust:
     def _keep(self, file: Path, sha256: str) -> None:
         """Remember a file; where that fails it is trusted this once, and a note says so."""
         self.allowed[str(file)] = sha256
+        if self._option is not None:
+            return  # code and ini files say it again each time
         try:
             known = _read_store()
             if known.get(str(file)) != sha256:
