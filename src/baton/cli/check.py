@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
+from baton.config.dialects.strands import read_experiment
 from baton.config.providers import configured
 from baton.datasets import load_dataset
 from baton.evaluators.judging.load import load_rubric
@@ -99,6 +100,9 @@ def _check(file: Path, seen: dict[Kind, list[Path]]) -> str:
 def _check_dataset(file: Path) -> str:
     dataset = load_dataset(file)
     check_overrides(make_plan(None), dataset, also_unasked=True)
+    for name, format_ in dataset.files.items():
+        if format_ == "strands":
+            read_experiment(Path(name))
     for text in dataset.notes:
         note(text)
     turns = sum(len(case.turns) for case in dataset)
