@@ -78,7 +78,7 @@ class Trust:
         """
         if not claims:
             return
-        where, sha256 = file.resolve(), hashlib.sha256(data).hexdigest()
+        where, sha256 = file.parent.resolve() / file.name, hashlib.sha256(data).hexdigest()
         if self._given.get(str(where)) == sha256:
             return
         if any(where.is_relative_to(folder) for folder in self.folders):
