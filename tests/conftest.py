@@ -36,16 +36,25 @@ def recordings() -> Path:
     return ROOT / "examples" / "adk" / "recordings"
 
 
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what is trusted in a test apart from what the user trusts."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+
+
 @pytest.fixture
 def baton(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Baton:
-    """Run the command line in an empty folder."""
+    """Run the command line in an empty folder, which is trusted as one's own project is."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str | os.PathLike[str]) -> Outcome:
+        words = [os.fspath(argument) for argument in arguments]
+        if words[:1] == ["eval"]:
+            words[1:1] = ["--trust", "."]
         capsys.readouterr()
-        code = main([os.fspath(argument) for argument in arguments])
+        code = main(words)
         printed = capsys.readouterr()
         return Outcome(code, printed.out, printed.err)
 

@@ -108,3 +108,13 @@ def test_the_workflows_give_no_input_that_is_not_there() -> None:
     assert set(step["with"]) <= set(ACTION["inputs"])
     assert GITLAB["agents"]["artifacts"]["reports"] == {"junit": "junit.xml"}
     assert any("--junit junit.xml" in line for line in GITLAB["agents"]["script"])
+
+
+def test_it_names_the_config_of_the_project_so_that_nobody_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "baton.yaml").write_text(
+        "dataset: examples/python/cases.yaml\n"
+        "providers: [{type: python, target: 'examples/python/desk.py:answer'}]\n"
+    )
+    for arguments in ("", "--limit 1"):
+        ran = run_step(tmp_path, command="eval", arguments=arguments)
+        assert ran.code == 0, ran.out

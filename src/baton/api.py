@@ -49,6 +49,7 @@ def score(
     judge: JudgeLike | None = None,
     gate: GateLike = (),
     name: str | None = None,
+    trust: Path | Iterable[Path] = (),
 ) -> Evaluation:
     """Score recorded traces.
 
@@ -71,6 +72,7 @@ def score(
         gate: rules such as ``"scope_fidelity by agent >= 0.9"``, or what `gate:` of a config says
             as plain data.
         name: of the evaluation; the dataset's when left out.
+        trust: folders whose ``test_config.json`` may name code, though nobody named the file.
 
     Returns:
         Results in the order of the dataset, one for every planned case.
@@ -79,7 +81,7 @@ def score(
         InputError: an unknown evaluator, option or value, or a file with faults.
     """
     cases = None if dataset is None else as_dataset(dataset)
-    plan = _plan_for_recorded(planner(pass_rule, prices, agent_names), evaluators, cases)
+    plan = _plan_for_recorded(planner(pass_rule, prices, agent_names), evaluators, cases, trust)
     plan = _ready(plan, judge, gate, cases)
     label = name or (cases.name if cases else "score")
     evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
@@ -108,15 +110,19 @@ def _plan_for_recorded(
     plan_with: Callable[[Evaluators | None], Plan],
     evaluators: Evaluators | None,
     cases: Dataset | None,
+    trust: Path | Iterable[Path],
 ) -> Plan:
     """Make a plan; some files of cases say themselves what to score."""
     from baton.config.evaluators import plan_for, says_what_to_score
+    from baton.config.trust import trust_of
 
     if evaluators is not None:
         return plan_with(evaluators)
     if cases is None:
         return plan_with(WITHOUT_CASES)
-    return plan_for(cases, plan_with) if says_what_to_score(cases) else plan_with(None)
+    if not says_what_to_score(cases):
+        return plan_with(None)
+    return plan_for(cases, plan_with, trust_of(trust))
 
 
 P = ParamSpec("P")
@@ -156,6 +162,7 @@ async def aevaluate(
     judge: JudgeLike | None = None,
     gate: GateLike = (),
     name: str | None = None,
+    trust: Path | Iterable[Path] = (),
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
 
@@ -181,6 +188,7 @@ async def aevaluate(
         judge: as for :func:`score`.
         gate: as for :func:`score`.
         name: as for :func:`score`.
+        trust: as for :func:`score`.
 
     Returns:
         Results in the order of the dataset, the repeats of a case together.
@@ -189,6 +197,7 @@ async def aevaluate(
         InputError: an unknown option or value, or a file with faults.
     """
     from baton.config.evaluators import plan_for
+    from baton.config.trust import trust_of
     from baton.runner.evaluate import evaluate_in_memory
     from baton.runner.options import RunOptions
 
@@ -204,7 +213,10 @@ async def aevaluate(
     player, its_prices, its_model = _provider(provider)
     plan_with = planner(pass_rule, prices, agent_names, its_prices, its_model)
     cases = as_dataset(dataset)
-    plan = plan_for(cases, plan_with) if evaluators is None else plan_with(evaluators)
+    if evaluators is None:
+        plan = plan_for(cases, plan_with, trust_of(trust))
+    else:
+        plan = plan_with(evaluators)
     plan = _ready(plan, judge, gate, cases)
     evaluation = await evaluate_in_memory(plan, player, cases, options, name or cases.name)
     return _noted(evaluation, plan, cases)

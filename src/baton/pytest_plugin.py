@@ -23,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("baton").addoption("--baton", action="store_true", default=False, help=_HELP)
     parser.addini("baton", _HELP, type="bool", default=False)
     parser.addini("baton_agent", "what plays collected eval sets: a folder, an address, a function")
+    parser.addini(
+        "baton_trust",
+        "folders whose baton.yaml and test_config.json may name code, though they were only found",
+        type="args",
+    )
     parser.addini("baton_repeat", "how often each collected case is played", default="1")
 
 
@@ -30,8 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line(
         "markers",
-        "baton(dataset, agent, evaluators=None, repeat=1, timeout=600): run a test once for every "
-        "case of a dataset; it gets what became of it as `baton_result`",
+        "baton(dataset, agent, evaluators=None, repeat=1, timeout=600, trust=()): run a test once "
+        "for every case of a dataset; it gets what became of it as `baton_result`",
     )
 
 

@@ -218,7 +218,7 @@ def test_what_a_case_says_of_its_judge_is_checked_before_anybody_is_asked(
     )
     found = baton("score", *TRACES, "-d", "cases.yaml", "-c", config(tmp_path, llm))
     assert (found.code, len(llm.requests)) == (2, 0)
-    assert "cases.yaml:2: case `a`: judge.sample: unknown key; did you mean `samples`" in found.err
+    assert "cases.yaml:2: case `a`: scope_fidelity.judge: a case may set thresholds" in found.err
 
 
 def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, llm: LlmServer) -> None:

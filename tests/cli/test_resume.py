@@ -314,7 +314,7 @@ def test_limits_and_retries_hold_in_python_too(folder: Path) -> None:
 def test_kill_9_at_twenty_moments_and_a_resume_report_every_case_once(folder: Path) -> None:
     cases(folder, 150)
     chance = random.Random(7)
-    command = [sys.executable, "-m", "baton", "eval"]
+    command = [sys.executable, "-m", "baton", "eval", "baton.yaml"]
     for number in range(20):
         out = folder / f"out-{number}"
         quiet: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL}

@@ -34,7 +34,7 @@ def until(tmp_path: Path) -> Iterator[Until]:
     (tmp_path / "cases.yaml").write_text(CASES)
     (tmp_path / "baton.yaml").write_text(CONFIG)
     process = subprocess.Popen(
-        [sys.executable, "-m", "baton", "watch"],
+        [sys.executable, "-m", "baton", "watch", "--trust", "."],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from baton.config.provenance import git_state
+from baton.config.git import git_state
 from baton.datasets import load_dataset
 from baton.model import Case, Content, Dataset, ExpectedTurn
 

@@ -96,7 +96,7 @@ def test_cases_are_played_once_though_a_worker_is_killed(tmp_path: Path) -> None
         "providers: [{type: python, target: 'shop:reply'}]\ndataset: cases.json\n"
         "backend: {type: ray, workers: 2}\n"
     )
-    with started(tmp_path, "eval", "--repeat", "2", "--out", "out") as process:
+    with started(tmp_path, "eval", "baton.yaml", "--repeat", "2", "--out", "out") as process:
         before = kill_one(process.pid, tmp_path / "out", 30)
         code = process.wait(timeout=120)
     assert before < 250

@@ -56,6 +56,7 @@ def test_nothing_is_collected_unless_it_was_asked_for(folder: Path) -> None:
 
 def test_a_config_is_a_test_a_case(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)
+    (folder / "pytest.ini").write_text("[pytest]\nbaton_trust = .\n")
     done = run_pytest(folder, "--baton")
     assert ends(done, passed=1, failed=1), done.stdout
     assert "PASSED baton.yaml::refund" in done.stdout
@@ -92,7 +93,7 @@ def test_an_eval_set_without_an_agent_says_what_is_missing(folder: Path) -> None
 def test_a_broken_dataset_is_one_message_with_its_line(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)
     (folder / "cases.yaml").write_text("cases:\n  - {id: a, input: hi, agnets: [x]}\n")
-    done = run_pytest(folder, "--baton")
+    done = run_pytest(folder, "--baton", "baton.yaml")
     assert done.returncode == 2
     assert "cases.yaml:2" in done.stdout
     assert "agents" in done.stdout
@@ -101,7 +102,7 @@ def test_a_broken_dataset_is_one_message_with_its_line(folder: Path) -> None:
 
 def test_items_may_be_spread_over_workers(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)
-    done = run_pytest(folder, "--baton", "-n", "2")
+    done = run_pytest(folder, "--baton", "-n", "2", "baton.yaml")
     assert ends(done, passed=1, failed=1), done.stdout
 
 

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
+from baton.config.dialects.strands import read_experiment
 from baton.config.providers import configured
 from baton.datasets import load_dataset
 from baton.evaluators.judging.load import load_rubric
@@ -98,7 +99,10 @@ def _check(file: Path, seen: dict[Kind, list[Path]]) -> str:
 
 def _check_dataset(file: Path) -> str:
     dataset = load_dataset(file)
-    check_overrides(make_plan(None), dataset)
+    check_overrides(make_plan(None), dataset, also_unasked=True)
+    for name, format_ in dataset.files.items():
+        if format_ == "strands":
+            read_experiment(Path(name))
     for text in dataset.notes:
         note(text)
     turns = sum(len(case.turns) for case in dataset)
@@ -108,7 +112,7 @@ def _check_dataset(file: Path) -> str:
 def _check_config(file: Path) -> str:
     config = load_config(file, own_code=False)
     if config.dataset:
-        check_overrides(config.plan, load_dataset(config.dataset))
+        check_overrides(config.plan, load_dataset(config.dataset), also_unasked=True)
     for index, options in enumerate(config.providers):
         # Building these would import, and so run, code of the user's own.
         if options.type != "python" and options.hooks is None:

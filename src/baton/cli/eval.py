@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -19,11 +17,12 @@ from baton.config import Config
 from baton.config.planning import live_plan
 from baton.config.providers import variant_names
 from baton.config.secrets import masked
+from baton.config.trust import Trust
 from baton.model import Dataset, InputError
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.distribute import evaluate_on
 from baton.runner.backends.protocol import Backend, Recipe
-from baton.runner.evaluate import evaluate_to_folder
+from baton.runner.evaluate import check_playable, evaluate_to_folder
 from baton.runner.loop import run_until_terminated
 from baton.runner.options import RunOptions
 from baton.runner.plan import Plan
@@ -33,7 +32,7 @@ from .backing import HERE, Backing, backend_of, recipe_of
 from .judging import JudgeOptions, judged_plan
 from .notes import note, say
 from .numbers import Whole
-from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare
+from .output import OUT, header_of, load_cases, note_config, note_trust, note_unchecked, prepare
 from .progress import progress
 from .reports import NONE, Reports
 from .request import Request, basis_of
@@ -49,7 +48,7 @@ from .running import (
     start,
     with_part_of_gate,
 )
-from .target import Target, find_target, provider_of, variants_of
+from .target import Target, find_target, provider_of, trust_in, variants_of
 from .variants import Printed, Variant
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -81,6 +80,7 @@ def eval_command(
     judging: JudgeOptions | None = None,
     backing: Backing = HERE,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    trust: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
 ) -> int:
     """Play a dataset against live agents and score what they did.
 
@@ -117,8 +117,13 @@ def eval_command(
     name
         Name of the evaluation.
     dry_run
-        Print what judging would take, as far as the cases tell; play nothing, ask nobody.
+        Print what judging would take, as far as the cases tell; play nothing, ask nobody, import
+        no code of your own.
+    trust
+        A folder whose baton.yaml and test_config.json may name code, though nobody named them;
+        remembered until they change. May be given several times.
     """
+    trusted = trust_in(trust)
     request = Request(
         target=list(target),
         dataset=list(dataset),
@@ -131,7 +136,8 @@ def eval_command(
         variant=running.variant,
     )
     begun = start(request, judging or JudgeOptions(), running)
-    found = find_target(tuple(begun.request.target), begun.request.app)
+    words = tuple(begun.request.target)
+    found = find_target(words, trusted, begun.request.app, own_code=not dry_run)
     backend = backing.spec(found.config)
     _quiet(found.config)
     printed = Printed(json, show, print_detailed_results, reports)
@@ -139,7 +145,7 @@ def eval_command(
         if is_complete(begun.folder, begun.before):
             return printed.one(begun.folder, found.config)
     note_config(found.config)
-    asked = _Asked(found, begun, running, out, name)
+    asked = _Asked(found, begun, running, out, name, trusted)
     places = variants_of(found, begun.request.variant)
     if dry_run:
         from .dry_run import dry_run_live
@@ -148,10 +154,19 @@ def eval_command(
         return dry_run_live(job.plan, job.cases, job.options.repeat, json=json)
     prepare(found.config, reports.files())
     jobs = [asked.job(place) for place in places]
+    note_trust(trusted)
+    # What agents print, when they are imported and later, is no part of the report.
+    with redirect_stdout(sys.stderr):
+        providers = [provider_of(found, asked.agents, place) for place in places]
+        for job, provider in zip(jobs, providers, strict=True):
+            check_playable(job.plan, provider, job.cases)
+        backed = [
+            asked.backed(backend, job, place) if backend is not None else None
+            for place, job in zip(places, jobs, strict=True)
+        ]
     done = []
-    for place, job in zip(places, jobs, strict=True):
-        backed = asked.backed(backend, job, place) if backend is not None else None
-        folder = _play(job, partial(provider_of, found, asked.agents, place), backed)
+    for job, provider, workers in zip(jobs, providers, backed, strict=True):
+        folder = _play(job, provider, workers)
         if folder is None:
             return TERMINATED
         done.append(Variant(job.variant, folder))
@@ -185,6 +200,7 @@ class _Asked(NamedTuple):
     running: Running
     root: Path
     name: str | None
+    trust: Trust
 
     @property
     def agents(self) -> Path | None:
@@ -201,7 +217,15 @@ class _Asked(NamedTuple):
         cases = chosen(load_cases(paths, settings, self.agents), begun)
         asked = begun.request
         criteria = None if asked.criteria is None else Path(asked.criteria)
-        plan = live_plan(settings, asked.evaluators, criteria, cases)
+        plan = live_plan(
+            settings,
+            asked.evaluators,
+            criteria,
+            cases,
+            self.trust,
+            own_code=not rehearsal,
+            criteria_found=begun.found,
+        )
         if variant is not None and settings is not None:
             plan = structs.replace(plan, default_model=settings.providers[place].model)
         plan = judged_plan(plan, settings, begun.judging, rehearsal=rehearsal)
@@ -255,6 +279,7 @@ class _Asked(NamedTuple):
             criteria=request.criteria,
             provider=self.target.provider,
             run=job.options,
+            trusted=self.trust.allowed,
         )
         return _Backed(backend_of(spec, settings), recipe, place)
 
@@ -282,13 +307,9 @@ class _Asked(NamedTuple):
         return structs.replace(request, target=target, judge=judge, variant=variant)
 
 
-def _play(
-    job: _Job, make_provider: Callable[[], ConfiguredProvider[Any]], backed: _Backed | None
-) -> Path | None:
+def _play(job: _Job, provider: ConfiguredProvider[Any], backed: _Backed | None) -> Path | None:
     """Play all cases, and show how far it is; ``None`` when SIGTERM ended it."""
-    # What agents print, when they are imported and later, is no part of the report.
     with redirect_stdout(sys.stderr):
-        provider = make_provider()
         shown = progress(left_to_play(job.kept, len(job.cases) * job.options.repeat))
         started: list[Path] = []
         try:

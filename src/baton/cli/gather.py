@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from baton.config import Config, load_config
@@ -82,7 +83,7 @@ class _Reader:
                 return []
             plan = config.plan
             if config.evaluators is None:
-                plan = plan_for(whole, config.plan_with)
+                plan = plan_for(whole, config.plan_with, own_code=False)
         except InputError:
             return []
         found = []
@@ -161,11 +162,12 @@ def _has_cases(file: Path) -> bool:
 def _evaluators(file: Path, dataset: Dataset) -> tuple[PlannedEvaluator, ...]:
     """Return what scores a dataset without a config; of criteria, those that have no faults."""
     criteria = file.with_name(FILE_NAME)
+    make = partial(make_plan, own_code=False)
     try:
         if criteria.is_file():
             specs = scorable_criteria(criteria)
             return make_plan(specs).evaluators if specs else ()
-        return plan_for(dataset, make_plan).evaluators
+        return plan_for(dataset, make, own_code=False).evaluators
     except InputError:
         return ()
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 
+from baton.config import load_config
+from baton.config.trust import Trust
 from baton.model import InputError, Problem
 
 from .notes import note, say
@@ -71,6 +73,9 @@ def init_command(
     _write({**files, answers.cases: case.text})
     for name in [*files, answers.cases]:
         note(f"wrote {name}")
+    config = load_config("baton.yaml", own_code=False)
+    # The user has just had it written, with agents of their own choice.
+    Trust([Path()]).require(Path(config.file), config.data, config.claims, "baton eval baton.yaml")
     say(f"The case expects {' → '.join(case.agents)}. Run it: baton eval")
     return 0
 

@@ -17,6 +17,7 @@ from baton.config.evaluators import left_unchecked
 from baton.config.provenance import provenance_of, refuse_others
 from baton.config.secrets import masked
 from baton.config.shape import ReporterSpec
+from baton.config.trust import Trust
 from baton.datasets import load_dataset
 from baton.model import BatonError, Dataset, InputError, Problem
 from baton.plugins import reporter_entry, resolve
@@ -112,6 +113,12 @@ def load_cases(paths: list[str], settings: Config | None, agents: Path | None = 
 def note_config(settings: Config | None) -> None:
     """Say what of a config is not used."""
     for text in settings.notes if settings else ():
+        note(text)
+
+
+def note_trust(trust: Trust) -> None:
+    """Say what trust could not be remembered."""
+    for text in trust.notes:
         note(text)
 
 

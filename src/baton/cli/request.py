@@ -1,9 +1,10 @@
-"""What an evaluation was asked for, kept in its folder so that it can be gone on with."""
+"""What an evaluation was asked for, kept in its folder so that it can be resumed."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def earlier(folder: Path) -> tuple[Earlier, Request, Basis]:
     if found.request is None or found.basis is None:
         message = (
             "does not say how it was made: recorded traces are scored again by `baton score`, and "
-            "older folders cannot be gone on with"
+            "older folders cannot be resumed"
         )
         raise InputError(Problem(file=str(folder), message=message))
     return found, found.request, found.basis
@@ -94,16 +95,23 @@ def basis_of(settings: Config | None, request: Request, plan: Plan, cases: Datas
 
 
 def changes(before: Basis, after: Basis) -> list[str]:
-    """Say what is no more as it was."""
+    """Say what is not as it was; one file may be named in several ways."""
     found = ["the cases: their content is another"] if before.cases != after.cases else []
-    for file in sorted({*before.files, *after.files}):
-        if before.files.get(file) != after.files.get(file):
-            found.append(f"the file {file}")
+    old_files, new_files = _by_place(before.files), _by_place(after.files)
+    for place in sorted({*old_files, *new_files}):
+        old_hash, new_hash = old_files.get(place), new_files.get(place)
+        if (old_hash and old_hash[1]) != (new_hash and new_hash[1]):
+            found.append(f"the file {(new_hash or old_hash or (place,))[0]}")
     for name in sorted({*before.evaluators, *after.evaluators}):
         old, new = before.evaluators.get(name), after.evaluators.get(name)
         if old != new:
             found.append(f"the evaluator `{name}`: version {old or 'none'}, now {new or 'none'}")
     return found
+
+
+def _by_place(files: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return absolute path to the path as it was named, and the hash."""
+    return {os.path.abspath(file): (file, sha256) for file, sha256 in files.items()}  # noqa: PTH100
 
 
 def _files(settings: Config | None, request: Request) -> Iterator[Path]:

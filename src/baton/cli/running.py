@@ -1,4 +1,4 @@
-"""How to run an evaluation, and how to go on with one: the options of `baton eval` for it."""
+"""How to run an evaluation, and how to resume one: the options of `baton eval` for it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from .judging import JudgeOptions
 from .notes import note
 from .numbers import Whole
 from .request import Basis, Earlier, Request, changes, earlier
+from .taken_over import SETTLED, same_agent, taken_over
 
 _Flag = Parameter(negative="")
 _SAME_CASES = "the results there are of other cases or repeats: start a new evaluation"
@@ -49,7 +50,8 @@ class Running:
     max_agent_cost
         USD that the agents may cost in this run; the cases after that are errors.
     resume
-        Go on with the evaluation in this folder: play what is missing or was an error.
+        Resume the evaluation in this folder: play what is missing or was an error. The config or
+        the agent is named as it was then.
     only_failed
         Start a new evaluation of the cases that did not pass in this folder.
     force
@@ -90,9 +92,10 @@ NORMAL = Running()
 
 
 class Start(NamedTuple):
-    """What to evaluate, and from where: a folder that is gone on with, or nothing.
+    """What to evaluate, and from where: a folder that is resumed, or nothing.
 
-    ``open_cases`` tells, by id, those that are not left out as they passed before.
+    ``open_cases`` tells, by id, those that are not left out as they passed before. ``found`` says
+    that the criteria were named by the folder, not by the user.
     """
 
     request: Request
@@ -101,6 +104,7 @@ class Start(NamedTuple):
     before: Earlier | None = None
     basis: Basis | None = None
     open_cases: Callable[[str], bool] | None = None
+    found: bool = False
 
 
 def start(request: Request, judging: JudgeOptions, running: Running) -> Start:
@@ -117,26 +121,29 @@ def start(request: Request, judging: JudgeOptions, running: Running) -> Start:
             raise InputError("--force goes with --resume")
         return Start(request, judging)
     before, its_request, basis = earlier(folder)
-    its_judging = JudgeOptions(**{**its_request.judge, **_given(judging)})
+    its_judging = _judging(its_request, judging, folder)
     if running.resume is not None:
-        return Start(_resumed(request, its_request, running), its_judging, folder, before, basis)
-    its_request = its_request if request.is_empty else request
-    return Start(its_request, its_judging, open_cases=_open_cases(folder))
+        if running.repeat is not None:
+            raise InputError(SETTLED)
+        taken = taken_over(request, its_request, folder, "--resume")
+        return Start(taken.request, its_judging, folder, before, basis, found=taken.criteria_found)
+    only_agent = msgspec.structs.replace(request, target=[]).is_empty
+    if request.is_empty or (only_agent and same_agent(request, its_request)):
+        taken = taken_over(request, its_request, folder, "--only-failed")
+        open_cases = _open_cases(folder)
+        found = taken.criteria_found
+        return Start(taken.request, its_judging, open_cases=open_cases, found=found)
+    return Start(request, its_judging, open_cases=_open_cases(folder))
 
 
-def _resumed(request: Request, its_request: Request, running: Running) -> Request:
-    """Return what the folder was asked for; only the agent may be named anew, for its secrets."""
-    bare = msgspec.structs.replace(request, target=[])
-    if not bare.is_empty or running.repeat is not None:
-        raise InputError(
-            "--resume takes config, dataset, cases, evaluators and repeats from the folder: leave "
-            "them out, or start a new evaluation"
-        )
-    if request.target:
-        return msgspec.structs.replace(its_request, target=request.target)
-    if any("***" in word for word in its_request.target):
-        raise InputError("the folder does not keep secrets: name the agent with --resume again")
-    return its_request
+def _judging(its_request: Request, judging: JudgeOptions, folder: Path) -> JudgeOptions:
+    """Put what is given over what the folder says; raises InputError for what makes no sense."""
+    try:
+        its = msgspec.convert(its_request.judge, JudgeOptions)
+    except msgspec.ValidationError as error:
+        problem = Problem(file=str(folder), path="request.judge", message=str(error))
+        raise InputError(problem) from None
+    return JudgeOptions(**{**asdict(its), **_given(judging)})
 
 
 def _given(judging: JudgeOptions) -> dict[str, Any]:
@@ -187,7 +194,7 @@ def _some(cases: Dataset, keep_case: Callable[[str], bool], otherwise: str) -> D
 
 
 def kept_of(begun: Start, basis: Basis, cases: Dataset, *, force: bool) -> Kept | None:
-    """Return what is kept of a folder that is gone on with; ``None`` for a new evaluation.
+    """Return what is kept of a folder that is resumed; ``None`` for a new evaluation.
 
     Raises:
         InputError: what its results rest on has changed, with all that has.
@@ -203,7 +210,7 @@ def kept_of(begun: Start, basis: Basis, cases: Dataset, *, force: bool) -> Kept 
             for what in changed
         )
     for what in changed:
-        note(f"changed since, and gone on with all the same: {what}")
+        note(f"changed since, and resumed all the same: {what}")
     kept = keep(begun.folder)
     for row in kept.rows():
         if cases.ids[row.position : row.position + 1] != [row.case_id]:

@@ -33,11 +33,13 @@ from .output import (
     header_of,
     load_cases,
     note_config,
+    note_trust,
     note_unchecked,
     prepare,
     report,
 )
 from .reports import NONE, Reports
+from .target import trust_in
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
@@ -57,6 +59,7 @@ def score_command(
     backing: Backing = HERE,
     jobs: Whole = 1,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    trust: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
 ) -> int:
     """Score recorded traces, against a dataset where there is one.
 
@@ -84,11 +87,15 @@ def score_command(
     jobs
         How many processes score; with judges it is one.
     dry_run
-        Print what judging would take, and ask nobody.
+        Print what judging would take, and ask nobody; no code of your own is imported.
+    trust
+        A folder whose test_config.json may name code; remembered until it changes. May be given
+        several times.
     """
     if not traces:
         raise InputError("name the files or folders that hold the traces")
-    settings = load_config(config) if config is not None else None
+    trusted = trust_in(trust)
+    settings = load_config(config, own_code=not dry_run) if config is not None else None
     spec = backing.spec(settings)
     words = expanded(traces)
     files = [Path(word) for word in words if not is_address(word)]
@@ -97,7 +104,8 @@ def score_command(
     catalog = load_catalog(definitions) if definitions is not None else None
     paths = list(dataset) or (settings.dataset if settings else [])
     cases = load_cases(paths, settings, agents) if paths else None
-    plan = recorded_plan(settings, evaluators, cases)
+    plan = recorded_plan(settings, evaluators, cases, trusted, own_code=not dry_run)
+    note_trust(trusted)
     plan = judged_plan(plan, settings, judging or JudgeOptions(), rehearsal=dry_run)
     if cases is not None:
         note_unchecked(plan, cases)
@@ -129,6 +137,7 @@ def score_command(
             agents=None if agents is None else str(agents),
             evaluators=list(evaluators),
             recorded=True,
+            trusted=trusted.allowed,
         )
         prepare(settings, reports.files())
         from baton.runner.backends.distribute import score_on

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.config import Config, load_config
+from baton.config.load import load_found
 from baton.config.providers import agent_spec, configured, variant_names
+from baton.config.trust import Trust
 from baton.model import InputError, Problem, suggestion
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import make_provider
 from baton.readers import load_catalog
 
 from .kinds import given_as
+from .notes import say
 
 DEFAULT_CONFIG = Path("baton.yaml")
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
@@ -26,15 +31,34 @@ class Target(NamedTuple):
     datasets: list[str]
 
 
-def find_target(words: tuple[str, ...], app: str | None = None) -> Target:
+def trust_in(folders: Sequence[Path]) -> Trust:
+    """Return the trust in files that are found; a person at a terminal is asked."""
+    asked = sys.stdin.isatty() and sys.stderr.isatty()
+    return Trust(folders, ask=_ask if asked else None)
+
+
+def _ask(question: str) -> bool:
+    *lines, last = question.splitlines()
+    for line in lines:
+        say(line)
+    sys.stderr.write(last)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def find_target(
+    words: tuple[str, ...], trust: Trust, app: str | None = None, *, own_code: bool = True
+) -> Target:
     """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
 
-    ``app`` is the app of a server.
+    ``trust`` is for a config that is found, ``app`` is the app of a server. Without ``own_code``
+    nothing of the user's is imported.
 
     Raises:
-        InputError: the first word is neither, or is no server that has apps.
+        InputError: the first word is neither, or is not a server that has apps; or the config
+            that was found is not trusted.
     """
-    found = _find(words)
+    found = _find(words, trust, own_code)
     if app is not None:
         if found.provider is None or found.provider["type"] != "adk_http":
             message = "--app goes with the address of an ADK server; a config has `app_name`"
@@ -43,20 +67,20 @@ def find_target(words: tuple[str, ...], app: str | None = None) -> Target:
     return found
 
 
-def _find(words: tuple[str, ...]) -> Target:
+def _find(words: tuple[str, ...], trust: Trust, own_code: bool) -> Target:
     if not words:
         if not DEFAULT_CONFIG.is_file():
             raise InputError(
                 f"no {DEFAULT_CONFIG} here: name a config, or an agent and its datasets"
             )
-        return Target(load_config(DEFAULT_CONFIG), None, [])
+        return Target(load_found(DEFAULT_CONFIG, trust, own_code=own_code), None, [])
     first, rest = words[0], list(words[1:])
     provider = agent_spec(first)
     if provider is not None:
         return Target(None, provider, rest)
     path = Path(first)
     if path.suffix in _CONFIG_SUFFIXES:
-        return Target(_config(path), None, rest)
+        return Target(_config(path, own_code), None, rest)
     if path.suffix == ".py" and path.is_file():
         raise InputError(Problem(file=first, message=f"name the function: {first}:FUNCTION"))
     message = (
@@ -66,12 +90,12 @@ def _find(words: tuple[str, ...]) -> Target:
     raise InputError(Problem(file=first, message=message))
 
 
-def _config(path: Path) -> Config:
+def _config(path: Path, own_code: bool) -> Config:
     message = "is a dataset, not a config: name the agent first, baton eval AGENT DATASET"
     swapped = given_as([path], "dataset", message)
     if swapped:
         raise InputError(swapped)
-    return load_config(path)
+    return load_config(path, own_code=own_code)
 
 
 def variants_of(target: Target, wanted: str | None) -> list[int]:

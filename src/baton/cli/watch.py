@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from baton.model import InputError
 
 from .notes import note
-from .target import find_target
+from .target import find_target, trust_in
 from .watched import affected, case_hashes, changed, watched
 
 _PAUSE = 0.3
@@ -26,6 +26,7 @@ def watch_command(
     dataset: Annotated[
         tuple[str, ...], Parameter(name=["--dataset", "-d"], negative="", show_default=False)
     ] = (),
+    trust: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
 ) -> int:
     """Evaluate, and again what a changed file affects, until Ctrl-C.
 
@@ -37,15 +38,18 @@ def watch_command(
         A config or an agent, then datasets, as for `baton eval`.
     dataset
         One more dataset; what is named here or above goes before the config's.
+    trust
+        A folder whose baton.yaml and test_config.json may name code, though nobody named them;
+        remembered until they change. May be given several times.
     """
-    found = find_target(target)
+    found = find_target(target, trust_in(trust))
     datasets = [*found.datasets, *dataset] or (found.config.dataset if found.config else [])
     if not datasets:
         raise InputError("name a dataset: baton watch AGENT DATASET, or `dataset:` in the config")
     files = watched(found.config, found.provider, datasets)
     seen, cases = files.files(), case_hashes(datasets)
     agent = target[: max(0, len(target) - len(found.datasets))]
-    code = _evaluate(agent, datasets)
+    code = _evaluate(agent, datasets, trust)
     note(f"watching {len(seen)} files; Ctrl-C ends it")
     try:
         while True:
@@ -61,15 +65,17 @@ def watch_command(
             chosen = affected(before, cases) if only else None
             note(f"changed: {', '.join(_short(file) for file in different[:3])}")
             if chosen != []:
-                code = _evaluate(agent, datasets if chosen is None else chosen)
+                code = _evaluate(agent, datasets if chosen is None else chosen, trust)
     except KeyboardInterrupt:
         return code
 
 
-def _evaluate(agent: Sequence[str], datasets: Sequence[str]) -> int:
+def _evaluate(agent: Sequence[str], datasets: Sequence[str], trust: Sequence[Path]) -> int:
     """Evaluate in a process of its own, as code that was imported here would stay as it was."""
     words = [word for dataset in datasets for word in ("--dataset", dataset)]
-    command = [sys.executable, "-m", "baton", "eval", *agent, *words]
+    words += [word for folder in trust for word in ("--trust", str(folder))]
+    # With -P, modules of the current folder do not take the place of Baton's own.
+    command = [sys.executable, "-P", "-m", "baton", "eval", *agent, *words]
     return subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
 
 

@@ -11,8 +11,9 @@ from baton.model import Dataset
 from baton.model.dataset import Format
 from baton.runner.plan import EvaluatorSpec, Plan, PlannedEvaluator, unchecked
 
-from .dialects.adk import FILE_NAME, default_criteria, read_criteria
+from .dialects.adk import FILE_NAME, default_criteria, found_criteria
 from .dialects.strands import read_experiment
+from .trust import NOBODY, Trust
 
 MakePlan = Callable[[Sequence[EvaluatorSpec | str]], Plan]
 STATED = (
@@ -29,15 +30,19 @@ STATED = (
 """What a case may state, and the evaluator that looks at it."""
 
 
-def plan_for(dataset: Dataset, make: MakePlan) -> Plan:
+def plan_for(
+    dataset: Dataset, make: MakePlan, trust: Trust = NOBODY, *, own_code: bool = True
+) -> Plan:
     """Choose evaluators file by file.
 
     An experiment of Strands names its own, a ``test_config.json`` in a file's folder says what
     to score. Without one, ADK's own eval sets get ADK's default criteria, and all others the
-    evaluators for what their cases state.
+    evaluators for what their cases state. ``trust`` says whether a ``test_config.json`` may name
+    code; without ``own_code`` none of it is imported, and ``make`` does not import any either.
 
     Raises:
-        InputError: an experiment or a ``test_config.json`` has faults, or asks for a judge.
+        InputError: an experiment or a ``test_config.json`` has faults, or names code without
+            being trusted.
     """
     chosen: dict[str, tuple[PlannedEvaluator, ...]] = {}
     plan: Plan | None = None
@@ -50,7 +55,8 @@ def plan_for(dataset: Dataset, make: MakePlan) -> Plan:
             plan, own_words = make(experiment), True
         elif (folder / FILE_NAME).is_file():
             if folder not in by_folder:
-                by_folder[folder] = make(read_criteria(folder / FILE_NAME))
+                found = found_criteria(folder / FILE_NAME, trust, own_code=own_code)
+                by_folder[folder] = make(found)
             plan, own_words = by_folder[folder], True
         else:
             stated = dataset.stated_in(file)

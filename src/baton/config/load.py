@@ -25,6 +25,7 @@ from .judge import JudgeConfig, at_lines, gate_of, read_judge
 from .misplaced import say_where
 from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
+from .trust import Trust, code_in
 
 if TYPE_CHECKING:
     from baton.providers.base import ProviderOptions
@@ -37,7 +38,9 @@ _OTLP_ONLY = ("endpoint", "headers_from")
 class Config(msgspec.Struct, kw_only=True):
     """A checked config; ``resolved`` is what it says, secrets masked; ``notes`` what is not used.
 
-    ``evaluators`` is ``None`` when it asks for none; ``plan`` has the default one then.
+    ``evaluators`` is ``None`` when it asks for none; ``plan`` has the default one then. ``claims``
+    are what in it needs trust, unless the user named it; ``own_code`` tells whether the user's
+    code was imported.
     """
 
     file: str
@@ -57,6 +60,9 @@ class Config(msgspec.Struct, kw_only=True):
     judging: JudgeConfig = msgspec.field(default_factory=JudgeConfig)
     gate: Gate = Gate()
     notes: list[str] = msgspec.field(default_factory=list)
+    own_code: bool = True
+    claims: list[Problem] = msgspec.field(default_factory=list)
+    data: bytes = b""
 
     @property
     def folder(self) -> Path:
@@ -77,6 +83,7 @@ class Config(msgspec.Struct, kw_only=True):
             prices=self.plan.prices,
             default_model=self.plan.default_model,
             folder=self.folder,
+            own_code=self.own_code,
             rubrics=self.rubrics,
         )
 
@@ -87,10 +94,10 @@ def load_config(
     *,
     own_code: bool = True,
 ) -> Config:
-    """Load and check a config; paths in it are relative to its own folder.
+    """Load and check a config that the user named; paths in it are relative to its own folder.
 
     Evaluators of the user's own are imported, unless ``own_code`` is false: then they cannot
-    score anything.
+    score anything, and nothing of the user's is run.
 
     Raises:
         InputError: unknown keys, evaluators, options, modes, providers or reporters, variables
@@ -146,7 +153,26 @@ def load_config(
         judging=judging,
         gate=gate,
         notes=[f"{file}: {text}" for text in notes],
+        own_code=own_code,
+        claims=code_in(document, spec),
+        data=document.data,
     )
+
+
+def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
+    """Load a config that nobody named, such as the `baton.yaml` of the current folder.
+
+    Raises:
+        InputError: as for :func:`load_config`, and where it names code and is not trusted.
+    """
+    config = load_config(path, own_code=False)
+    if not own_code:
+        return config
+    trust.require(path, config.data, config.claims, f"baton eval {path}")
+    found = load_config(path) if config.claims else msgspec.structs.replace(config, own_code=True)
+    if found.data != config.data:
+        raise InputError(Problem(file=str(path), message="changed while it was read"))
+    return found
 
 
 def _check_reporters(document: Document, spec: ConfigFile, problems: list[Problem]) -> None:

@@ -13,7 +13,6 @@ from baton.model import (
     AgentsSeen,
     Dataset,
     DatasetHash,
-    GitState,
     InputError,
     Problem,
     Provenance,
@@ -22,9 +21,9 @@ from baton.model import (
 from baton.readers import load_catalog
 from baton.runner.plan import Plan
 
+from .git import git_state
+
 _PACKAGES = {"adk_local": "google-adk", "claude_sdk": "claude-agent-sdk"}
-_PATIENCE = 5.0
-_HEAD = "# branch.oid "
 
 
 def provenance_of(
@@ -86,29 +85,6 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
         )
     if gate.regression is not None:
         open_side(gate.regression.baseline, gate.folder)
-
-
-def git_state(folder: Path) -> GitState | None:
-    """Return the commit that is checked out in a folder; ``None``: there is none, or no git."""
-    told = _git(folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
-    lines = told.splitlines() if told is not None else []
-    commit = next((line.removeprefix(_HEAD) for line in lines if line.startswith(_HEAD)), None)
-    if commit is None or commit == "(initial)":
-        return None
-    return GitState(commit=commit, dirty=any(not line.startswith("#") for line in lines))
-
-
-def _git(folder: Path, *words: str) -> str | None:
-    import subprocess
-
-    command = ["git", "-C", str(folder), "--no-optional-locks", *words]
-    try:
-        done = subprocess.run(  # noqa: S603 - words of our own
-            command, capture_output=True, text=True, timeout=_PATIENCE, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _lower(rubric: msgspec.Struct) -> bool:

@@ -22,6 +22,7 @@ from .judge import JudgeConfig, JudgeFlags, ready
 from .load import Config, load_config
 from .planning import live_plan, recorded_plan
 from .providers import configured
+from .trust import Trust
 
 
 def open_shop(recipe: Recipe) -> Shop:
@@ -34,11 +35,12 @@ def open_shop(recipe: Recipe) -> Shop:
     definitions = recipe.agents or (settings.agents if settings else None)
     catalog = load_catalog(definitions) if definitions is not None else None
     dataset = _dataset(recipe, catalog)
+    trust = Trust(given=recipe.trusted)
     if recipe.recorded:
-        plan = recorded_plan(settings, recipe.evaluators, dataset)
+        plan = recorded_plan(settings, recipe.evaluators, dataset, trust)
     elif dataset is not None:
         criteria = None if recipe.criteria is None else Path(recipe.criteria)
-        plan = live_plan(settings, recipe.evaluators, criteria, dataset)
+        plan = live_plan(settings, recipe.evaluators, criteria, dataset, trust)
     else:
         raise InputError("a recipe without a dataset: there is nothing to play")
     plan = ready(

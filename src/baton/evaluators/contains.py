@@ -5,11 +5,12 @@ Known to Strands as ``Contains`` and ``StartsWith``.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from baton.model import Case, EvalContext, Score, Trace, Unit
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 from .texts.answers import Row, answer_text, evidence, no_answer, reason, row_details, unrecorded
@@ -21,7 +22,7 @@ from .values.same import shown
 class ContainsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options: the text to look for, which may not be empty."""
 
-    value: str
+    value: Annotated[str, FROM_CASES]
     case_sensitive: bool = True
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from baton.model import (
     counted,
     known,
 )
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 from .dispatch_costs import agent_costs, dispatch_costs
@@ -43,7 +44,9 @@ class DispatchLimitsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_un
     max_visits: Count | None = None
     max_agents: Count | None = None
     max_cost_usd: Dollars | None = None
-    max_agent_cost_usd: Annotated[dict[str, Dollars], msgspec.Meta(min_length=1)] | None = None
+    max_agent_cost_usd: Annotated[
+        Annotated[dict[str, Dollars], msgspec.Meta(min_length=1)] | None, FROM_CASES
+    ] = None
 
 
 class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
 from baton.findings.finding import Answer, Clear, Finding, Untold
 from baton.model import Case, Dispatch, EvalContext, Evidence, Score, Trace, Turn, Unit
 from baton.model.views import broken
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 
@@ -25,7 +26,7 @@ class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """
 
     order: bool = False
-    agents: list[str] | None = None
+    agents: Annotated[list[str] | None, FROM_CASES] = None
 
 
 class DispatchEvaluator(OptionedEvaluator[Options], ABC):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
 from baton.model import Case, Content, EvalContext, Score, Trace, Turn, Unit
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 from .texts.answers import Row, below, evidence, mean, no_answer, reason, row_details, unrecorded
@@ -21,7 +22,7 @@ from .values.same import shown
 class EqualsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options; with ``value`` the last answer has to be it, whatever the case states."""
 
-    value: Any = None
+    value: Annotated[Any, FROM_CASES] = None
     case_sensitive: bool = True
 
 

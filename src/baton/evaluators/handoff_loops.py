@@ -9,6 +9,7 @@ import msgspec
 from baton.findings.finding import Finding, Untold
 from baton.findings.loops import LoopLimits, loops
 from baton.model import Case, EvalContext, Score, Trace, Unit, known
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 from .limits import unfinished
@@ -27,7 +28,7 @@ class HandoffLoopsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     rounds: Times = 3
     dispatches: Times = 3
     calls: Times = 3
-    ignore_tools: tuple[str, ...] = ()
+    ignore_tools: Annotated[tuple[str, ...], FROM_CASES] = ()
 
 
 class HandoffLoops(OptionedEvaluator[HandoffLoopsOptions]):

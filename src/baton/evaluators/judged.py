@@ -51,6 +51,7 @@ class Judged:
 
     needs_judge: ClassVar[bool] = True
     every_sample: ClassVar[bool] = False
+    options_type: ClassVar[type[RubricOptions]] = RubricOptions
 
     __slots__ = ("name", "options", "rubric", "shape")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -66,6 +66,12 @@ class OwnEvaluator:
         return self.__class__(self.name, self.type, self._source, options)
 
     @property
+    def case_options(self) -> Collection[str] | None:
+        """The options that a case may set, where the function or class lists them."""
+        listed: Collection[str] | None = getattr(self._source, "case_options", None)
+        return listed
+
+    @property
     def needs_judge(self) -> bool:
         """Whether it says so: an attribute of the function, or of the class."""
         return bool(getattr(self._source, "needs_judge", False))
@@ -119,13 +125,17 @@ class OwnEvaluator:
 
 
 class NotLoaded:
-    """Stands for an evaluator whose code is not to be run, as by ``baton check``."""
+    """Stands for an evaluator whose code is not to be run, as by ``baton check``.
+
+    ``options_type`` is the struct of its options, where it is one of Baton's.
+    """
 
     version = "1"
     unit: ClassVar[Unit] = "trace"
+    is_loaded: ClassVar[bool] = False
 
-    def __init__(self, name: str, type_: str) -> None:
-        self.name, self.type = name, type_
+    def __init__(self, name: str, type_: str, options_type: Any = None) -> None:
+        self.name, self.type, self.options_type = name, type_, options_type
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
         """Refuse."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 
@@ -15,6 +15,7 @@ from baton.plugins import Entry, evaluator_entry, resolve
 
 from .judged import Judged
 from .judging.maker import Maker
+from .judging.options import RubricOptions
 from .judging.poll import worst_first
 from .judging.scoring import summed
 
@@ -28,7 +29,9 @@ class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     rubric: str
     models: list[str | dict[str, Any]]
-    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    options: Annotated[dict[str, Any], msgspec.Meta(extra={"options_of": RubricOptions})] = (
+        msgspec.field(default_factory=dict)
+    )
 
     def __post_init__(self) -> None:
         names = [_name(model) for model in self.models]

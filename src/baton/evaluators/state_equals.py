@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from baton.model import Case, EvalContext, Evidence, Score, Trace, Unit, known
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 from .texts.json_answers import json_differences
@@ -22,8 +23,8 @@ class StateEqualsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     ``threshold`` is the share of the stated keys from which a case passes.
     """
 
-    state: str | None = None
-    value: Any = None
+    state: Annotated[str | None, FROM_CASES] = None
+    value: Annotated[Any, FROM_CASES] = None
     threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, Unit, known
 from baton.model.views import placed_calls, run_names
 from baton.model.views.tool_calls import PlacedCall
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 from .turns import not_played_or_broken
@@ -23,8 +24,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 class ToolCalledOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options; ``agent`` counts the calls of one agent only. No call at all: ``max_calls: 0``."""
 
-    tool: str
-    agent: str | None = None
+    tool: Annotated[str, FROM_CASES]
+    agent: Annotated[str | None, FROM_CASES] = None
     min_calls: Count | None = None
     max_calls: Count | None = None
 

@@ -22,6 +22,7 @@ from baton.model import (
     Unit,
 )
 from baton.model.views import tool_calls
+from baton.plugins import FROM_CASES
 
 from .base import OptionedEvaluator
 from .calls.compare import ArgumentMode, CallRules, NameMode
@@ -45,12 +46,12 @@ class ToolCallsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     mode: Mode = "in_order"
     threshold: Share = 1.0
-    tool: str | None = None
+    tool: Annotated[str | None, FROM_CASES] = None
     arguments: ArgumentMode = "exact"
     argument_similarity: Share = 0.8
-    rules: list[Rule] = msgspec.field(default_factory=list)
+    rules: Annotated[list[Rule], FROM_CASES] = msgspec.field(default_factory=list)
     names: NameMode = "exact"
-    agents: str | None = None
+    agents: Annotated[str | None, FROM_CASES] = None
     dispatch_calls: Literal["include", "exclude"] = "include"
     allow_extra: bool = True
 

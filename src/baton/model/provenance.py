@@ -20,10 +20,13 @@ class DatasetHash(Record, kw_only=True):
 
 
 class GitState(Record, kw_only=True):
-    """The commit that was checked out; ``dirty``: tracked files were changed."""
+    """The commit that was checked out; ``dirty``: tracked files were changed.
+
+    ``None``: it is not known whether they were.
+    """
 
     commit: str
-    dirty: bool
+    dirty: bool | None
 
 
 class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -3,6 +3,15 @@
 from .alias import Alias
 from .entry import Entry
 from .evaluators import EVALUATORS
+from .origins import (
+    FROM_CASES,
+    FROM_CONFIGS,
+    FROM_FILES,
+    JUDGE_FROM_FILES,
+    Origin,
+    names_code,
+    refused_options,
+)
 from .registry import (
     BACKENDS,
     PROVIDERS,
@@ -24,18 +33,25 @@ from .registry import (
 __all__ = [
     "BACKENDS",
     "EVALUATORS",
+    "FROM_CASES",
+    "FROM_CONFIGS",
+    "FROM_FILES",
+    "JUDGE_FROM_FILES",
     "PROVIDERS",
     "REPORTERS",
     "RUBRIC_SUFFIXES",
     "Alias",
     "Entry",
+    "Origin",
     "all_evaluators",
     "backend_entry",
     "evaluator_entry",
     "evaluator_of_type",
     "known_evaluator_names",
+    "names_code",
     "own_rubrics",
     "provider_entry",
+    "refused_options",
     "reporter_entry",
     "resolve",
     "resolve_target",

@@ -57,6 +57,19 @@ class Alias(NamedTuple):
                 found[name] = value
         return found
 
+    def renamed(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that say something in words of one's own, under our names.
+
+        What chooses among values of a table, or changes nothing, is left out.
+        """
+        fixed = {*self.unused, *(name for name, _ in self.values)}
+        found: dict[str, Any] = {}
+        for name, value in options.items():
+            ours, _, part = self.renames.get(name, name).partition(".")
+            if name not in fixed:
+                found[ours] = {**found.get(ours, {}), part: value} if part else value
+        return found
+
     def in_its_words(self, error: InputError) -> InputError:
         """Name options the way the user wrote them."""
         theirs = {f"config.{ours}": f"config.{name}" for name, ours in self.renames.items()}

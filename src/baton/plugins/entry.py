@@ -8,12 +8,16 @@ from .alias import Alias
 
 
 class Entry(NamedTuple):
-    """A name, where it lives (``module:attribute``), and what it is for."""
+    """A name, where it lives (``module:attribute``), and what it is for.
+
+    ``runs_code``: its options name code of the user's own.
+    """
 
     type: str
     target: str
     summary: str
     aliases: tuple[Alias, ...] = ()
+    runs_code: bool = False
 
     @property
     def names(self) -> list[str]:

@@ -95,6 +95,7 @@ EVALUATORS = (
         "adk_custom_metric",
         "baton.evaluators.adk_metric:AdkMetric",
         "a function of your own, written as a custom metric for Google ADK",
+        runs_code=True,
     ),
     Entry(
         "response",

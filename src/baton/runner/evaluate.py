@@ -28,13 +28,23 @@ def notices_of(provider: Provider) -> list[str]:
     return [notice] if notice else []
 
 
+def check_playable(plan: Plan, provider: Provider, dataset: Dataset) -> None:
+    """Check before anything runs that a provider can play the cases.
+
+    Raises:
+        InputError: options that cases may not override or that are wrong, and cases that need of
+            sessions or of a server what the provider does not have.
+    """
+    check_overrides(plan, dataset)
+    check_sessions(provider, dataset)
+
+
 async def evaluate_in_memory(
     plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, name: str
 ) -> Evaluation:
     """Play and score a dataset, and keep all results, in the order of the dataset."""
     plan = _priced(plan, options)
-    check_overrides(plan, dataset)
-    check_sessions(provider, dataset)
+    check_playable(plan, provider, dataset)
     options, notes = one_at_a_time(provider, dataset, options)
     results = MemoryResults(plan, len(dataset) * options.repeat)
     async with entered(provider), entered(plan.context.judge):
@@ -64,8 +74,7 @@ async def evaluate_to_folder(
     What is there when it is interrupted is complete and says so.
     """
     plan = _priced(plan, options)
-    check_overrides(plan, dataset)
-    check_sessions(provider, dataset)
+    check_playable(plan, provider, dataset)
     options, notes = one_at_a_time(provider, dataset, options)
     planned = len(dataset) * options.repeat
     run = {"run": msgspec.to_builtins(options)} if notes else {}

@@ -24,9 +24,13 @@ from baton.model import (
 from baton.plugins import (
     RUBRIC_SUFFIXES,
     Entry,
+    Origin,
+    all_evaluators,
     evaluator_entry,
     known_evaluator_names,
+    names_code,
     own_rubrics,
+    refused_options,
     resolve,
 )
 
@@ -48,6 +52,14 @@ class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     enabled: bool = True
     optional: bool = False
     config: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class DataSpec(EvaluatorSpec, kw_only=True):
+    """An evaluator that a file of data asks for, such as an experiment of Strands.
+
+    It travels with who asked: whatever makes a plan of it takes names of the registry alone, and
+    refuses options that name code, addresses or folders.
+    """
 
 
 WITHOUT_CASES = tuple(
@@ -84,10 +96,17 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
         return self.evaluator.with_options(self.override_in(case.evaluators))
 
     def override_in(self, overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Collect the options meant for this evaluator."""
+        """Collect the options meant for this evaluator.
+
+        Raises:
+            InputError: a case may not set one of them: it names code, an address or a folder.
+        """
         found: dict[str, Any] = {}
         for name in self.override_names:
-            options = overrides.get(name, {})
+            options = overrides.get(name)
+            if not options:
+                continue
+            _refuse_options(self.evaluator, self.entry, name, options, "case")
             found |= self.entry.asked_as(name).translate(options) if self.entry else options
         return found
 
@@ -152,8 +171,9 @@ def make_plan(
 
     Costs are worked out when there are ``prices``, or an evaluator needs them. A type of the form
     ``module:name`` is the user's own, looked for in ``folder`` (here by default); without
-    ``own_code`` it is not imported, and scores nothing. ``rubrics`` are those of the user;
-    a type may also be the file of one (``polite.yaml``).
+    ``own_code`` nothing of the user's is imported, and what needs it scores nothing. ``rubrics``
+    are those of the user; a type may also be the file of one (``polite.yaml``). What a
+    :class:`DataSpec` names has to be in the registry.
 
     Raises:
         InputError: unknown evaluators, options or values, with the nearest names; all of them.
@@ -198,8 +218,15 @@ def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
     return sorted(dataset.stated - checked)
 
 
-def check_overrides(plan: Plan, dataset: Dataset) -> None:
-    """Check the options that cases override; raises InputError with every one that is wrong."""
+def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False) -> None:
+    """Check the options that cases override.
+
+    ``also_unasked`` looks at options of evaluators that the plan does not have, as far as a case
+    may set them at all.
+
+    Raises:
+        InputError: every option that is wrong, or that a case may not set.
+    """
     if not dataset.overrides:
         return
     problems: list[Problem] = []
@@ -211,6 +238,11 @@ def check_overrides(plan: Plan, dataset: Dataset) -> None:
             if name not in names:
                 message = f"unknown evaluator `{name}`; {suggestion(name, names)}"
                 problems.append(_of_case(where, case_id, Problem(message=message)))
+            elif also_unasked and not any(name in p.override_names for p in every):
+                try:
+                    _refuse_unasked(name, options[name])
+                except InputError as error:
+                    problems += [_of_case(where, case_id, problem) for problem in error.problems]
         for planned in plan.evaluators_for(place):
             try:
                 _check_judges(plan, planned.evaluator.with_options(planned.override_in(options)))
@@ -248,6 +280,9 @@ def _plan_one(
         return PlannedEvaluator(evaluator=spec, override_names=(spec.type, spec.name))
     if not spec.enabled:
         return None
+    of_data = isinstance(spec, DataSpec)
+    if of_data and names_code(spec.type):
+        raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     if ":" in spec.type:
         own = _own(spec, folder, own_code)
         names = tuple(dict.fromkeys((own.type, own.name)))
@@ -257,9 +292,15 @@ def _plan_one(
         spec = msgspec.structs.replace(spec, type=rubrics[0].type)
     entry = evaluator_entry(spec.type, rubrics)
     alias = entry.asked_as(spec.type)
+    maker = resolve(entry)
+    if of_data and entry.runs_code:
+        raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
+    if of_data:
+        _refuse_options(maker, entry, spec.type, spec.config, "file")
     options = {**alias.presets, **alias.translate(spec.config)}
     try:
-        maker = resolve(entry)
+        if entry.runs_code and not own_code:
+            return _not_loaded(spec, entry, checked(options, maker.options_type, ("config",)))
         more = {"rubrics": rubrics} if getattr(maker, "takes_rubrics", False) else {}
         evaluator: Evaluator = maker(spec.name or alias.name, options, **more)
     except InputError as error:
@@ -273,12 +314,57 @@ def _plan_one(
     )
 
 
+_NOT_FROM_DATA = (
+    "names code, and a file of data may name only what `baton list` shows; if you trust the code, "
+    "write it under `evaluators:` of a config of your own"
+)
+_NOT_BY: Mapping[Origin, str] = {
+    "case": "a case may set thresholds and what to compare with; set judges, what they are asked, "
+    "code, addresses and folders in a config of your own",
+    "file": "a file of data may not set judges' addresses, code or folders: write the evaluator "
+    "under `evaluators:` of a config of your own",
+}
+
+
+def _refuse_options(
+    evaluator: object, entry: Entry | None, name: str, options: Mapping[str, Any], origin: Origin
+) -> None:
+    """Raise InputError for options that data may not set; ``name`` is what it calls it."""
+    ours = entry.asked_as(name).renamed(options) if entry is not None else options
+    refused = refused_options(evaluator, ours, origin)
+    if refused:
+        at = name if origin == "case" else "config"
+        raise InputError(
+            Problem(path=f"{at}.{option}", message=_NOT_BY[origin]) for option in refused
+        )
+
+
+def _refuse_unasked(name: str, options: Mapping[str, Any]) -> None:
+    """Raise InputError for options of an evaluator that is not asked for, if it is one of ours."""
+    entry = next((each for each in all_evaluators() if name in each.names), None)
+    if entry is not None:
+        _refuse_options(resolve(entry), entry, name, options, "case")
+
+
 def _own(spec: EvaluatorSpec, folder: Path, own_code: bool) -> Evaluator:
     from baton.evaluators.own import NotLoaded, own_evaluator
 
     if not own_code:
         return NotLoaded(spec.name or spec.type, spec.type)
     return own_evaluator(spec.type, spec.name, spec.config, folder)
+
+
+def _not_loaded(spec: EvaluatorSpec, entry: Entry, options: msgspec.Struct) -> PlannedEvaluator:
+    """Stand in for one of ours that runs code of the user's own; its options are checked."""
+    from baton.evaluators.own import NotLoaded
+
+    name = spec.name or entry.asked_as(spec.type).name
+    return PlannedEvaluator(
+        evaluator=NotLoaded(name, entry.type, type(options)),
+        entry=entry,
+        optional=spec.optional,
+        override_names=tuple(dict.fromkeys([*entry.names, name])),
+    )
 
 
 def _of_case(where: Location, case_id: str, problem: Problem) -> Problem:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from baton.config.trust import NOBODY, Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.model import CaseResult, Dataset, InputError, Problem
 from baton.reports.failure import failure_text
@@ -32,6 +33,8 @@ class AgentEvaluator:
         agent_name: str | None = None,
         initial_session_file: str | None = None,
         print_detailed_results: bool = True,  # noqa: ARG004 - a failure always says all
+        *,
+        trust: str | Path | Sequence[str | Path] = (),
     ) -> Awaitable[None]:
         """Play every case ``num_runs`` times; may be awaited, and need not be.
 
@@ -47,6 +50,7 @@ class AgentEvaluator:
             agent_name: a sub-agent to play instead of the root.
             initial_session_file: a session whose state every case starts with.
             print_detailed_results: taken for ADK's sake.
+            trust: folders whose ``test_config.json`` may name functions (`custom_metrics`).
 
         Raises:
             AssertionError: a case failed, or could not be evaluated.
@@ -57,7 +61,7 @@ class AgentEvaluator:
             agent["agent"] = agent_name
         state = _state(Path(initial_session_file)) if initial_session_file else {}
         suites = [
-            suite_with_state(file, agent, num_runs, state)
+            suite_with_state(file, agent, num_runs, state, trust_of(trust))
             for file in _files(Path(eval_dataset_file_path_or_dir))
         ]
         checking = _check(suites)
@@ -109,9 +113,15 @@ def _below(runs: Sequence[CaseResult]) -> Iterator[str]:
             yield f"  {name} is {fmean(values):.2f} over {len(runs)} runs, needs {threshold:.2f}"
 
 
-def suite_with_state(file: Path, agent: dict[str, str], runs: int, state: dict[str, Any]) -> Suite:
+def suite_with_state(
+    file: Path,
+    agent: dict[str, str],
+    runs: int,
+    state: dict[str, Any],
+    trust: Trust = NOBODY,
+) -> Suite:
     """Return a suite whose cases start with a state; what they state themselves goes before."""
-    suite = suite_of_agent(file, agent, Path(), repeat=runs)
+    suite = suite_of_agent(file, agent, Path(), repeat=runs, trust=trust)
     if not state:
         return suite
     cases = [msgspec.structs.replace(case, state={**state, **case.state}) for case in suite.dataset]

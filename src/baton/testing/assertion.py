@@ -10,6 +10,7 @@ import msgspec
 
 from baton import api
 from baton.config.evaluators import plan_for
+from baton.config.trust import trust_of
 from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Trace
 from baton.reports.failure import failure_text
 from baton.runner.recorded import score_in_memory
@@ -31,7 +32,8 @@ def assert_passes(
         case: what should have happened, or the path of a dataset (``cases.yaml:refund``). A run
             is held to a single case whatever either is called.
         evaluators: as for :func:`baton.score`; when left out, what the case states.
-        options: more of :func:`baton.score`: ``pass_rule``, ``prices``, ``agent_names``.
+        options: more of :func:`baton.score`: ``pass_rule``, ``prices``, ``agent_names``,
+            ``trust``.
 
     Raises:
         AssertionError: a case failed, or could not be evaluated.
@@ -73,5 +75,7 @@ def _scored(
         traces = [msgspec.structs.replace(traces[0], case=cases.ids[0])]
     if evaluators is not None:
         return api.score(traces, cases, evaluators, **options)
-    plan = plan_for(cases, api.planner(**options))
+    trust = trust_of(options.get("trust", ()))
+    rest = {name: value for name, value in options.items() if name != "trust"}
+    plan = plan_for(cases, api.planner(**rest), trust)
     return score_in_memory(plan, traces, cases, cases.name)

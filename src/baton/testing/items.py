@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from baton.config.trust import Trust
 from baton.model import InputError
 
 from .assertion import failures
@@ -29,14 +30,19 @@ class CaseFile(pytest.File):
             yield CaseItem.from_parent(self, name=case_id, suite=suite, place=place)
 
     def _suite(self) -> Suite:
+        trust = trust_of_ini(self.config)
         if self.path.suffix in (".yaml", ".yml"):
-            return suite_of_config(self.path)
+            return suite_of_config(self.path, None if _is_named(self.config, self.path) else trust)
         agent = str(self.config.getini("baton_agent"))
         folder = agent_folder(self.config)
         if not agent:
             raise InputError(f"{self.path}: {NO_AGENT}")
         return suite_of_agent(
-            self.path, agent, folder, repeat=int(self.config.getini("baton_repeat"))
+            self.path,
+            agent,
+            folder,
+            trust=trust,
+            repeat=int(self.config.getini("baton_repeat")),
         )
 
 
@@ -68,6 +74,20 @@ class CaseItem(pytest.Item):
 
 class CaseFailedError(AssertionError):
     """A case that did not pass."""
+
+
+def trust_of_ini(config: pytest.Config) -> Trust:
+    """Return the trust in found files that the ini file gives; its folders start beside it."""
+    folders = [agent_folder(config) / word for word in config.getini("baton_trust")]
+    return Trust(folders, option="`baton_trust = {folder}` in the ini file of pytest")
+
+
+def _is_named(config: pytest.Config, file: Path) -> bool:
+    """Tell whether a file was named to pytest, and not found in a folder."""
+    folder = config.invocation_params.dir
+    return any(
+        (folder / word.partition("::")[0]).resolve() == file.resolve() for word in config.args
+    )
 
 
 def agent_folder(config: pytest.Config) -> Path:

@@ -10,7 +10,9 @@ import msgspec
 
 from baton.config import load_config
 from baton.config.evaluators import plan_for
+from baton.config.load import load_found
 from baton.config.providers import agent_spec, only_provider
+from baton.config.trust import NOBODY, Trust
 from baton.datasets import load_dataset
 from baton.model import CaseResult, Dataset, Evaluator, InputError, Problem
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -51,14 +53,20 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
         return evaluation.results
 
 
-def suite_of_config(path: Path) -> Suite:
-    """Read a config; raises InputError when it has faults, or names no dataset or provider."""
-    config = load_config(path)
+def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
+    """Read a config; raises InputError when it has faults, or names no dataset or provider.
+
+    ``trust`` is for one that was found; without it the user named the config.
+    """
+    config = load_config(path) if trust is None else load_found(path, trust)
+    trust = trust or NOBODY
     if not config.dataset:
         raise InputError(Problem(file=str(path), message="names no `dataset:` to test with"))
     catalog = load_catalog(config.agents) if config.agents else {}
     dataset = load_dataset(config.dataset, agents=catalog or None)
-    plan = config.plan if config.evaluators is not None else plan_for(dataset, config.plan_with)
+    plan = (
+        config.plan if config.evaluators is not None else plan_for(dataset, config.plan_with, trust)
+    )
     only_provider(config, catalog)
     return Suite(
         dataset=dataset,
@@ -74,6 +82,7 @@ def suite_of_agent(
     folder: Path,
     *,
     evaluators: Specs | None = None,
+    trust: Trust = NOBODY,
     **options: Any,
 ) -> Suite:
     """Take cases and an agent; paths of the agent start in ``folder``.
@@ -84,6 +93,7 @@ def suite_of_agent(
             spec of a provider.
         folder: where relative paths of the agent start.
         evaluators: as for :func:`baton.evaluate`.
+        trust: whether a ``test_config.json`` beside the cases may name code.
         options: ``repeat``, ``concurrency``, ``timeout``.
 
     Raises:
@@ -99,7 +109,7 @@ def suite_of_agent(
     cases = load_dataset(dataset)
     return Suite(
         dataset=cases,
-        plan=plan_for(cases, make_plan) if evaluators is None else make_plan(evaluators),
+        plan=plan_for(cases, make_plan, trust) if evaluators is None else make_plan(evaluators),
         make=lambda: make_provider(spec, Surroundings(folder)),
         options=RunOptions(**options),
     )

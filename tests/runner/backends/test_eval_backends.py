@@ -167,7 +167,7 @@ def test_a_case_that_kills_every_worker_is_an_error_and_the_others_go_on(folder:
     code = "from baton.cli import main\nif __name__ == '__main__': raise SystemExit(main())\n"
     (folder / "go.py").write_text(code)
     done = subprocess.run(
-        [sys.executable, "go.py", "eval", "--backend", "local", "--workers", "2", "--out", "out"],
+        [sys.executable, "go.py", "eval", "baton.yaml", "--backend", "local", "--workers", "2", "--out", "out"],
         check=False, capture_output=True, cwd=folder, timeout=60, env=dict(os.environ),
     )  # fmt: skip
     assert done.returncode == 3
@@ -183,7 +183,7 @@ def test_a_run_that_is_terminated_says_so_and_keeps_what_is_there(folder: Path) 
     slow = AGENT.replace("sleep(0)", "sleep(0 if message == 'one' else 60)")
     (folder / "shop_agent.py").write_text(slow)
     process = subprocess.Popen(
-        [sys.executable, "-m", "baton", "eval", "--backend", "local", "--workers", "2", "--out", "out"],
+        [sys.executable, "-m", "baton", "eval", "baton.yaml", "--backend", "local", "--workers", "2", "--out", "out"],
         cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.config.trust import Trust
 from baton.formats.comments import without_comments
 from baton.formats.document import Document, read_bytes
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem, suggestion
 from baton.plugins.judged import ADK_JUDGED
-from baton.runner.plan import EvaluatorSpec, make_plan
+from baton.runner.plan import DataSpec, EvaluatorSpec, make_plan
 
 from .adk_judged import judged_options
 from .problems import worded
@@ -40,14 +41,16 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
 class Criteria(NamedTuple):
-    """What a file of criteria asks for, and what is wrong with the rest of it."""
+    """What a file of criteria asks for, what of it needs trust, and what is wrong with the rest."""
 
     specs: list[EvaluatorSpec]
     problems: list[Problem]
+    claims: list[Problem]
+    data: bytes
 
 
 def read_criteria(path: Path, *, own_code: bool = True) -> list[EvaluatorSpec]:
-    """Read a file of criteria; every metric becomes a spec under its own name.
+    """Read a file of criteria that the user named; every metric is a spec under its own name.
 
     The functions of custom metrics are imported, to see that they are there, unless ``own_code``
     is false.
@@ -61,6 +64,26 @@ def read_criteria(path: Path, *, own_code: bool = True) -> list[EvaluatorSpec]:
     return criteria.specs
 
 
+def found_criteria(path: Path, trust: Trust, *, own_code: bool = True) -> list[EvaluatorSpec]:
+    """Read a file of criteria that nobody named, such as the one beside an eval set.
+
+    Raises:
+        InputError: as for :func:`read_criteria`, and where custom metrics are not trusted.
+    """
+    criteria = _read(path, own_code=False)
+    if criteria.claims and own_code and not criteria.problems:
+        instead = f"--config_file_path {path}"
+        trust.require(path, criteria.data, criteria.claims, instead)
+        criteria = _read(path, own_code=True, data=criteria.data)
+    if criteria.problems:
+        raise InputError(criteria.problems)
+    # The functions were trusted just now; all else in the file stays data.
+    return [
+        spec if spec.type == _CUSTOM_TYPE else DataSpec(**msgspec.structs.asdict(spec))
+        for spec in criteria.specs
+    ]
+
+
 def scorable_criteria(path: Path) -> list[EvaluatorSpec]:
     """Return what a file of criteria asks for and has no faults, custom metrics apart.
 
@@ -70,8 +93,9 @@ def scorable_criteria(path: Path) -> list[EvaluatorSpec]:
     return [spec for spec in _read(path, own_code=False).specs if spec.type != _CUSTOM_TYPE]
 
 
-def _read(path: Path, own_code: bool) -> Criteria:
-    document = Document(str(path), without_comments(read_bytes(path)), "json")
+def _read(path: Path, own_code: bool, data: bytes | None = None) -> Criteria:
+    data = read_bytes(path) if data is None else data
+    document = Document(str(path), without_comments(data), "json")
     value = document.value()
     if not isinstance(value, dict):
         raise InputError(document.problem("an object with `criteria` is expected"))
@@ -90,15 +114,19 @@ def _read(path: Path, own_code: bool) -> Criteria:
     for name, criterion in criteria.items():
         try:
             spec = _spec(str(name), criterion, custom, path.parent)
-            if own_code or spec.type != _CUSTOM_TYPE:
-                make_plan([spec])
+            make_plan([spec], own_code=own_code)
             specs.append(spec)
         except InputError as error:
             problems += [document.problem_at((key, name), worded(p)) for p in error.problems]
     for name in custom.keys() - criteria.keys():
         message = "is not among the `criteria`: give it a threshold there, or it is not run"
         problems.append(document.problem_at((plain["custom_metrics"][0], name), message))
-    return Criteria(specs, problems)
+    claims = [
+        document.problem_at((plain["custom_metrics"][0], name), f"runs code: `{custom[name]}`")
+        for name in custom
+        if name in criteria
+    ]
+    return Criteria(specs, problems, claims, data)
 
 
 def _custom_metrics(

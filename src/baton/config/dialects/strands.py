@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from baton.formats.document import Document, read_bytes
 from baton.model import InputError, Problem
 from baton.plugins.judged import STRANDS_JUDGED
-from baton.runner.plan import EvaluatorSpec, make_plan
+from baton.runner.plan import DataSpec, EvaluatorSpec, make_plan
 
 from .problems import worded
 from .strands_judged import VISITS, judged_spec
@@ -24,11 +26,12 @@ _UNUSED = (
 )
 
 
-def read_experiment(path: Path) -> list[EvaluatorSpec] | None:
+def read_experiment(path: Path) -> list[DataSpec] | None:
     """Read the evaluators of an experiment; ``None`` when the file holds cases alone.
 
     Raises:
-        InputError: an evaluator is not known, or has wrong arguments; with all.
+        InputError: an evaluator is not known, names code or an address, or has wrong arguments;
+            with all.
     """
     document = _document(path)
     value = document.value()
@@ -37,12 +40,12 @@ def read_experiment(path: Path) -> list[EvaluatorSpec] | None:
         return None
     if not isinstance(listed, list):
         raise InputError(document.problem_at(("evaluators",), "has to be a list"))
-    specs: list[EvaluatorSpec] = []
+    specs: list[DataSpec] = []
     problems: list[Problem] = []
     for index, each in enumerate(listed):
         place = ("evaluators", index)
         try:
-            found = _specs(each)
+            found = [DataSpec(**structs.asdict(spec)) for spec in _specs(each)]
             make_plan(found)
             specs += found
         except InputError as error:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from baton.model import CaseRubric, Unit
+from baton.plugins import FROM_CASES, FROM_CONFIGS, FROM_FILES, JUDGE_FROM_FILES
 
 from .rubric import Answer, Direction, Kind, Report, Samples
 
@@ -28,25 +29,26 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     also dispatches known only from the order of runs; ``kinds``: judge dispatches of these
     kinds; ``agents``: judge only dispatches to these (runs and tool calls: of these).
     ``max_chars``: how much material a judge is shown, the rest is cut from the middle of what is
-    longest. The others replace parts of the rubric.
+    longest. The others replace parts of the rubric. The marks say what files of data may set: see
+    :mod:`baton.plugins.origins`.
     """
 
-    judge: dict[str, Any] = msgspec.field(default_factory=dict)
+    judge: Annotated[dict[str, Any], JUDGE_FROM_FILES] = msgspec.field(default_factory=dict)
     threshold: float | None = None
-    samples: Samples | None = None
+    samples: Annotated[Samples | None, FROM_FILES] = None
     cascade: bool = True
-    rubric: str | dict[str, str] | None = None
-    rubrics: list[StatedRubric | str] = msgspec.field(default_factory=list)
+    rubric: Annotated[str | dict[str, str] | None, FROM_CASES] = None
+    rubrics: Annotated[list[StatedRubric | str], FROM_CASES] = msgspec.field(default_factory=list)
     order: bool = False
     kinds: list[Kind] | None = None
-    agents: list[str] | None = None
-    max_chars: Annotated[int, msgspec.Meta(ge=200)] = 60_000
-    report: Report | None = None
-    unit: Unit | None = None
-    inputs: list[str] | None = None
-    prompt: str | None = None
-    answer: Answer | None = None
-    direction: Direction | None = None
+    agents: Annotated[list[str] | None, FROM_CASES] = None
+    max_chars: Annotated[int, msgspec.Meta(ge=200), FROM_CONFIGS] = 60_000
+    report: Annotated[Report | None, FROM_FILES] = None
+    unit: Annotated[Unit | None, FROM_FILES] = None
+    inputs: Annotated[list[str] | None, FROM_FILES] = None
+    prompt: Annotated[str | None, FROM_FILES] = None
+    answer: Annotated[Answer | None, FROM_FILES] = None
+    direction: Annotated[Direction | None, FROM_FILES] = None
 
     @property
     def statements(self) -> list[CaseRubric]:

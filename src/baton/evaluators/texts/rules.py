@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from baton.model import Content, ExpectedTurn
+from baton.plugins import FROM_CASES
 
 from .answers import quote
 from .json_answers import json_in
@@ -19,12 +20,12 @@ from .schemas import SchemaCheck, schema_check
 class RuleOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the last answer of a conversation has to meet, whatever its case states."""
 
-    equals: str | None = None
-    contains: str | None = None
-    all_of: list[str] | None = None
-    any_of: list[str] | None = None
-    regex: str | None = None
-    json_schema: dict[str, Any] | None = None
+    equals: Annotated[str | None, FROM_CASES] = None
+    contains: Annotated[str | None, FROM_CASES] = None
+    all_of: Annotated[list[str] | None, FROM_CASES] = None
+    any_of: Annotated[list[str] | None, FROM_CASES] = None
+    regex: Annotated[str | None, FROM_CASES] = None
+    json_schema: Annotated[dict[str, Any] | None, FROM_CASES] = None
 
     def __post_init__(self) -> None:
         for name in ("contains", "all_of", "any_of", "regex"):

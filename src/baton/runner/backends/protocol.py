@@ -18,6 +18,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     to have. ``judge`` are the flags of the judge; keys come from the environment of the worker.
     ``provider`` is the spec of an agent that was named without a config, ``cases`` are the only
     ones of the dataset to take, ``run`` tells the time-out and how often errors are played again.
+    ``trusted`` are files that may name code, though nobody named them, each with its sha256.
     """
 
     baton: str
@@ -34,6 +35,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: RunOptions = msgspec.field(default_factory=RunOptions)
     judge: dict[str, Any] = msgspec.field(default_factory=dict)
     recorded: bool = False
+    trusted: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,138 @@
+"""What files of data may say: which names they may use, and which options they may set.
+
+A dataset, an experiment or an evaluation folder comes from anybody. It may name what is in the
+registry, and never code, an address or a folder. Configs, the command line and Python are the
+user's own, and may name everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+from msgspec import inspect
+
+Origin = Literal["case", "file"]
+"""Who sets an option: a case, for itself alone, or a file of data that names its evaluators."""
+
+FROM_CASES = msgspec.Meta(extra={"from": "case"})
+"""Marks an option that a case may set: a text or a value to compare with."""
+
+FROM_FILES = msgspec.Meta(extra={"from": "file"})
+"""Marks an option that a file of data may set for an evaluator it names, and a case may not."""
+
+FROM_CONFIGS = msgspec.Meta(extra={"from": "config"})
+"""Marks an option that only the user may set, although its type is harmless."""
+
+JUDGE_FROM_FILES = msgspec.Meta(
+    extra={"from": "file", "keys": frozenset({"model", "temperature", "max_tokens"})}
+)
+"""Marks settings of a judge. A file may say which model of a known provider is asked, and how,
+as experiments of Strands and criteria of ADK do; never an address or a key."""
+
+_HARMLESS = (
+    inspect.BoolType,
+    inspect.IntType,
+    inspect.FloatType,
+    inspect.LiteralType,
+    inspect.EnumType,
+    inspect.NoneType,
+)
+"""Types whose values can name nothing: `threshold: 0.5`, `match: contains`."""
+
+# Own evaluators declare no types. What a parameter is called tells what it is for: a case may
+# set `word`, `max_words` or `required_keys`, and not `base_url`, `api_key` or `prompt_file`.
+_NAMES_SOMETHING = re.compile(
+    r"(^|_)(judges?|ur[il]s?|endpoints?|hosts?|port|address(es)?|servers?|proxy|headers?|env"
+    r"|(api|access|private|auth)_?key|api_?token|auth|secrets?|passwords?|credentials?"
+    r"|functions?|func|callbacks?|hooks?|modules?|scripts?|commands?|cmd|shell|exec"
+    r"|folders?|dirs?|director(y|ies)|paths?|files?|filename|cwd)(_|$)"
+    r"|^(model|target|class|code|plugin|provider|rubric|key|token|cache|root|output)$",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[:/\\]|\.(py|pyc|so|ya?ml|json|toml)$", re.IGNORECASE)
+
+
+def names_code(name: str) -> bool:
+    """Tell whether a name is more than an entry of the registry: code, a path, a file.
+
+    `timeit:timeit`, `theirs/evil.py` and `rubric.yaml` are; `agent_chain` is not.
+    """
+    return _CODE.search(name) is not None
+
+
+def refused_options(evaluator: object, options: Mapping[str, Any], origin: Origin) -> list[str]:
+    """Return the options that data may not set, as paths (`judge.base_url`).
+
+    An evaluator with a struct of options says it by the types of its fields: numbers, flags and
+    fixed words name nothing and may be set; a text may be set where it is marked. So a new
+    option is the user's alone until somebody marks it. An evaluator of the user's own may list
+    them in `case_options`; otherwise the names of its parameters tell.
+
+    Args:
+        evaluator: what the options are for, or what makes it.
+        options: option to value, in our words.
+        origin: who sets them.
+    """
+    struct = getattr(evaluator, "options_type", None)
+    if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
+        return [path for name in options for path in _refused(struct, name, options[name], origin)]
+    if not getattr(evaluator, "is_loaded", True):
+        return []  # only its code knows what it takes, and none of it is run
+    listed = getattr(evaluator, "case_options", None)
+    if listed is not None:
+        return [name for name in options if name not in listed and name != "threshold"]
+    return [name for name in options if _NAMES_SOMETHING.search(name)]
+
+
+def _refused(struct: type[msgspec.Struct], name: str, value: Any, origin: Origin) -> list[str]:
+    rules = _rules(struct)
+    if name not in rules:
+        return []  # it is unknown, and refused as such with the nearest name
+    said, keys, nested = rules[name]
+    if nested is not None:
+        inside = value if isinstance(value, Mapping) else {}
+        return [
+            f"{name}.{path}"
+            for each in inside
+            for path in _refused(nested, each, inside[each], origin)
+        ]
+    if said == "config" or (said == "file" and origin == "case"):
+        return [name]
+    if keys is not None:
+        inside = value if isinstance(value, Mapping) else {}
+        return [f"{name}.{key}" for key in inside if key not in keys]
+    return []
+
+
+_Rule = tuple[str, frozenset[str] | None, type[msgspec.Struct] | None]
+
+
+@cache
+def _rules(struct: type[msgspec.Struct]) -> dict[str, _Rule]:
+    """Return, for each option by the name it is written with, who may set it."""
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)  # noqa: S101 - it is asked for structs alone
+    found: dict[str, _Rule] = {}
+    for field in info.fields:
+        extra: dict[str, Any] = {}
+        kind = field.type
+        while isinstance(kind, inspect.Metadata):
+            extra = {**(kind.extra or {}), **extra}
+            kind = kind.type
+        said = extra.get("from", "case" if _is_harmless(kind) else "config")
+        found[field.encode_name] = (said, extra.get("keys"), extra.get("options_of"))
+    return found
+
+
+def _is_harmless(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.Metadata):
+        return _is_harmless(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return all(map(_is_harmless, kind.types))
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType | inspect.SetType):
+        return _is_harmless(kind.item_type)
+    return isinstance(kind, _HARMLESS)
