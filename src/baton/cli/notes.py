@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
+from baton.model.visible import visible_line
+
 
 def note(text: str) -> None:
     """Say something on standard error, which is never part of a report."""
@@ -12,6 +14,9 @@ def note(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error; that nobody reads it any more changes nothing else."""
+    """Print one line on standard error; that nobody reads it any more changes nothing else.
+
+    A newline in an id or a file name is shown as an escape: it starts no line of its own.
+    """
     with suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
+        print(visible_line(text), file=sys.stderr, flush=True)

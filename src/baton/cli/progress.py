@@ -6,10 +6,10 @@ import sys
 from contextlib import suppress
 from typing import IO, Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from baton.model import STATUSES, CaseResult, Status
+from baton.reports.console import Console, console_for
 
 _LINES = 10
 
@@ -37,7 +37,7 @@ class Bar:
         self._progress = Progress(
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
             console=console,
             transient=True,
@@ -77,6 +77,6 @@ class Lines:
 def progress(total: int, out: IO[str] | Any = None) -> Bar | Lines:
     """Choose how to show progress, on standard error when nothing else is given."""
     stream = sys.stderr if out is None else out
-    console = Console(file=stream)
+    console = console_for(stream)
     drawable = console.is_terminal and not console.is_dumb_terminal
     return Bar(total, console) if drawable else Lines(total, stream)

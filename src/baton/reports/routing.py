@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from baton.analysis.routing import AgentRouting, agents_of, mistakes
 from baton.model import RoutingCell
 
+from .console import Console, Text
 from .text import one_line
 
 _MOST = 12
