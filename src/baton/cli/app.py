@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from cyclopts import App, CycloptsError
 
 from baton import __version__
 from baton.model import InputError
-from baton.model.visible import folded_line
-from baton.reports.sink import safe_output
+from baton.model.visible import exception_line
+from baton.sink import safe_output
 
-from .notes import say
+from .notes import DEBUG, debugging, say
 from .usage import usage_message
 
 BAD_INPUT = 2
 NOT_EVALUATED = 3
-DEBUG = "--debug"
-_REPORT = "please report it with that"
-_MOST_SAID = 300
-"""Characters of an exception's text: it may hold all of a recording."""
+_REPORT = f"; run it again with {DEBUG} and report the traceback with it (see SECURITY.md)"
 
 VERBS = {
     "eval": "Play a dataset against live agents and score what they did.",
@@ -49,8 +48,8 @@ app = App(
     name="baton",
     help=(
         "Test what happens when AI agents hand work to one another.\n\n"
-        "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated.\n\n"
-        "With --debug, before or after the command, a fault of Baton shows its traceback."
+        "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
+        "\n\nWith --debug, before or after the command, a fault of Baton shows its traceback."
     ),
     version=__version__,
     default_parameter=None,
@@ -67,19 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed.
     """
     tokens, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    debugging.set(debug)
     # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
     gc.set_threshold(100_000, 50, 1000)
     with safe_output(on_github="--github" in tokens):
         try:
-            return _answered(tokens, debug=debug)
-        except KeyboardInterrupt:
-            say("baton: interrupted")
-            return 130
+            return _answered(tokens)
         except BaseException as error:  # noqa: BLE001 - what no other place expects
-            return _crashed(error, debug=debug)
+            return _stopped(error)
 
 
-def _answered(tokens: list[str], *, debug: bool) -> int:
+def _answered(tokens: list[str]) -> int:
     """Run a command; word what is wrong with what it was given, or with files and pipes."""
     try:
         code = _run(app, tokens)
@@ -88,8 +85,7 @@ def _answered(tokens: list[str], *, debug: bool) -> int:
         _drop_output()
         return 0
     except OSError as error:
-        if debug:
-            _print_traceback(error)
+        _print_traceback(error)
         place = f"{error.filename}: " if error.filename else ""
         say(f"baton: {place}{error.strerror or error}")
         _drop_output()
@@ -104,45 +100,34 @@ def _without_debug(tokens: list[str]) -> tuple[list[str], bool]:
     return [*own, *tokens[end:]], len(own) < end
 
 
-def _crashed(error: BaseException, *, debug: bool) -> int:
-    """Say in one line that Baton has a fault, and how to report it."""
+def _stopped(error: BaseException) -> int:
+    """Say in one line what ended a command; a fault of Baton comes with how to report it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, KeyboardInterrupt):
+        say("baton: interrupted")
+        return 130
+    _print_traceback(error)
     if isinstance(error, SystemExit):
         # Such as `sys.exit(0)` in a module of agents: nothing was evaluated, so it is no success.
-        said = f"code that was imported or called ended the process with sys.exit({error.code!r})"
-    elif isinstance(error, MemoryError):
-        said = "the memory is full (MemoryError)"
+        say(f"baton: code that was imported or called ended the process: sys.exit({error.code!r})")
     else:
-        said = f"internal error: {type(error).__name__}{_short(error)}"
-    if debug:
-        _print_traceback(error)
-        say(f"baton: {said}")
-    else:
-        say(f"baton: {said}; nothing was decided. {DEBUG} shows the traceback: {_REPORT}")
+        report = "" if debugging.get() else _REPORT
+        say(f"baton: internal error: {exception_line(error)}{report}")
     return NOT_EVALUATED
 
 
-def _short(error: BaseException) -> str:
-    """Return what an exception says, if it can say it, so that it has room in a line."""
-    try:
-        text = folded_line(str(error))
-    except Exception as worse:  # noqa: BLE001 - an exception whose text cannot be made
-        text = f"its text raises {type(worse).__name__}"
-    if len(text) > _MOST_SAID:
-        text = f"{text[:_MOST_SAID]}…"
-    return f": {text}" if text else ""
-
-
 def _print_traceback(error: BaseException) -> None:
-    import traceback
+    if debugging.get():
+        import traceback
 
-    traceback.print_exception(error)
+        traceback.print_exception(error)
 
 
 def _drop_output() -> None:
     """Let what is still to be printed go nowhere, so that the end of the process is quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(io.UnsupportedOperation):  # a stream without a file, as in a test
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(commands: Callable[..., object], tokens: list[str]) -> int:

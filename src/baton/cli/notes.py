@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from contextvars import ContextVar
 
 from baton.model.visible import visible_line
+
+DEBUG = "--debug"
+"""The option of all commands that shows the traceback of a fault of Baton."""
+debugging: ContextVar[bool] = ContextVar("debugging", default=False)
+"""Whether it was given."""
 
 
 def note(text: str) -> None:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from baton.model import InputError
 
-from .notes import note
+from .notes import DEBUG, debugging, note
 from .target import find_target
 from .watched import affected, case_hashes, changed, watched
 
@@ -69,7 +69,8 @@ def watch_command(
 def _evaluate(agent: Sequence[str], datasets: Sequence[str]) -> int:
     """Evaluate in a process of its own, as code that was imported here would stay as it was."""
     words = [word for dataset in datasets for word in ("--dataset", dataset)]
-    command = [sys.executable, "-m", "baton", "eval", *agent, *words]
+    debug = [DEBUG] if debugging.get() else []
+    command = [sys.executable, "-m", "baton", *debug, "eval", *agent, *words]
     return subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
 
 

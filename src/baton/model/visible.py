@@ -92,6 +92,16 @@ def folded_line(text: str) -> str:
     return visible(_SPACES.sub(" ", text).strip(" "))
 
 
+def exception_line(error: BaseException, most: int = 300) -> str:
+    """Name an exception and what it says in one line, its text cut to ``most`` characters."""
+    try:
+        text = folded_line(str(error))
+    except Exception as worse:  # noqa: BLE001 - one of a library whose text cannot be made
+        text = f"its text cannot be made: {type(worse).__name__}"
+    text = text if len(text) <= most else f"{text[:most]}…"
+    return f"{type(error).__name__}{f': {text}' if text else ''}"
+
+
 def without_commands(text: str) -> str:
     r"""Break what a CI system would take for a command in its log.
 

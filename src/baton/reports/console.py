@@ -16,8 +16,7 @@ from rich.style import Style
 from rich.text import Text as RichText
 
 from baton.model.visible import visible, visible_line
-
-from .sink import own_output
+from baton.sink import own_output
 
 _WIDE = 400
 

@@ -76,7 +76,7 @@ def _command(name: str, message: str, about: dict[str, str | int | None]) -> str
     A message is one line, or several of ours that were each made safe.
     """
     told = [
-        f"{key}={_property(one_line(str(value), 300))}"
+        f"{key}={_property(without_commands(one_line(str(value), 300)))}"
         for key, value in about.items()
         if value is not None
     ]

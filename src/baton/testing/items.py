@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from baton.model import InputError
+from baton.model.visible import visible, visible_line, without_commands
 
 from .assertion import failures
 from .suite import Suite, suite_of_agent, suite_of_config
@@ -24,9 +25,9 @@ class CaseFile(pytest.File):
         try:
             suite = self._suite()
         except InputError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(_told(error)) from None
         for place, case_id in enumerate(suite.dataset.ids):
-            yield CaseItem.from_parent(self, name=case_id, suite=suite, place=place)
+            yield CaseItem.from_parent(self, name=visible_line(case_id), suite=suite, place=place)
 
     def _suite(self) -> Suite:
         if self.path.suffix in (".yaml", ".yml"):
@@ -57,13 +58,18 @@ class CaseItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what went wrong with the case, not where Baton noticed."""
         if isinstance(excinfo.value, CaseFailedError | InputError):
-            return str(excinfo.value)
+            return _told(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Tell file, line (from 0) and name."""
         where = self._suite.dataset.line_of(self._place)
         return self.path, where - 1 if where else None, self.name
+
+
+def _told(error: BaseException) -> str:
+    """Return what an error says, fit for the terminal and the log that pytest prints it to."""
+    return without_commands(visible(str(error)))
 
 
 class CaseFailedError(AssertionError):

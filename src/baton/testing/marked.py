@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from baton.model import InputError
+from baton.model.visible import visible
 
 from .suite import Suite, suite_of_agent
 
@@ -25,7 +26,7 @@ def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
         message = str(error).replace("_suite()", "the marker `baton`")
         raise pytest.UsageError(f"{message}; write {usage}") from None
     except InputError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(visible(str(error))) from None
 
 
 def _suite(

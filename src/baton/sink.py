@@ -101,6 +101,11 @@ class OwnOutput:
         self._safe = safe
         self._colours_only = colours_only
 
+    @property
+    def rich_proxied_file(self) -> OwnOutput:
+        """Rich asks for this by its name, and writes here."""
+        return self
+
     def write(self, text: str) -> int:
         """Write a text; of codes, those for colours only where others draw."""
         if not self._colours_only:
@@ -147,13 +152,13 @@ def safe_output(*, on_github: bool = False) -> Iterator[None]:
     github = on_github or bool(os.environ.get("GITHUB_ACTIONS"))
     in_ci = github or any(os.environ.get(name) for name in _CI)
     before = sys.stdout, sys.stderr
+    # A stream that was closed before the start is None; what goes there is read by nobody.
+    streams = [stream or open(os.devnull, "w", encoding="utf-8") for stream in before]  # noqa: SIM115
     out, err = (
-        SafeStream(stream, in_ci=in_ci, on_github=github, reports=stream is before[0])
-        for stream in before
+        SafeStream(stream, in_ci=in_ci, on_github=github, reports=stream is streams[0])
+        for stream in streams
     )
-    # A stream that was closed before the start is None, and printing to it does nothing.
-    sys.stdout = before[0] and cast("TextIO", out)
-    sys.stderr = before[1] and cast("TextIO", err)
+    sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)
     strict = [s for s in before if isinstance(s, io.TextIOWrapper) and s.errors == "strict"]
     for stream in strict:
         # What the encoding of a terminal has no place for is escaped, and ends nothing.
