@@ -111,7 +111,9 @@ def test_debug_is_documented_in_the_help(baton: Baton) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("action", ["raise Bad", "import sys; sys.exit(0)", "import os; os._exit(0)"])
+@pytest.mark.parametrize(
+    "action", ["raise Bad", "import sys; sys.exit(0)", "import os; os._exit(0)"]
+)
 def test_a_crash_of_a_worker_is_exit_3_as_well(tmp_path: Path, jobs: str, action: str) -> None:
     if action.startswith("import os") and jobs == "1":
         action = "import sys; sys.exit(1)"

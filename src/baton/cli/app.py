@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError
 
 from baton import __version__
 from baton.model import InputError
-from baton.model.visible import exception_line
+from baton.model.visible import exception_line, visible_line
 from baton.sink import safe_output
 
 from .notes import DEBUG, debugging, say
@@ -21,6 +21,8 @@ from .usage import usage_message
 
 BAD_INPUT = 2
 NOT_EVALUATED = 3
+_MOST_TOLD = 200
+"""Characters of a text that are told of in an error: it may be a whole document."""
 _REPORT = f"; run it again with {DEBUG} and report the traceback with it (see SECURITY.md)"
 
 VERBS = {
@@ -84,6 +86,14 @@ def _answered(tokens: list[str]) -> int:
     except BrokenPipeError:
         _drop_output()
         return 0
+    except UnicodeEncodeError as error:
+        _print_traceback(error)
+        # Half of a pair of UTF-16, or a byte of a file's name that is not UTF-8.
+        told = visible_line(error.object[:_MOST_TOLD])
+        say(
+            f"baton: `{told}` cannot be stored, as it is not UTF-8; if a file has this name, rename it"
+        )
+        return NOT_EVALUATED
     except OSError as error:
         _print_traceback(error)
         place = f"{error.filename}: " if error.filename else ""

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import msgspec
 
-from baton.model.visible import LINE_BREAKS, UNSEEN, visible_line
+from baton.model.visible import LINE_BREAKS, UNSEEN, visible, visible_line
 from baton.store import StoredEvaluation
 
 from .cases import Tables, case_view, list_row
@@ -88,7 +88,7 @@ def _hash(text: str) -> str:
 
 def _json(data: Any) -> str:
     """Write JSON that no text in it can end the element of."""
-    text = _ENCODER.encode(data).decode()
+    text = visible(_ENCODER.encode(data).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
