@@ -12,7 +12,6 @@ import pty
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -208,9 +207,6 @@ def test_streams_are_safe_by_themselves(capsys: pytest.CaptureFixture[str]) -> N
         sys.stdout.writelines([CODES, "\n"])
         handler = logging.StreamHandler()
         handler.emit(logging.LogRecord("x", 40, "x", 1, CODES, None, None))
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.warn(CODES, stacklevel=1)
         console_for(sys.stdout).print(Text(CODES), CODES)
     printed = capsys.readouterr()
     assert not ACTS.search(printed.out + printed.err), ascii(printed)

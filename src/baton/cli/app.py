@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError
 
 from baton import __version__
 from baton.model import InputError
-from baton.model.visible import exception_line, visible_line
+from baton.model.visible import exception_line
 from baton.sink import safe_output
 
 from .notes import DEBUG, debugging, say
@@ -89,10 +89,8 @@ def _answered(tokens: list[str]) -> int:
     except UnicodeEncodeError as error:
         _print_traceback(error)
         # Half of a pair of UTF-16, or a byte of a file's name that is not UTF-8.
-        told = visible_line(error.object[:_MOST_TOLD])
-        say(
-            f"baton: `{told}` cannot be stored, as it is not UTF-8; if a file has this name, rename it"
-        )
+        told = error.object[:_MOST_TOLD]
+        say(f"baton: `{told}` is not UTF-8, so it cannot be stored; rename the file, if it is one")
         return NOT_EVALUATED
     except OSError as error:
         _print_traceback(error)

@@ -27,7 +27,8 @@ class CaseFile(pytest.File):
         except InputError as error:
             raise self.CollectError(_told(error)) from None
         for place, case_id in enumerate(suite.dataset.ids):
-            yield CaseItem.from_parent(self, name=visible_line(case_id), suite=suite, place=place)
+            name = without_commands(visible_line(case_id))
+            yield CaseItem.from_parent(self, name=name, suite=suite, place=place)
 
     def _suite(self) -> Suite:
         if self.path.suffix in (".yaml", ".yml"):
