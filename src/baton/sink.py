@@ -123,6 +123,14 @@ class OwnOutput:
         return getattr(self._safe, name)
 
 
+def safe_around(stream: TextIO) -> TextIO:
+    """Return a safe stream around one that Rich puts in the place of ours while it draws.
+
+    Rich takes codes of a terminal in what others print for colours and links of theirs.
+    """
+    return cast("TextIO", SafeStream(stream, in_ci=False, on_github=False, reports=False))
+
+
 def own_output(out: IO[str]) -> IO[str]:
     """Return where codes of ours are written; the same for what is no stream of this process."""
     return cast("IO[str]", OwnOutput(out)) if isinstance(out, SafeStream) else out
@@ -167,7 +175,7 @@ def safe_output(*, on_github: bool = False) -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
-        with suppress(OSError):  # that nobody reads any more changes nothing
+        with suppress(OSError, ValueError):  # that nobody reads any more changes nothing
             out.accept_commands()
             for stream in strict:
                 stream.reconfigure(errors="strict")

@@ -201,6 +201,19 @@ def test_what_agents_print_and_log_is_shown_as_well(tmp_path: Path) -> None:
     assert told.count("\\u001b]52;c;aGk=") >= 3
 
 
+def test_what_agents_print_beside_the_bar_is_shown_as_well(tmp_path: Path) -> None:
+    said = "a\x1b]8;;http://127.0.0.1:9\x07link\x1b]8;;\x07 \x1b[8mhidden\rover"
+    (tmp_path / "desk.py").write_text(
+        f"def answer(message):\n    print({said!r})\n    return 'hello'\n"
+    )
+    (tmp_path / "cases.yaml").write_text("cases:\n  - {id: a, input: hi, response: hello}\n")
+    printed = on_a_terminal(tmp_path, ["eval", "desk.py:answer", "cases.yaml"])
+    assert "a\\u001b]8;;http://127.0.0.1:9\\u0007link" in printed
+    assert "\\u001b[8mhidden\\rover" in printed
+    assert "\x1b]8" not in printed
+    assert "\x1b[8m" not in printed
+
+
 def test_streams_are_safe_by_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     with safe_output():
         print(CODES)

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from baton.model import STATUSES, CaseResult, Status
 from baton.reports.console import Console, console_for
+from baton.sink import safe_around
 
 _LINES = 10
 
@@ -44,6 +45,8 @@ class Bar:
         )
         self._task = self._progress.add_task("", total=total)
         self._progress.start()
+        # Rich prints above the bar what others print now; it is made visible before that.
+        sys.stdout, sys.stderr = safe_around(sys.stdout), safe_around(sys.stderr)
 
     def add(self, result: CaseResult) -> None:
         """Take one more result."""

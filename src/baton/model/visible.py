@@ -54,7 +54,12 @@ def character_class(ranges: Iterable[tuple[int, int]]) -> str:
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
 
 
-_HIDDEN = re.compile(f"[{character_class((*UNSEEN, *LINE_BREAKS, *_NO_TEXT))}{_JOINERS}]")
+_ALL = (*UNSEEN, *LINE_BREAKS, *_NO_TEXT)
+# Python looks up all of the first 65,536 characters at once, and goes through ranges beyond them
+# one by one for each character that it passes: with one range it is twelve times as fast.
+_FIRST_PLANE = character_class(pair for pair in _ALL if pair[1] < 0x10000)
+_SUSPECT = re.compile(f"[{_FIRST_PLANE}{_JOINERS}\U00010000-\U0010ffff]")
+_HIDDEN = re.compile(f"[{character_class(_ALL)}{_JOINERS}]")
 _ASCII_HIDDEN = bytes(c for c in (*range(0x20), 0x7F) if c not in b"\t\n")
 _SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SPACES = re.compile(rf"(?:\r\n|[^\S{character_class((*UNSEEN, *LINE_BREAKS))}])+")
@@ -78,7 +83,7 @@ def visible(text: str) -> str:
         data = text.encode()
         if len(data.translate(None, _ASCII_HIDDEN)) == len(data):
             return text
-    return _HIDDEN.sub(_shown, text)
+    return _SUSPECT.sub(_shown, text)
 
 
 def visible_line(text: str) -> str:
@@ -115,6 +120,8 @@ def without_commands(text: str) -> str:
 
 def _shown(found: re.Match[str]) -> str:
     character, text = found[0], found.string
+    if character > "\uffff" and not _HIDDEN.match(character):
+        return character  # such as an emoji
     if character == "\r" and text.startswith("\n", found.end()):
         return character
     if character in _JOINERS:
