@@ -59,10 +59,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if "_baton_place" not in metafunc.fixturenames:
         pytest.fail("a test marked `baton` takes `baton_result` or `baton_case`", pytrace=False)
+    from baton.model.visible import visible_line, without_commands
     from baton.testing.marked import marked_suite
 
     suite = marked_suite(marker, metafunc.definition.path.parent)
-    places = [pytest.param((suite, place), id=name) for place, name in enumerate(suite.dataset.ids)]
+    names = [without_commands(visible_line(case_id)) for case_id in suite.dataset.ids]
+    places = [pytest.param((suite, place), id=name) for place, name in enumerate(names)]
     metafunc.parametrize("_baton_place", places, indirect=True)
 
 

@@ -73,11 +73,12 @@ def _result(position: int, text: str) -> CaseResult:
     )  # fmt: skip
     return CaseResult(
         case_id=text, position=position, status="failed", scores=[score], error=text,
-        where=Location(file=text, line=3), tags=[text], trace=_trace(text), routing=[(text, "b")],
+        where=Location(file=text, line=3), tags=[text], trace=hostile_trace(text), routing=[(text, "b")],
     )  # fmt: skip
 
 
-def _trace(text: str) -> Trace:
+def hostile_trace(text: str) -> Trace:
+    """Return a trace in which every text is this one."""
     content = Content(text=text)
     run = AgentRun(
         id="run1", agent=text, node=f"{text}.", inside=[text], model=text, error=text, unknown=["input"],

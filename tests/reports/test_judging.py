@@ -57,7 +57,7 @@ def test_of_many_agents_the_worst_are_shown() -> None:
 
 
 def test_names_in_a_trace_cannot_write_to_the_terminal() -> None:
-    assert table([found("\x1b[31mred", 1.0)])[1] == "\N{REPLACEMENT CHARACTER}[31mred 1.00 (1)"
+    assert table([found("\x1b[31mred", 1.0)])[1] == "\\u001b[31mred 1.00 (1)"
 
 
 def test_a_cost_that_is_not_known_is_not_nothing() -> None:

@@ -82,8 +82,8 @@ def test_each_status_has_its_own_element_and_is_counted(tmp_path: Path) -> None:
     [
         ("a <b> & 'c' \"d\" ]]> --", "a <b> & 'c' \"d\" ]]> --"),
         ("naïve 東京 🎉", "naïve 東京 🎉"),
-        ("bell\a nul\0 escape\x1b[31m", "bell\ufffd nul\ufffd escape\ufffd[31m"),
-        ("\ufffe\uffff", "\ufffd\ufffd"),
+        ("bell\a nul\0 escape\x1b[31m", "bell\\u0007 nul\\u0000 escape\\u001b[31m"),
+        ("\ufffe\uffff", "\\ufffe\\uffff"),
         ("two\nlines\tand a tab", "two\nlines\tand a tab"),
     ],
 )

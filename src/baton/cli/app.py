@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from cyclopts import App, CycloptsError
 
 from baton import __version__
 from baton.model import InputError
+from baton.model.visible import exception_line
+from baton.sink import safe_output
 
-from .notes import say
+from .notes import DEBUG, debugging, say
 from .usage import usage_message
 
 BAD_INPUT = 2
 NOT_EVALUATED = 3
+_MOST_TOLD = 200
+"""Characters of a text that are told of in an error: it may be a whole document."""
+_REPORT = f"; run it again with {DEBUG} and report the traceback with it (see SECURITY.md)"
 
 VERBS = {
     "eval": "Play a dataset against live agents and score what they did.",
@@ -44,6 +51,7 @@ app = App(
     help=(
         "Test what happens when AI agents hand work to one another.\n\n"
         "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
+        "\n\nWith --debug, before or after the command, a fault of Baton shows its traceback."
     ),
     version=__version__,
     default_parameter=None,
@@ -54,30 +62,80 @@ for _verb, _summary in VERBS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code (the console script exits with it)."""
-    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    """Run the command line; return the exit code (the console script exits with it).
+
+    Whatever is raised, the code is never 1 for it: 1 means that something was evaluated and
+    failed.
+    """
+    tokens, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    debugging.set(debug)
     # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
     gc.set_threshold(100_000, 50, 1000)
+    with safe_output(on_github="--github" in tokens):
+        try:
+            return _answered(tokens)
+        except BaseException as error:  # noqa: BLE001 - what no other place expects
+            return _stopped(error)
+
+
+def _answered(tokens: list[str]) -> int:
+    """Run a command; word what is wrong with what it was given, or with files and pipes."""
     try:
         code = _run(app, tokens)
         sys.stdout.flush()
-        return code
     except BrokenPipeError:
         _drop_output()
         return 0
+    except UnicodeEncodeError as error:
+        _print_traceback(error)
+        # Half of a pair of UTF-16, or a byte of a file's name that is not UTF-8.
+        told = error.object[:_MOST_TOLD]
+        say(f"baton: `{told}` is not UTF-8, so it cannot be stored; rename the file, if it is one")
+        return NOT_EVALUATED
     except OSError as error:
+        _print_traceback(error)
         place = f"{error.filename}: " if error.filename else ""
         say(f"baton: {place}{error.strerror or error}")
         _drop_output()
         return NOT_EVALUATED
-    except KeyboardInterrupt:
+    return code
+
+
+def _without_debug(tokens: list[str]) -> tuple[list[str], bool]:
+    """Take ``--debug`` out, wherever it is before a ``--``."""
+    end = tokens.index("--") if "--" in tokens else len(tokens)
+    own = [token for token in tokens[:end] if token != DEBUG]
+    return [*own, *tokens[end:]], len(own) < end
+
+
+def _stopped(error: BaseException) -> int:
+    """Say in one line what ended a command; a fault of Baton comes with how to report it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, KeyboardInterrupt):
         say("baton: interrupted")
         return 130
+    _print_traceback(error)
+    if isinstance(error, SystemExit):
+        # Such as `sys.exit(0)` in a module of agents: nothing was evaluated, so it is no success.
+        say(f"baton: code that was imported or called ended the process: sys.exit({error.code!r})")
+    else:
+        report = "" if debugging.get() else _REPORT
+        say(f"baton: internal error: {exception_line(error)}{report}")
+    return NOT_EVALUATED
+
+
+def _print_traceback(error: BaseException) -> None:
+    if debugging.get():
+        import traceback
+
+        traceback.print_exception(error)
 
 
 def _drop_output() -> None:
     """Let what is still to be printed go nowhere, so that the end of the process is quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(io.UnsupportedOperation):  # a stream without a file, as in a test
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(commands: Callable[..., object], tokens: list[str]) -> int:

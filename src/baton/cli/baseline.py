@@ -10,6 +10,7 @@ import msgspec
 from cyclopts import Parameter
 
 from baton.model import InputError
+from baton.model.visible import visible_line
 from baton.reports.text import one_line
 
 from .notes import say
@@ -92,7 +93,7 @@ def _lines(snapshot: Snapshot, file: Path) -> list[str]:
         else None,
     }
     return [
-        str(file),
+        visible_line(str(file)),
         *(f"  {key:<11} {one_line(text, 200)}" for key, text in told.items() if text),
     ]
 

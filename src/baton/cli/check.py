@@ -17,6 +17,7 @@ from baton.evaluators.judging.load import load_rubric
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.lint import lint, refuse_unknown
 from baton.model import InputError, Problem, counted
+from baton.model.visible import visible_line
 from baton.readers import load_catalog, load_traces
 from baton.readers.load import EMPTY, NOT_A_TRACE, files_below
 from baton.runner.plan import check_overrides, make_plan
@@ -58,7 +59,7 @@ def check_command(
             problems += _check_folder(file, seen)
             continue
         try:
-            print(f"{file}: {_check(file, seen)}")
+            print(visible_line(f"{file}: {_check(file, seen)}"))
         except InputError as error:
             problems += error.problems
     warnings = lint(scope_of(seen, [file for file in files if file.is_dir()]), ignore)
@@ -75,11 +76,11 @@ def _check_folder(folder: Path, seen: dict[Kind, list[Path]]) -> list[Problem]:
     found = 0
     for file in files_below(folder):
         if file.name == BODIES and is_evaluation(file.parent):
-            print(f"{file.parent}: {_check_evaluation(file.parent)}")
+            print(visible_line(f"{file.parent}: {_check_evaluation(file.parent)}"))
             found += 1
             continue
         try:
-            print(f"{file}: {_check(file, seen)}")
+            print(visible_line(f"{file}: {_check(file, seen)}"))
             found += 1
         except InputError as error:
             if error.problems[0].message in (NOT_A_TRACE, EMPTY):

@@ -11,6 +11,7 @@ import msgspec
 from baton.judges.prompt import USUAL_OUTPUT
 from baton.judges.rehearsal import Rehearsal
 from baton.model import CaseResult, Dataset, Trace, Usage
+from baton.model.visible import visible_line
 from baton.runner.estimate import TOKENS_READ, estimate_live
 from baton.runner.execute import score_recorded
 from baton.runner.plan import Plan
@@ -73,7 +74,7 @@ def _print(told: dict[str, Any] | None, json: bool) -> int:
         elif told is None:
             print("dry run: no evaluator asks a judge")
         else:
-            print("\n".join(_lines(told)))
+            print("\n".join(map(visible_line, _lines(told))))
     return 0
 
 

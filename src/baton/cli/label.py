@@ -15,12 +15,14 @@ from baton.datasets.label_file import LabelFile
 from baton.datasets.labels import LabelLine
 from baton.evaluators.judged import Judged
 from baton.model import EvalContext, InputError
+from baton.model.visible import visible_line
 from baton.reports.sheet import print_sheet
 from baton.reports.text import one_line
 from baton.reports.trace import print_trace
 from baton.runner.ask import terms_of
 from baton.runner.judged import of_evaluation
 from baton.runner.to_label import DISAGREE, SPLIT, ToLabel, to_label
+from baton.sink import own_output
 from baton.store import StoredEvaluation, latest_evaluation, read_evaluation
 from baton.store.traces import evaluation_traces
 
@@ -131,11 +133,11 @@ class _Walk:
         self._ask()
 
     def _ask(self) -> None:
-        print(f"\n{self._evaluator.rubric.summary}")
+        print(f"\n{visible_line(self._evaluator.rubric.summary)}")
         meanings = self._evaluator.rubric.answer.labels or {}
         for key, name in self._choices.items():
             means = meanings[name].means if name in meanings else ""
-            print(f"  {key} {name}{f': {means}' if means else ''}")
+            print(visible_line(f"  {key} {name}{f': {means}' if means else ''}"))
         if not self._choices:
             low, high = self._terms.bounds
             print(f"  a number from {low:g} to {high:g}, then Enter")
@@ -170,7 +172,7 @@ class _Walk:
                 typed = typed[:-1]
             elif key.isprintable():
                 typed += key
-            print(f"\r{typed} \b", end="", flush=True)
+            print(f"\r{typed} \b", end="", flush=True, file=own_output(sys.stdout))
             key = read_key()
         try:
             score = float(typed.replace(",", "."))

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from contextvars import ContextVar
+
+from baton.model.visible import visible_line
+
+DEBUG = "--debug"
+"""The option of all commands that shows the traceback of a fault of Baton."""
+debugging: ContextVar[bool] = ContextVar("debugging", default=False)
+"""Whether it was given."""
 
 
 def note(text: str) -> None:
@@ -12,6 +20,9 @@ def note(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error; that nobody reads it any more changes nothing else."""
+    """Print one line on standard error; that nobody reads it any more changes nothing else.
+
+    A newline in an id or a file name is shown as an escape: it starts no line of its own.
+    """
     with suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
+        print(visible_line(text), file=sys.stderr, flush=True)

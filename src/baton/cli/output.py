@@ -24,6 +24,7 @@ from baton.plugins import reporter_entry, resolve
 from baton.readers import load_catalog
 from baton.reports.json import EXIT_CODES
 from baton.runner.plan import Plan
+from baton.sink import command_output, expect_commands
 from baton.store import StoredEvaluation, read_evaluation
 
 from .kinds import given_as
@@ -161,18 +162,19 @@ def report(
     printed in full.
     """
     evaluation = read_evaluation(folder)
+    wanted = settings.reporters if settings else []
+    if any(each.type == "github" and each.output_path is None for each in wanted):
+        reports = replace(reports, github=True)
+        expect_commands(sys.stdout)
     with readers_may_leave():
         if json:
             resolve(reporter_entry("json"))(evaluation, sys.stdout)
         else:
             terminal = resolve(reporter_entry("terminal"))
             terminal(evaluation, sys.stdout, limit=show, detailed=detailed)
-    wanted = settings.reporters if settings else []
     for reporter in wanted:
         if reporter.output_path is not None:
             _write(evaluation, reporter.type, Path(reporter.output_path))
-    if any(each.type == "github" and each.output_path is None for each in wanted):
-        reports = replace(reports, github=True)
     write_reports(evaluation, reports, annotations=sys.stderr if json else sys.stdout)
     undelivered = [each for each in wanted if not _delivered(evaluation, each)]
     code = EXIT_CODES.get(evaluation.header.status, 3)
@@ -197,7 +199,7 @@ def write_reports(evaluation: StoredEvaluation, reports: Reports, annotations: I
     for kind, path in reports.files().items():
         _write(evaluation, kind, path)
     if reports.github:
-        resolve(reporter_entry("github"))(evaluation, annotations)
+        resolve(reporter_entry("github"))(evaluation, command_output(annotations))
 
 
 def _write(evaluation: StoredEvaluation, kind: str, path: Path) -> None:

@@ -6,10 +6,11 @@ import sys
 from contextlib import suppress
 from typing import IO, Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from baton.model import STATUSES, CaseResult, Status
+from baton.reports.console import Console, console_for
+from baton.sink import safe_around
 
 _LINES = 10
 
@@ -37,13 +38,15 @@ class Bar:
         self._progress = Progress(
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
             console=console,
             transient=True,
         )
         self._task = self._progress.add_task("", total=total)
         self._progress.start()
+        # Rich prints above the bar what others print now; it is made visible before that.
+        sys.stdout, sys.stderr = safe_around(sys.stdout), safe_around(sys.stderr)
 
     def add(self, result: CaseResult) -> None:
         """Take one more result."""
@@ -77,6 +80,6 @@ class Lines:
 def progress(total: int, out: IO[str] | Any = None) -> Bar | Lines:
     """Choose how to show progress, on standard error when nothing else is given."""
     stream = sys.stderr if out is None else out
-    console = Console(file=stream)
+    console = console_for(stream)
     drawable = console.is_terminal and not console.is_dumb_terminal
     return Bar(total, console) if drawable else Lines(total, stream)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
+from baton.sink import command_output
 from baton.store import latest_evaluation, read_evaluation
 
 from .output import OUT, prepare, readers_may_leave, write_reports
@@ -38,6 +39,7 @@ def report_command(
     printed = "json" if json else format
     prepare(None, reports.files())
     with readers_may_leave():
-        resolve(reporter_entry(printed))(stored, sys.stdout)
+        out = command_output(sys.stdout) if printed == "github" else sys.stdout
+        resolve(reporter_entry(printed))(stored, out)
     write_reports(stored, reports, sys.stdout if printed == "terminal" else sys.stderr)
     return EXIT_CODES.get(stored.header.status, 3)

@@ -12,6 +12,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.subject import Subject
 from baton.judges.prompt import prompt_for
 from baton.model import Case, EvalContext, InputError, Score, Trace, suggestion
+from baton.model.visible import visible_line
 from baton.readers import iter_traces, load_catalog
 from baton.runner.pairing import find_case
 from baton.runner.plan import make_plan
@@ -85,10 +86,11 @@ def _subjects(
 
 
 def _lines(evaluator: Judged, subject: Subject) -> Iterator[str]:
-    yield f"# {evaluator.type} {evaluator.version}: {subject.unit} {subject.id}"
+    about = f"# {evaluator.type} {evaluator.version}: {subject.unit} {subject.id}"
+    yield visible_line(about)
     planned = evaluator.plan(subject)
     if isinstance(planned, Score):
-        yield f"no judge would be asked: {planned.status}, {planned.reason}"
+        yield visible_line(f"no judge would be asked: {planned.status}, {planned.reason}")
         return
     prompt = prompt_for(planned.request)
     yield f"## instructions\n{prompt.instructions}"

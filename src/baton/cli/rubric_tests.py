@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
-from rich.text import Text
-
 from baton.config import Config
 from baton.config.judge import JudgeConfig, make_judge_of
 from baton.evaluators.judging.examples import Checked, check_example
 from baton.judges.judge import LlmJudge
 from baton.model import InputError, Trace
 from baton.readers import iter_traces
-from baton.reports.console import console_for
+from baton.reports.console import Text, console_for
 from baton.reports.text import one_line
 from baton.runner.plan import make_plan
 

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from baton.config import load_config
 from baton.evaluators.judging.rubric import Rubric
 from baton.model import InputError
-from baton.reports.console import console_for
+from baton.reports.console import Console, Text, console_for
 from baton.store.calibrations import kept_calibrations
 
 from .judging import JudgeOptions

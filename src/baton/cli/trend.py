@@ -84,10 +84,9 @@ def _write_csv(points: list[Point]) -> None:
 
 def _print(points: list[Point], axis: str) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     from baton.gate.trend import by_models, sparkline
-    from baton.reports.console import console_for
+    from baton.reports.console import Text, console_for
 
     console = console_for(sys.stdout)
     for models, own in by_models(points).items():

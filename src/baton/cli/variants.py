@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.config import Config
+from baton.model.visible import visible_line
+from baton.reports.text import one_line
 from baton.store import read_evaluation
 
 from .notes import note
@@ -52,7 +54,7 @@ class Printed(NamedTuple):
             if self.json:
                 _say("[" if number == 0 else ",")
             elif len(done) > 1:
-                _say(f"# {variant.name}" if number == 0 else f"\n# {variant.name}")
+                _say(f"{'' if number == 0 else chr(10)}# {one_line(str(variant.name))}")
             files = _named(self.reports, variant)
             code = max(code, self.one(variant.folder, _renamed(settings, variant), files))
         if self.json:
@@ -72,7 +74,7 @@ def _say(text: str) -> None:
 def _line(variant: Variant) -> str:
     header = read_evaluation(variant.folder).header
     counts = ", ".join(f"{count} {status}" for status, count in header.cases.items() if count)
-    return f"{variant.name}: {header.status} ({counts})  {variant.folder}"
+    return visible_line(f"{variant.name}: {header.status} ({counts})  {variant.folder}")
 
 
 def _named(reports: Reports, variant: Variant) -> Reports:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from baton.model import InputError
 
-from .notes import note
+from .notes import DEBUG, debugging, note
 from .target import find_target, trust_in
 from .watched import affected, case_hashes, changed, watched
 
@@ -74,8 +74,9 @@ def _evaluate(agent: Sequence[str], datasets: Sequence[str], trust: Sequence[Pat
     """Evaluate in a process of its own, as code that was imported here would stay as it was."""
     words = [word for dataset in datasets for word in ("--dataset", dataset)]
     words += [word for folder in trust for word in ("--trust", str(folder))]
+    debug = [DEBUG] if debugging.get() else []
     # With -P, modules of the current folder do not take the place of Baton's own.
-    command = [sys.executable, "-P", "-m", "baton", "eval", *agent, *words]
+    command = [sys.executable, "-P", "-m", "baton", *debug, "eval", *agent, *words]
     return subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import yaml
 
 from baton.model import InputError, Problem
+from baton.model.visible import visible
 
 from .explain import Path
 from .spelling import snake
@@ -40,6 +41,16 @@ _SCALARS = [
 for _name, _pattern, _first in _SCALARS:
     for _class in (_CoreLoader, _CoreDumper):
         _class.add_implicit_resolver(_TAG + _name, re.compile(f"(?:{_pattern})$"), list(_first))
+_COMMAND = re.compile(r"(?:^|\s)::|##")
+
+
+def _text(dumper: Any, value: str) -> Any:
+    r"""Quote what is shown as escapes where it is printed: in quotes ``\u202e`` says the same."""
+    escaped = visible(value) != value or _COMMAND.search(value) is not None
+    return dumper.represent_scalar(f"{_TAG}str", value, style='"' if escaped else None)
+
+
+_CoreDumper.add_representer(str, _text)
 
 
 def load_yaml(text: str, file: str) -> Any:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
+from baton.model.visible import LINE_BREAKS, UNSEEN, character_class
+
 VERSION = "1"
 """Changes whenever the same material is fenced in another way."""
 
@@ -30,11 +32,9 @@ _WHOLE = re.compile(
 )
 _BLOCK = re.compile(r"⟦[0-9a-f]{16}: ([^\n⟦⟧]*)⟧\n([^⟦⟧]*)\n⟦/[0-9a-f]{16}⟧(?:\n|\Z)")
 
-_BREAKS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_BREAKS = re.compile(f"\r\n|[{character_class(LINE_BREAKS)}]")
 _HIDDEN = re.compile(
-    "(?:[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5"
-    "\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    f"(?:[{character_class(UNSEEN)}]"
     # Joiners belong to some scripts and to emoji; next to ASCII they only hide something.
     "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f]))+"
 )

@@ -7,7 +7,6 @@ from typing import IO, Any
 
 import msgspec
 from rich.table import Table
-from rich.text import Text
 
 from baton.analysis.effects import Effects, ReversedOrder, SelfAgreement
 from baton.analysis.evidence import too_few
@@ -15,7 +14,7 @@ from baton.analysis.intervals import Estimate
 from baton.analysis.quality import Quality
 from baton.runner.calibrate import CalibrationReport, JudgeReport
 
-from .console import console_for
+from .console import Text, console_for
 from .text import one_line
 
 _UNTOLD = "–"

@@ -7,15 +7,14 @@ from typing import IO, Any
 
 import msgspec
 from rich.table import Table
-from rich.text import Text
 
 from baton.analysis.comparison import PASSED, AxisChange
 from baton.gate.compare import Compared, WorseCase
 from baton.gate.words import axis_line, cases, figures, p_text
 from baton.model import Hop
 
-from .console import console_for
-from .markdown import code
+from .console import Text, console_for
+from .markdown import cell, code
 from .text import one_line
 
 MOST = 10
@@ -65,7 +64,7 @@ def markdown_of(compared: Compared, *, limit: int = MOST) -> str:
     lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     for axis in compared.comparison.axes:
         name, *figures_, verdict = _cells(axis)
-        cells = [code(name, 120).replace("|", "\\|"), *figures_]
+        cells = [cell(name, 120), *figures_]
         lines.append(f"| {' | '.join(cells)} | {MARKS[axis.change]} {verdict} |")
     if compared.cases:
         lines += ["", "### Cases that got worse", ""]

@@ -6,9 +6,9 @@ import csv
 from collections.abc import Iterator
 from typing import IO, Any
 
+from baton.model.visible import visible
 from baton.store import IndexRow, StoredEvaluation
 
-from .junit import UNPRINTABLE
 from .place import place_of
 
 COLUMNS = (
@@ -33,11 +33,14 @@ def write_csv(evaluation: StoredEvaluation, out: IO[str]) -> None:
 
 
 def safe(value: str | float | None) -> str | float | None:
-    """Return a cell that is no formula, and has no control characters."""
+    """Return a cell that is not a formula, and in which nothing is invisible."""
     if not isinstance(value, str):
         return value
-    text = value.translate(UNPRINTABLE)
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+    text = visible(value)
+    # Spreadsheets skip white space of any kind before a formula, such as a no-break space.
+    starts = (value.lstrip(" "), value.lstrip())
+    is_formula = any(start.startswith(_FORMULA) for start in starts)
+    return f"'{text}" if is_formula else text
 
 
 def _rows(row: IndexRow, body: dict[str, Any]) -> Iterator[dict[str, Any]]:

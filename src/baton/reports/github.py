@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
+from baton.model.visible import without_commands
 from baton.store import Header, IndexRow, StoredEvaluation
 
 from .judging import gate_lines
@@ -43,7 +44,7 @@ def write_github(evaluation: StoredEvaluation, out: IO[str]) -> None:
 def _errors(evaluation: StoredEvaluation) -> Iterator[str]:
     header = evaluation.header
     for problem in header.problems:
-        yield _command("error", problem, {"title": header.name})
+        yield _command("error", one_line(problem, 400), {"title": header.name})
     for missed in gate_lines(header.gate):
         yield _command("error", one_line(missed, 400), {"title": header.name})
     for row in evaluation.rows():
@@ -70,13 +71,16 @@ def _said(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _command(name: str, message: str, about: dict[str, str | int | None]) -> str:
-    """Write a workflow command; what would end it or one of its properties is escaped."""
+    """Write a workflow command; what would end it, or one of its properties, is escaped.
+
+    A message is one line, or several of ours that were each made safe.
+    """
     told = [
-        f"{key}={_property(one_line(str(value), 300))}"
+        f"{key}={_property(without_commands(one_line(str(value), 300)))}"
         for key, value in about.items()
         if value is not None
     ]
-    return f"::{name}{' ' if told else ''}{','.join(told)}::{_data(message)}"
+    return f"::{name}{' ' if told else ''}{','.join(told)}::{_data(without_commands(message))}"
 
 
 def _data(text: str) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from baton.model import AgentScores, Asked, GateResult, Low, counted
 
+from .console import Console, Text
 from .text import one_line
 
 _MOST = 30

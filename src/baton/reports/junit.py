@@ -7,6 +7,7 @@ from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from baton.analysis.routing import agents_of, mistakes
+from baton.model.visible import visible, without_commands
 from baton.store import Header, IndexRow, StoredEvaluation
 
 from .efficiency import counter_texts
@@ -14,13 +15,6 @@ from .judging import asked_by_evaluator, asked_line, gate_lines
 from .place import place_of
 from .routing import arrow, share
 from .text import dispatches_of, value_text
-
-UNPRINTABLE = {
-    code: "\N{REPLACEMENT CHARACTER}"
-    for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
-    if code not in (9, 10, 13)
-}
-"""What XML has no place for, for ``str.translate``."""
 
 
 def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
@@ -111,8 +105,13 @@ def _where(body: dict[str, Any]) -> str:
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(text.translate(UNPRINTABLE))
+    return quoteattr(_shown(text))
 
 
 def _text(text: str) -> str:
-    return escape(text.translate(UNPRINTABLE))
+    return escape(_shown(text))
+
+
+def _shown(text: str) -> str:
+    """Show what XML has no place for or nobody sees; CI systems print such texts in their logs."""
+    return without_commands(visible(text))

@@ -67,7 +67,8 @@ def _top(evaluation: StoredEvaluation) -> Iterator[str]:
     counts = " · ".join(
         f"{header.cases[status]:,} {status}" for status in STATUSES if header.cases.get(status)
     )
-    yield f"## {_MARKS.get(header.status, '⚠️')} {code(header.name)}: {header.status}"
+    status = header.status if header.status.isalpha() else code(header.status)
+    yield f"## {_MARKS.get(header.status, '⚠️')} {code(header.name)}: {status}"
     yield f"\n{counts or 'no cases'}"
     yield from _evaluators(header)
     for line in pass_lines(repeats_of(evaluation)):
@@ -90,7 +91,7 @@ def _evaluators(header: Header) -> Iterator[str]:
     for each in header.evaluators:
         rate = f"{_percent(each.passed, each.scored)}" if each.scored else "–"
         figures = " | ".join(f"{getattr(each, status):,}" for status in STATUSES)
-        yield f"| {_cell(each.evaluator)} | {rate} | {figures} |"
+        yield f"| {cell(each.evaluator)} | {rate} | {figures} |"
 
 
 def _routing(header: Header) -> Iterator[str]:
@@ -105,7 +106,7 @@ def _routing(header: Header) -> Iterator[str]:
     for agent in agents[:_MOST_LINES]:
         recall = share(agent.recall, agent.right, agent.expected)
         precision = share(agent.precision, agent.right, agent.actual)
-        yield f"| {_cell(agent.agent)} | {recall} | {precision} |"
+        yield f"| {cell(agent.agent)} | {recall} | {precision} |"
 
 
 def _listed(title: str, lines: list[str]) -> Iterator[str]:
@@ -138,8 +139,12 @@ def _scores(scores: Iterable[dict[str, Any]], status: str) -> Iterator[str]:
                 yield f"to mend it: {code(score['details']['mend'])}"
 
 
-def _cell(text: str) -> str:
-    return code(text, 80).replace("|", "\\|")
+def cell(text: str, limit: int = 80) -> str:
+    r"""Write any text as a code span in a cell of a table, which a ``|`` in it does not end.
+
+    A ``\`` before a ``|`` would take its escape away: ``\|`` becomes ``\u005c\|``.
+    """
+    return re.sub(r"\\(?=\\*\|)", r"\\u005c", code(text, limit)).replace("|", "\\|")
 
 
 def _percent(part: int, whole: int) -> str:

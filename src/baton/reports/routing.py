@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.text import Text
+from rich.console import RenderableType
 
 from baton.analysis.routing import AgentRouting, agents_of, mistakes
 from baton.model import RoutingCell
 
+from .console import Console, Text
 from .text import one_line
 
 _MOST = 12
@@ -42,7 +42,7 @@ def arrow(cell: RoutingCell) -> str:
     return f"{cell.expected or _NOBODY} → {cell.actual or _NOBODY}"
 
 
-def _table(cells: Sequence[RoutingCell], shown: Sequence[AgentRouting]) -> Text:
+def _table(cells: Sequence[RoutingCell], shown: Sequence[AgentRouting]) -> RenderableType:
     """Make a table with expected agents in rows and, by their numbers, actual ones in columns."""
     names: list[str | None] = [agent.agent for agent in shown]
     counts = {(cell.expected, cell.actual): cell.count for cell in cells}
@@ -65,7 +65,7 @@ def _table(cells: Sequence[RoutingCell], shown: Sequence[AgentRouting]) -> Text:
     return _laid_out(rows)
 
 
-def _laid_out(rows: Sequence[Sequence[Text]]) -> Text:
+def _laid_out(rows: Sequence[Sequence[Text]]) -> RenderableType:
     """Put cells under one another, names to the left and figures to the right."""
     widths = [
         max(row[place].cell_len for row in rows if place < len(row))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from rich.text import Text
-
 from baton.model import Content, Dispatch, GotBack, HandedOff, Said, Step, ToolCall, Trace, Turn
 from baton.model.views import RoundTrip, dispatch_view, round_trip
 
-from .console import console_for
+from .console import Text, console_for
 from .text import arguments_line, content_line, one_line
 
 _BEFORE = 3

@@ -6,16 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from baton.model import STATUSES, counted
 from baton.store import Header, IndexRow, StoredEvaluation
 
 from .calibration import calibrations_of
 from .chains import align
-from .console import console_for
+from .console import Console, Text, console_for
 from .efficiency import case_line, efficiency_line
 from .judging import gate_lines, print_asked, print_by_agent
 from .repeats import pass_lines, repeats_of

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from baton.model import Content
+from baton.model.visible import folded_line
 
 _NAMED = 5
 
 
 def one_line(text: str, limit: int = 80) -> str:
-    """Fold white space, take out control characters, and cut to ``limit`` characters.
-
-    What stands in a trace is not trusted: an escape sequence must not reach the terminal.
-    """
-    folded = " ".join(text.split())
-    safe = "".join(
-        c if unicodedata.category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in folded
-    )
+    """Fold white space, show what is invisible as escapes, and cut to ``limit`` characters."""
+    safe = folded_line(text)
     return safe if len(safe) <= limit else f"{safe[: limit - 1]}…"
 
 
@@ -41,7 +35,8 @@ def content_line(content: Content, limit: int = 80) -> str:
         return f"“{one_line(content.text, limit)}”"
     if content.data is not None:
         return value_line(content.data, limit)
-    return ", ".join(part.mime or part.type for part in content.parts or ()) or "nothing"
+    parts = ", ".join(part.mime or part.type for part in content.parts or ())
+    return one_line(parts, limit) or "nothing"
 
 
 def value_line(value: Any, limit: int = 80) -> str:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO
 
-from rich.text import Text
 from rich.tree import Tree
 
 from baton.model import (
@@ -23,7 +22,7 @@ from baton.model import (
 )
 from baton.model.views import TreeNode, dispatch_view, turn_tree
 
-from .console import console_for
+from .console import Text, console_for
 from .text import arguments_line, content_line, one_line
 
 _BAD = {"failed", "refused", "cancelled", "unanswered", "incomplete"}

@@ -31,6 +31,7 @@ from baton.model import (
     Trace,
     Usage,
 )
+from baton.model.visible import exception_line
 from baton.readers import Catalog
 from baton.readers.shard import Shard
 from baton.readers.shards import ShardReader
@@ -66,6 +67,7 @@ class Batch(msgspec.Struct, array_like=True):
     problems: list[Problem] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
     lines: int = 0
+    broken: bool = False
 
 
 class Recorded(NamedTuple):
@@ -254,7 +256,9 @@ class _Team:
     def _hear(self, end: Connection[bytes, bytes], shard: Shard) -> tuple[Batch, bool]:
         """Return what a process sends, and whether it is still there."""
         try:
-            return msgspec.msgpack.decode(end.recv_bytes(), type=Batch), True
+            batch = msgspec.msgpack.decode(end.recv_bytes(), type=Batch)
+            self.has_lost = self.has_lost or batch.broken
+            return batch, True
         except (EOFError, OSError):
             self.has_lost = True
             process = self._ends[end]
@@ -275,7 +279,14 @@ def _work(
             shard = msgspec.msgpack.decode(end.recv_bytes(), type=Shard)
         except EOFError:
             return
-        end.send_bytes(msgspec.msgpack.encode(_score(recorded, shard)))
+        try:
+            told = msgspec.msgpack.encode(_score(recorded, shard))
+        except Exception as error:  # noqa: BLE001 - a fault of ours, told like a broken file
+            said = f"internal error: {exception_line(error)}"
+            message = f"{said}; --jobs 1 --debug shows the traceback"
+            problem = Problem(file=shard.files[0], message=message)
+            told = msgspec.msgpack.encode(Batch(problems=[problem], broken=True))
+        end.send_bytes(told)
 
 
 def _score(recorded: Recorded, shard: Shard) -> Batch:

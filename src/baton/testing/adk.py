@@ -14,6 +14,7 @@ import msgspec
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.model import CaseResult, Dataset, InputError, Problem
+from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.failure import failure_text
 from baton.runner.loop import run
 
@@ -83,7 +84,7 @@ class _Done:
 async def _check(suites: Sequence[Suite]) -> None:
     told = [text for suite in suites for text in _failures(await suite.play_all())]
     if told:
-        raise AssertionError("\n\n".join(told))
+        raise AssertionError(without_commands(visible("\n\n".join(told))))
 
 
 def _failures(results: Sequence[CaseResult]) -> Iterator[str]:
@@ -94,7 +95,7 @@ def _failures(results: Sequence[CaseResult]) -> Iterator[str]:
         lines = list(_below(runs))
         if lines:
             shown = [failure_text(r, repeats=repeats) for r in runs if r.status != "passed"]
-            yield "\n".join([f"{runs[0].case_id}", *lines, *shown])
+            yield "\n".join([visible_line(runs[0].case_id), *lines, *shown])
 
 
 def _below(runs: Sequence[CaseResult]) -> Iterator[str]:

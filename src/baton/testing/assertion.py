@@ -12,6 +12,7 @@ from baton import api
 from baton.config.evaluators import plan_for
 from baton.config.trust import trust_of
 from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Trace
+from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.failure import failure_text
 from baton.runner.recorded import score_in_memory
 
@@ -58,7 +59,9 @@ def failures(results: Sequence[CaseResult], problems: Sequence[str] = ()) -> str
     repeats = max((result.repeat for result in results), default=0) + 1
     bad = [result for result in results if result.status not in ("passed", "skipped")]
     texts = [failure_text(result, repeats=repeats) for result in bad]
-    return "\n\n".join([*texts, *(f"! {problem}" for problem in problems)])
+    told = [*texts, *(f"! {visible_line(problem)}" for problem in problems)]
+    # pytest prints this as it is, in a terminal or in the log of a build.
+    return without_commands(visible("\n\n".join(told)))
 
 
 def _scored(

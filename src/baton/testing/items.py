@@ -10,6 +10,7 @@ import pytest
 
 from baton.config.trust import Trust
 from baton.model import InputError
+from baton.model.visible import visible, visible_line, without_commands
 
 from .assertion import failures
 from .suite import Suite, suite_of_agent, suite_of_config
@@ -25,9 +26,10 @@ class CaseFile(pytest.File):
         try:
             suite = self._suite()
         except InputError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(_told(error)) from None
         for place, case_id in enumerate(suite.dataset.ids):
-            yield CaseItem.from_parent(self, name=case_id, suite=suite, place=place)
+            name = without_commands(visible_line(case_id))
+            yield CaseItem.from_parent(self, name=name, suite=suite, place=place)
 
     def _suite(self) -> Suite:
         trust = trust_of_ini(self.config)
@@ -63,13 +65,18 @@ class CaseItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what went wrong with the case, not where Baton noticed."""
         if isinstance(excinfo.value, CaseFailedError | InputError):
-            return str(excinfo.value)
+            return _told(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Tell file, line (from 0) and name."""
         where = self._suite.dataset.line_of(self._place)
         return self.path, where - 1 if where else None, self.name
+
+
+def _told(error: BaseException) -> str:
+    """Return what an error says, fit for the terminal and the log that pytest prints it to."""
+    return without_commands(visible(str(error)))
 
 
 class CaseFailedError(AssertionError):

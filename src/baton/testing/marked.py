@@ -10,6 +10,7 @@ import pytest
 
 from baton.config.trust import trust_of
 from baton.model import InputError
+from baton.model.visible import visible
 
 from .suite import Suite, suite_of_agent
 
@@ -28,7 +29,7 @@ def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
         message = str(error).replace("_suite()", "the marker `baton`")
         raise pytest.UsageError(f"{message}; write {usage}") from None
     except InputError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(visible(str(error))) from None
 
 
 def _suite(

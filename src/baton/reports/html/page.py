@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import msgspec
 
+from baton.model.visible import LINE_BREAKS, UNSEEN, visible, visible_line
 from baton.store import StoredEvaluation
 
 from .cases import Tables, case_view, list_row
@@ -32,7 +33,9 @@ def write_html(evaluation: StoredEvaluation, out: IO[str]) -> None:
     other script run and nothing be fetched.
     """
     style = _asset("report.css")
-    script = '"use strict";\n' + "\n".join(_asset(name) for name in _SCRIPTS)
+    ranges = [[f"{code:x}" for code in pair] for pair in (*UNSEEN, *LINE_BREAKS)]
+    table = f"const INVISIBLE_RANGES = {_json(ranges)};\n"
+    script = '"use strict";\n' + table + "\n".join(_asset(name) for name in _SCRIPTS)
     out.write(_head(evaluation.header.name, style, script))
     tables = Tables([counts.evaluator for counts in evaluation.header.evaluators])
     rows: list[dict[str, Any]] = []
@@ -75,7 +78,7 @@ def _head(name: str, style: str, script: str) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return _asset("page.html").format(title=escape(name), policy=policy, style=style)
+    return _asset("page.html").format(title=escape(visible_line(name)), policy=policy, style=style)
 
 
 def _hash(text: str) -> str:
@@ -85,7 +88,7 @@ def _hash(text: str) -> str:
 
 def _json(data: Any) -> str:
     """Write JSON that no text in it can end the element of."""
-    text = _ENCODER.encode(data).decode()
+    text = visible(_ENCODER.encode(data).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import msgspec
 
 from baton.formats.explain import checked
+from baton.sink import safe_output
 
 from .protocol import Done
 from .work import Worker
@@ -110,11 +111,12 @@ class Local:
 def _serve(connection: Connection) -> None:
     """Do jobs until nobody has any more; what agents print is no part of a report."""
     os.dup2(2, 1)
-    worker = Worker()
-    try:
-        while True:
-            connection.send_bytes(worker.do(connection.recv_bytes()))
-    except (EOFError, OSError, KeyboardInterrupt):
-        return
-    finally:
-        worker.close()
+    with safe_output():
+        worker = Worker()
+        try:
+            while True:
+                connection.send_bytes(worker.do(connection.recv_bytes()))
+        except (EOFError, OSError, KeyboardInterrupt):
+            return
+        finally:
+            worker.close()

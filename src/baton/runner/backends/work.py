@@ -10,11 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trace
+from baton.model.visible import exception_line
 from baton.plugins import resolve_target
 from baton.readers import Catalog
 from baton.readers.shard import Shard
 from baton.readers.shards import ShardReader
-from baton.runner.execute import score_one
+from baton.runner.execute import error_result, score_one
 from baton.runner.live import play_all
 from baton.runner.loop import GRACE, DaemonThreads, entered
 from baton.runner.options import RunOptions
@@ -53,6 +54,9 @@ class Worker:
         """Do a job (JSON); return its outcome (JSON). What cannot be done is in there."""
         try:
             job = _JOBS.decode(text)
+        except msgspec.DecodeError as error:
+            return msgspec.json.encode(Outcome(fault=str(error)))
+        try:
             shop = self._set_up(job.recipe)
             if job.play is not None:
                 outcome = self._play(shop, job.play, job.recipe.run)
@@ -62,6 +66,8 @@ class Worker:
                 outcome = Outcome(fault="a job that says neither what to play nor what to score")
         except (InputError, OSError, msgspec.DecodeError) as error:
             outcome = Outcome(fault=str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of ours leaves the other jobs alone
+            outcome = _crashed(job, f"internal error: {exception_line(error)}")
         return msgspec.json.encode(outcome)
 
     def close(self) -> None:
@@ -144,6 +150,17 @@ class _Kept:
 
     def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
         """Take notes; those of one case are not kept."""
+
+
+def _crashed(job: Job, said: str) -> Outcome:
+    """Return what comes of a job that Baton has a fault with: an error, and never a failure."""
+    if job.shard is not None:
+        return Outcome(problems=[Problem(file=job.shard.files[0], message=said)])
+    if job.play is None:
+        return Outcome(fault=said)
+    result = error_result(job.play.case, job.play.position, said, None, None)
+    result.repeat = job.play.repeat
+    return Outcome(results=[result])
 
 
 def _score(shop: Shop, shard: Shard) -> Outcome:

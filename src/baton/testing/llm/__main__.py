@@ -16,6 +16,7 @@ from typing import IO
 import msgspec
 
 from baton.model import InputError, counted
+from baton.sink import safe_output
 
 from .server import LlmServer, llm_server
 from .talk import ScriptError
@@ -50,9 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own, command = _split(sys.argv[1:] if arguments is None else arguments)
     told = parser.parse_args(own)
     signal.signal(signal.SIGTERM, _end)
+    with safe_output():
+        return _run(told.script, told.port, told.log, command)
+
+
+def _run(script: Path, port: int, log_file: Path | None, command: Sequence[str]) -> int:
     code = 0
     try:
-        with llm_server(told.script, port=told.port) as server, _Log(told.log, server) as log:
+        with llm_server(script, port=port) as server, _Log(log_file, server) as log:
             code = _beside(command, server) if command else _until_the_end(server, log)
     except InputError as error:
         print(error, file=sys.stderr)

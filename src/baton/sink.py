@@ -1,0 +1,181 @@
+"""The one way out: all that is written to standard output and standard error passes here.
+
+Nothing that writes has to think of it: `print`, `logging`, warnings, error messages and reports
+are safe because the streams are. Colours and the movements of a progress bar are ours; they take
+:func:`own_output`, after their texts were made visible.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, TextIO, cast
+
+from baton.model.visible import visible, without_commands
+
+_CI = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
+"""Variables by which CI systems that read commands from a log tell that they run: GitHub Actions,
+Azure Pipelines, TeamCity."""
+_TAIL = 64
+"""How much of an unfinished line is kept: a command may be written in pieces, such as ``##`` and
+``[group]``, and none has a longer start than this that counts."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,32}m")
+
+
+class SafeStream:
+    """A stream that shows what could act on a terminal or a build as visible escapes.
+
+    Everything but writing is left to the stream below.
+    """
+
+    def __init__(self, stream: TextIO, *, in_ci: bool, on_github: bool, reports: bool) -> None:
+        """Wrap a stream.
+
+        Args:
+            stream: where it all goes.
+            in_ci: break what CI systems take for a command.
+            on_github: tell GitHub to read no commands from what a report prints.
+            reports: whether reports are printed here; others' lines may come between on any other.
+        """
+        self.stream = stream
+        self.in_ci = in_ci
+        self.on_github = on_github
+        self._reports = reports
+        self._line = ""
+        self._token: str | None = None
+
+    def write(self, text: str) -> int:
+        """Write a text, with escapes for what is not to be seen or obeyed."""
+        self._pass_on(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    @property
+    def rich_proxied_file(self) -> OwnOutput:
+        """Where Rich writes that is not ours, such as the help of cyclopts: text with colours."""
+        return OwnOutput(self, colours_only=True)
+
+    def write_own(self, text: str) -> None:
+        """Write a text that was made visible, with codes of ours for the terminal."""
+        if self._reports and self.on_github and self._token is None and not self._line:
+            # As GitHub advises: an unguessable word, so that no text of others ends the bracket.
+            self._token = secrets.token_hex(16)
+            self.stream.write(f"::stop-commands::{self._token}\n")
+        self._pass_on(text)
+
+    def accept_commands(self) -> None:
+        """End the bracket, if there is one: what follows may be commands of ours."""
+        if self._token is not None:
+            token, self._token = self._token, None
+            self.stream.write(f"{'' if not self._line else chr(10)}::{token}::\n")
+            self._line = ""
+
+    def _pass_on(self, text: str) -> None:
+        if not self.in_ci:
+            self.stream.write(text)
+            return
+        # A piece of a line is read with what was written of the line before. No command is whole
+        # in that, so that breaking changes nothing of it.
+        whole = without_commands(self._line + text)
+        self.stream.write(whole[len(self._line) :])
+        _, newline, last = whole.rpartition("\n")
+        self._line = last if newline or len(last) <= _TAIL else f"…{last[-_TAIL:]}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+class OwnOutput:
+    """The way for what we draw ourselves: its texts are visible already, its codes are ours."""
+
+    def __init__(self, safe: SafeStream, *, colours_only: bool = False) -> None:
+        self._safe = safe
+        self._colours_only = colours_only
+
+    @property
+    def rich_proxied_file(self) -> OwnOutput:
+        """Rich asks for this by its name, and writes here."""
+        return self
+
+    def write(self, text: str) -> int:
+        """Write a text; of codes, those for colours only where others draw."""
+        if not self._colours_only:
+            self._safe.write_own(text)
+            return len(text)
+        place = 0
+        for found in _COLOUR.finditer(text):
+            self._safe.write(text[place : found.start()])
+            self._safe.write_own(found[0])
+            place = found.end()
+        self._safe.write(text[place:])
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._safe, name)
+
+
+def safe_around(stream: TextIO) -> TextIO:
+    """Return a safe stream around one that Rich puts in the place of ours while it draws.
+
+    Rich takes codes of a terminal in what others print for colours and links of theirs.
+    """
+    return cast("TextIO", SafeStream(stream, in_ci=False, on_github=False, reports=False))
+
+
+def own_output(out: IO[str]) -> IO[str]:
+    """Return where codes of ours are written; the same for what is no stream of this process."""
+    return cast("IO[str]", OwnOutput(out)) if isinstance(out, SafeStream) else out
+
+
+def command_output(out: IO[str]) -> IO[str]:
+    """Return where commands for a CI system are written; each text in them is escaped already."""
+    if not isinstance(out, SafeStream):
+        return out
+    out.accept_commands()
+    return out.stream
+
+
+def expect_commands(out: IO[str]) -> None:
+    """Take it that GitHub Actions reads along, whatever the environment says."""
+    if isinstance(out, SafeStream):
+        out.in_ci = out.on_github = True
+
+
+@contextmanager
+def safe_output(*, on_github: bool = False) -> Iterator[None]:
+    """Make standard output and standard error safe for as long as a command runs.
+
+    Args:
+        on_github: take it that GitHub Actions reads along, whatever the environment says.
+    """
+    github = on_github or bool(os.environ.get("GITHUB_ACTIONS"))
+    in_ci = github or any(os.environ.get(name) for name in _CI)
+    before = sys.stdout, sys.stderr
+    # A stream that was closed before the start is None; what goes there is read by nobody.
+    streams = [stream or open(os.devnull, "w", encoding="utf-8") for stream in before]  # noqa: SIM115
+    out, err = (
+        SafeStream(stream, in_ci=in_ci, on_github=github, reports=stream is streams[0])
+        for stream in streams
+    )
+    sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)
+    strict = [s for s in before if isinstance(s, io.TextIOWrapper) and s.errors == "strict"]
+    for stream in strict:
+        # What the encoding of a terminal has no place for is escaped, and ends nothing.
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        with suppress(OSError, ValueError):  # that nobody reads any more changes nothing
+            out.accept_commands()
+            for stream in strict:
+                stream.reconfigure(errors="strict")
