@@ -18,7 +18,7 @@ from msgspec import structs, to_builtins
 from baton.config import Config
 from baton.config.planning import live_plan
 from baton.config.providers import variant_names
-from baton.config.secrets import masked
+from baton.model.secrets import masked
 from baton.model import Dataset, InputError
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.distribute import evaluate_on

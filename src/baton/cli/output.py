@@ -15,7 +15,7 @@ import msgspec
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
 from baton.config.provenance import provenance_of, refuse_others
-from baton.config.secrets import masked
+from baton.model.secrets import masked
 from baton.config.shape import ReporterSpec
 from baton.datasets import load_dataset
 from baton.model import BatonError, Dataset, InputError, Problem

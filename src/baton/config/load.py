@@ -13,6 +13,7 @@ from baton.formats.document import Document, read_bytes
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
+from baton.model.secrets import masked
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
 from baton.runner.options import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
@@ -23,7 +24,6 @@ from .dialects.accelerator import translate
 from .environment import interpolate
 from .judge import JudgeConfig, at_lines, gate_of, read_judge
 from .misplaced import say_where
-from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ _OTLP_ONLY = ("endpoint", "headers_from")
 
 
 class Config(msgspec.Struct, kw_only=True):
-    """A checked config; ``resolved`` is what it says, secrets masked; ``notes`` what is not used.
+    """A checked config; ``notes`` are what of it is not used.
+
+    ``resolved`` is what the file says: with references such as ``${TOKEN}``, not their values, and
+    with secrets that are written out masked.
 
     ``evaluators`` is ``None`` when it asks for none; ``plan`` has the default one then.
     """
@@ -139,7 +142,7 @@ def load_config(
         plan=plan,
         run=run,
         reporters=reporters,
-        resolved=masked(value),
+        resolved=masked(written),
         backend=backend,
         rubrics=rubrics,
         rubric_paths=[folder / path for path in spec.rubrics],
