@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError
 
 from baton import __version__
 from baton.model import InputError
+from baton.model.secrets import forget
 
 from .notes import say
 from .usage import usage_message
@@ -56,6 +57,7 @@ for _verb, _summary in VERBS.items():
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code (the console script exits with it)."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    forget()
     # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
     gc.set_threshold(100_000, 50, 1000)
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
+from baton.model.secrets import mask
+
 
 def note(text: str) -> None:
     """Say something on standard error, which is never part of a report."""
@@ -14,4 +16,4 @@ def note(text: str) -> None:
 def say(text: str) -> None:
     """Print a line on standard error; that nobody reads it any more changes nothing else."""
     with suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
+        print(mask(text), file=sys.stderr, flush=True)
