@@ -18,8 +18,8 @@ from msgspec import structs, to_builtins
 from baton.config import Config
 from baton.config.planning import live_plan
 from baton.config.providers import variant_names
-from baton.model.secrets import masked
 from baton.model import Dataset, InputError
+from baton.model.secrets import masked
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.distribute import evaluate_on
 from baton.runner.backends.protocol import Backend, Recipe
@@ -35,6 +35,7 @@ from .notes import note, say
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare
 from .progress import progress
+from .redacting import AS_CONFIGURED, Redacting
 from .reports import NONE, Reports
 from .request import Request, basis_of
 from .running import (
@@ -81,6 +82,7 @@ def eval_command(
     judging: JudgeOptions | None = None,
     backing: Backing = HERE,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Play a dataset against live agents and score what they did.
 
@@ -139,7 +141,7 @@ def eval_command(
         if is_complete(begun.folder, begun.before):
             return printed.one(begun.folder, found.config)
     note_config(found.config)
-    asked = _Asked(found, begun, running, out, name)
+    asked = _Asked(found, begun, running, redacting, out, name)
     places = variants_of(found, begun.request.variant)
     if dry_run:
         from .dry_run import dry_run_live
@@ -183,6 +185,7 @@ class _Asked(NamedTuple):
     target: Target
     begun: Start
     running: Running
+    redacting: Redacting
     root: Path
     name: str | None
 
@@ -202,6 +205,7 @@ class _Asked(NamedTuple):
         asked = begun.request
         criteria = None if asked.criteria is None else Path(asked.criteria)
         plan = live_plan(settings, asked.evaluators, criteria, cases)
+        plan = structs.replace(plan, redaction=self.redacting.of(settings))
         if variant is not None and settings is not None:
             plan = structs.replace(plan, default_model=settings.providers[place].model)
         plan = judged_plan(plan, settings, begun.judging, rehearsal=rehearsal)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from msgspec import structs
 
 from baton.config import load_config
 from baton.config.planning import recorded_plan
@@ -37,6 +38,7 @@ from .output import (
     prepare,
     report,
 )
+from .redacting import AS_CONFIGURED, Redacting
 from .reports import NONE, Reports
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -57,6 +59,7 @@ def score_command(
     backing: Backing = HERE,
     jobs: Whole = 1,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Score recorded traces, against a dataset where there is one.
 
@@ -98,6 +101,7 @@ def score_command(
     paths = list(dataset) or (settings.dataset if settings else [])
     cases = load_cases(paths, settings, agents) if paths else None
     plan = recorded_plan(settings, evaluators, cases)
+    plan = structs.replace(plan, redaction=redacting.of(settings))
     plan = judged_plan(plan, settings, judging or JudgeOptions(), rehearsal=dry_run)
     if cases is not None:
         note_unchecked(plan, cases)
@@ -223,7 +227,12 @@ def _read(
     errors: list[InputError] = []
     exclude = [Path(path) for path in dataset]
     for trace in iter_traces(
-        traces, agents=catalog, exclude=exclude, on_problem=errors.append, on_note=note
+        traces,
+        agents=catalog,
+        exclude=exclude,
+        on_problem=errors.append,
+        on_note=note,
+        redact=False,  # scoring does it, after each trace has met its case
     ):
         found += 1
         yield trace

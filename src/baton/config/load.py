@@ -13,6 +13,7 @@ from baton.formats.document import Document, read_bytes
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
+from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
 from baton.runner.options import RunOptions
@@ -59,6 +60,7 @@ class Config(msgspec.Struct, kw_only=True):
     rubric_paths: Sequence[Path] = ()
     judging: JudgeConfig = msgspec.field(default_factory=JudgeConfig)
     gate: Gate = Gate()
+    redaction: Redaction = ON
     notes: list[str] = msgspec.field(default_factory=list)
 
     @property
@@ -73,7 +75,7 @@ class Config(msgspec.Struct, kw_only=True):
 
     def plan_with(self, evaluators: Sequence[EvaluatorSpec | str]) -> Plan:
         """Return the plan with other evaluators, and all else as the config says."""
-        return make_plan(
+        plan = make_plan(
             evaluators,
             agent_names=self.plan.context.agent_names,
             pass_rule=self.plan.pass_rule,
@@ -82,6 +84,7 @@ class Config(msgspec.Struct, kw_only=True):
             folder=self.folder,
             rubrics=self.rubrics,
         )
+        return msgspec.structs.replace(plan, redaction=self.redaction)
 
 
 def load_config(
@@ -117,6 +120,7 @@ def load_config(
     run = _run_options(document, spec, problems)
     backend = read_backend(document, spec.backend, problems)
     rubrics = _rubrics(document, spec, problems)
+    redaction = _redaction(document, spec, problems)
     judging, gate = _judging(document, written, told, problems), _gate(document, spec, problems)
     plan = _plan(document, spec, providers, problems, own_code, rubrics)
     if plan is not None and spec.evaluators is not None:
@@ -139,7 +143,7 @@ def load_config(
         providers=providers,
         agents=_below(folder, spec.agents) if spec.agents else None,
         evaluators=spec.evaluators,
-        plan=plan,
+        plan=msgspec.structs.replace(plan, redaction=redaction),
         run=run,
         reporters=reporters,
         resolved=masked(written),
@@ -148,6 +152,7 @@ def load_config(
         rubric_paths=[folder / path for path in spec.rubrics],
         judging=judging,
         gate=gate,
+        redaction=redaction,
         notes=[f"{file}: {text}" for text in notes],
     )
 
@@ -247,6 +252,16 @@ def _gate(document: Document, spec: ConfigFile, problems: list[Problem]) -> Gate
     except InputError as error:
         problems += at_lines(document, error)
     return Gate()
+
+
+def _redaction(document: Document, spec: ConfigFile, problems: list[Problem]) -> Redaction:
+    try:
+        return redaction_of(spec.redact)
+    except InputError as error:
+        for problem in error.problems:
+            path = tuple(problem.path.split("."))
+            problems.append(document.problem_at(path, problem.message))
+    return ON
 
 
 def _check_gate(document: Document, plan: Plan, gate: Gate, problems: list[Problem]) -> None:

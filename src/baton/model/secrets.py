@@ -46,9 +46,9 @@ _ONLY_REFERENCES = re.compile(
 )
 _SHOWN = frozenset(
     {
-        "agent_id", "agents", "app", "app_name", "cache", "dataset", "file", "folder", "format", "id",
-        "labels", "model", "models", "name", "output_path", "paths", "pattern", "project", "rubrics",
-        "tags", "type",
+        "agent_id", "agents", "app", "app_name", "cache", "dataset", "file", "folder", "format",
+        "id", "labels", "model", "models", "name", "output_path", "paths", "pattern", "project",
+        "rubrics", "tags", "type",
     }
 )  # fmt: skip
 """Options whose values every report shows, such as `model: ${MODEL}`: masking them would blank
@@ -219,7 +219,8 @@ def _spellings(secret: str) -> set[str]:
     from urllib.parse import quote, quote_plus
 
     in_json = {json.dumps(secret, ensure_ascii=plain)[1:-1] for plain in (True, False)}
-    quoted = {quote(secret, safe="", errors="replace"), quote(secret, errors="replace"), quote_plus(secret, errors="replace")}
+    encodable = secret.encode("utf-8", "replace")
+    quoted = {quote(encodable, safe=""), quote(encodable), quote_plus(encodable)}
     quoted |= {re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), text) for text in quoted}
     found = {secret, *in_json, *quoted, secret.replace("/", "\\/")}
     return found | (_in_base64(secret) if len(secret) >= _SHORT else set())

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import msgspec
 
 from baton.model import CaseResult, Problem
+from baton.model.redact import ON, Redaction
 from baton.readers.shard import Shard
 from baton.runner.options import RunOptions
 
@@ -17,7 +18,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Paths start in ``folder``, also on other machines. ``baton`` is the version that a worker has
     to have. ``judge`` are the flags of the judge; keys come from the environment of the worker.
     ``provider`` is the spec of an agent that was named without a config, ``cases`` are the only
-    ones of the dataset to take, ``run`` tells the time-out and how often errors are played again.
+    ones of the dataset to take, ``run`` tells the time-out and how often errors are played again,
+    ``redact`` what is taken out of traces.
     """
 
     baton: str
@@ -34,6 +36,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: RunOptions = msgspec.field(default_factory=RunOptions)
     judge: dict[str, Any] = msgspec.field(default_factory=dict)
     recorded: bool = False
+    redact: Redaction = ON
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True):
