@@ -231,7 +231,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def together(self, *values: Any) -> tuple[Any, ...]:
         """Redact several values; what one of them tells is secret is redacted in all.
 
-        The first value decides: without a secret in it all stay as they are.
+        The first value decides: when it cannot hold a secret, all stay as they are.
         """
         if not self._may_change(values[0]):
             return values
@@ -242,7 +242,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 finder.collect(text, told)
         replaced = _Replacer(finder, dict(list(told.items())[:_MOST_SPREAD]))
         done = tuple(replaced(value) for value in values)
-        return values if done[0] == values[0] else done
+        return done if replaced.changed else values
 
     def _may_change(self, value: Any) -> bool:
         if not self.is_on and not knows_secrets():
@@ -448,12 +448,16 @@ class _Replacer:
         self._finder, self._told = finder, told
         longest_first = sorted(told, key=len, reverse=True)
         self._known = re.compile("|".join(map(_bounded, longest_first))) if told else None
+        self.changed = False
 
     def text(self, text: str) -> str:
-        text = mask(text)
+        """Return a text with tags, and note whether it has new ones."""
+        new = mask(text)
         if self._known is not None:
-            text = self._known.sub(lambda found: self._told[found[0]], text)
-        return self._finder.replace(text)
+            new = self._known.sub(lambda found: self._told[found[0]], new)
+        new = self._finder.replace(new)
+        self.changed = self.changed or new != text
+        return new
 
     def __call__(self, value: Any) -> Any:
         """Return a copy; it goes down by a list of its own, as data may be nested deeply."""
@@ -470,6 +474,7 @@ class _Replacer:
                     new = self.text(name) if isinstance(name, str) else name
                     if self._finder.by_name and is_named_secret(name, inner):
                         copy[new] = self._told.get(inner) or tag("key", inner)
+                        self.changed = True
                     else:
                         copy[new] = inner
                         todo.append((copy, new))

@@ -287,10 +287,11 @@ def _score(recorded: Recorded, shard: Shard) -> Batch:
         batch.notes.append,
     )
     for trace in reader.traces():
-        if trace.agents and trace.agents not in batch.agents:
-            batch.agents.append(trace.agents)
         scored = score_one(recorded.plan, trace, recorded.dataset)
         result = run_anywhere(scored.finish()) if isinstance(scored, Unfinished) else scored
+        trace = result.trace or trace  # redacted
+        if trace.agents and trace.agents not in batch.agents:
+            batch.agents.append(trace.agents)
         for score in result.scores:
             if score.value is None:
                 batch.reasons.setdefault(score.evaluator, score.reason)
