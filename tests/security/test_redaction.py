@@ -21,7 +21,7 @@ Run = Callable[..., Any]
 
 def _letters(count: int, alphabet: str = "abcdefghijkLMNOPQRSTuvwxyz0123456789") -> str:
     """Return letters that look random, the same every time; no real key stands in this file."""
-    made = random.Random(f"{count}{alphabet}").choices(alphabet, k=count)  # noqa: S311
+    made = random.Random(f"{count}{alphabet}").choices(alphabet, k=count)
     return "".join(made[:-2]) + "a7"
 
 
@@ -260,7 +260,9 @@ def test_kinds_are_asked_for_on_the_command_line_and_in_a_config(
     message = MESSAGES["adk session"]
     Path("mail.json").write_text(text.replace(message, f"{message} joe@example.org"), "utf-8")
     assert "joe@example.org" in baton("show", "mail.json", "--json").out
-    assert "joe@example.org" not in baton("show", "mail.json", "--json", "--redact-kind", "email").out
+    assert (
+        "joe@example.org" not in baton("show", "mail.json", "--json", "--redact-kind", "email").out
+    )
     config = tmp_path / "baton.yaml"
     for redact, shown in (("[email]", False), ("off", True), ("{patterns: {who: joe}}", False)):
         config.write_text(f"evaluators: [handoff_loops]\nredact: {redact}\n", "utf-8")

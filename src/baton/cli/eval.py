@@ -19,7 +19,7 @@ from baton.config import Config
 from baton.config.planning import live_plan
 from baton.config.providers import variant_names
 from baton.model import Dataset, InputError
-from baton.model.secrets import masked
+from baton.model.secrets import mask, masked
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.distribute import evaluate_on
 from baton.runner.backends.protocol import Backend, Recipe
@@ -326,10 +326,19 @@ def _at_least_one(option: str, number: int | None) -> int | None:
     return number
 
 
+class _MaskedLines(logging.Formatter):
+    """Masks secrets of the config: HTTP clients log addresses with their queries."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return mask(super().format(record))
+
+
 def _quiet(settings: Config | None) -> None:
     """Keep what libraries log out of the report, unless the config asks for it."""
     level = settings.agent.log_level if settings else None
     if level is not None:
         logging.basicConfig(level=level)
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(_MaskedLines(logging.BASIC_FORMAT))
     else:
         logging.getLogger().addHandler(logging.NullHandler())

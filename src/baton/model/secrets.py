@@ -165,7 +165,7 @@ def secrets_in(value: str, variable: str, option: str = "") -> list[str]:
     named = _SECRET_NAME.search(variable) and not _OF_A_SECRET.search(variable)
     if named or _SECRET_KEY.search(option):
         words = [word for word in value.split() if len(word) >= _LEAST]
-        return [value, *words, *held] if len(value) >= _LEAST_NAMED else []
+        return list(dict.fromkeys([value, *words, *held])) if len(value) >= _LEAST_NAMED else []
     if "://" in value:
         return held
     if len(value) < _LEAST or option in _SHOWN or _PLAIN.fullmatch(value):

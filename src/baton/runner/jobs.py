@@ -289,13 +289,13 @@ def _score(recorded: Recorded, shard: Shard) -> Batch:
     for trace in reader.traces():
         scored = score_one(recorded.plan, trace, recorded.dataset)
         result = run_anywhere(scored.finish()) if isinstance(scored, Unfinished) else scored
-        trace = result.trace or trace  # redacted
-        if trace.agents and trace.agents not in batch.agents:
-            batch.agents.append(trace.agents)
+        redacted = result.trace or trace
+        if redacted.agents and redacted.agents not in batch.agents:
+            batch.agents.append(redacted.agents)
         for score in result.scores:
             if score.value is None:
                 batch.reasons.setdefault(score.evaluator, score.reason)
-        source = trace.source
-        batch.scored.append(Scored(encoded(result), trace.id, source.format, source.location))
+        source = redacted.source
+        batch.scored.append(Scored(encoded(result), redacted.id, source.format, source.location))
     batch.lines = reader.lines
     return batch
