@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-import baton
+from baton import evaluate, load_traces, score
 from baton.model import InputError, Trace
 from baton.model.redact import KINDS, ON, Redaction, redaction_of, tag
 
@@ -331,8 +332,8 @@ def _case(**turn: Any) -> Any:
     ],
 )
 def test_redaction_changes_no_verdict(trace: Trace, case: Any, evaluator: str) -> None:
-    redacted = baton.score(trace, [case], [evaluator]).results[0]
-    plain = baton.score(trace, [case], [evaluator], redact=False).results[0]
+    redacted = score(trace, [case], [evaluator]).results[0]
+    plain = score(trace, [case], [evaluator], redact=False).results[0]
     assert [(s.status, s.value) for s in redacted.scores] == [
         (s.status, s.value) for s in plain.scores
     ]
@@ -346,17 +347,17 @@ def test_traces_that_were_redacted_before_meet_their_cases(tmp_path: Path) -> No
     text = SOURCES["adk session"].read_text("utf-8")
     file = tmp_path / "a.session.json"
     file.write_text(text.replace("Please refund order 42.", f"Please use {key}"), "utf-8")
-    (trace,) = baton.load_traces(file)
+    (trace,) = load_traces(file)
     assert key not in repr(trace)
-    assert key in repr(baton.load_traces(file, redact=False))
+    assert key in repr(load_traces(file, redact=False))
     case = _case(input=f"Please use {key}", agents=["support_router", "billing_agent"])
     for traces in (file, [trace]):
-        (result,) = baton.score(traces, [case], ["agent_chain"]).results
+        (result,) = score(traces, [case], ["agent_chain"]).results
         assert (result.case_id, result.status) == ("c", "passed"), result.error
 
 
 def test_a_case_that_states_a_secret_does_not_show_it_in_a_reason() -> None:
-    result = baton.score(_run("hello", "no"), [_case(response_contains=[SECRET])], ["response"])
+    result = score(_run("hello", "no"), [_case(response_contains=[SECRET])], ["response"])
     assert result.results[0].status == "failed"
     assert SECRET not in repr(result.results[0].scores)
 
@@ -369,7 +370,7 @@ def test_what_a_provider_of_ones_own_returns_or_raises_is_redacted() -> None:
 
     other = _case(agents=["desk"])
     other.id = "d"
-    evaluation = baton.evaluate([_case(agents=["desk"]), other], plays)
+    evaluation = evaluate([_case(agents=["desk"]), other], plays)
     assert [result.status for result in evaluation.results] == ["passed", "error"]
     assert SECRET not in repr(evaluation.results)
     assert tag("key", SECRET) in repr(evaluation.results[0].trace)
@@ -399,3 +400,38 @@ def test_a_folder_that_holds_secrets_shows_none_when_it_is_read_again(
     assert SECRET in Path("a.html").read_text("utf-8")
     assert baton("report", folder, "--html", "b.html", "--redact").code in (0, 3)
     assert SECRET not in Path("b.html").read_text("utf-8")
+
+
+def test_a_case_keeps_its_name_whatever_it_looks_like(tmp_path: Path, baton: Run) -> None:
+    def plays(case: Any) -> Trace:
+        return msgspec.structs.replace(_run("hello", f"it is {SECRET}"), case=case.id)
+
+    case = _case(agents=["desk"])
+    case.id = KEYS["aws"]
+    (result,) = evaluate([case], plays).results
+    assert (result.case_id, result.status) == (case.id, "passed")
+    assert result.trace is not None
+    (again,) = score(result.trace, [case], ["agent_chain"]).results
+    assert (again.case_id, again.status) == (case.id, "passed")
+
+
+def test_an_error_about_a_file_quotes_no_secret_of_it(tmp_path: Path, baton: Run) -> None:
+    line = {"schema_version": 1, "id": "x", "source": {"format": "f"}, "turns": [], SECRET: 1}
+    (tmp_path / "t.jsonl").write_text(f"{json.dumps(line)}\n{json.dumps(line)}\n", "utf-8")
+    for words in (["show", "t.jsonl"], ["score", "t.jsonl"], ["score", "t.jsonl", "--jobs", "2"]):
+        outcome = baton(*words)
+        assert outcome.code == 2
+        assert SECRET not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("redact", ['{"patterns": {"a": "("}}', '["nonsense"]', "7"])
+def test_a_folder_that_says_nonsense_of_redaction_is_named(
+    redact: str, tmp_path: Path, baton: Run
+) -> None:
+    baton("score", SOURCES["adk sse"], "-e", "handoff_loops")
+    (header,) = (tmp_path / ".baton/evaluations").glob("*/evaluation.json")
+    value = json.loads(header.read_text("utf-8"))
+    header.write_text(json.dumps({**value, "redact": json.loads(redact)}), "utf-8")
+    outcome = baton("report", header.parent)
+    assert outcome.code == 2
+    assert "evaluation.json" in outcome.err

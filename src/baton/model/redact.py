@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import re2
 
 T = TypeVar("T")
+_NAMES_OF_CASES: dict[type, tuple[str, ...]] = {Trace: ("case",), Case: ("id", "evaluators")}
+"""Fields that stay: a case's name, which its results are found by, and options, not texts."""
 _ENCODE = msgspec.msgpack.Encoder().encode
 
 SECRETS = ("api_keys", "private_keys", "tokens", "cookies", "passwords")
@@ -37,8 +39,9 @@ KINDS = (*SECRETS, *PERSONAL)
 TAG_KEY = "BATON_REDACT_KEY"
 """An environment variable. When it is set, tags are hashes keyed by it, so that nobody without it
 can try guesses of a short password against a tag."""
-_MOST_PATTERNS, _LONGEST_PATTERN = 100, 1000
-"""Own patterns, and letters of one: more is not written by hand."""
+_MOST_PATTERNS, _LONGEST_PATTERN, _PATTERN_MEMORY = 50, 1000, 2 << 20
+"""Own patterns, letters of one, and bytes that matching one may take: more is not written by hand,
+and a folder of others, which says what was redacted in it, is not to fill the memory."""
 _SPREADS = 8
 """Letters of a secret that is looked for in all other texts of its trace, too, once a name has
 told that it is one. Shorter ones (`{"password": "1234"}`) are replaced only where they were found:
@@ -224,9 +227,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if case is None:
             return self.trace(trace), None
         redacted, its_case = self.together(trace, case)
-        if redacted is trace:
-            return trace, case
-        return redacted, msgspec.structs.replace(its_case, evaluators=case.evaluators)
+        return redacted, its_case
 
     def together(self, *values: Any) -> tuple[Any, ...]:
         """Redact several values; what one of them tells is secret is redacted in all.
@@ -431,7 +432,7 @@ def _own(pattern: str) -> re2._Regexp:
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = 8 << 20
+    options.max_mem = _PATTERN_MEMORY
     return re2.compile(pattern, options)
 
 
@@ -489,7 +490,8 @@ class _Replacer:
                 bare = msgspec.structs.replace(item)
                 self._put(holder, key, bare)
                 if not item.__struct_config__.frozen:
-                    todo += [(bare, field) for field in item.__struct_fields__]
+                    names = _NAMES_OF_CASES.get(type(item), ())
+                    todo += [(bare, each) for each in item.__struct_fields__ if each not in names]
         return root[0]
 
     @staticmethod

@@ -10,9 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.model import AgentCard, InputError, Problem, Trace
-from baton.model.redact import RedactLike, redaction_of
+from baton.model.redact import ON, RedactLike, redaction_of
 
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.layout import Folder, sort_files
@@ -104,7 +106,15 @@ def _read_units(
             if not found:
                 on_note(f"{unit.file}: holds no trace")
         except InputError as error:
-            on_problem(error)
+            on_problem(without_secrets(error))
+
+
+def without_secrets(error: InputError) -> InputError:
+    """Return an error that quotes no secret of the file that it is about."""
+    return InputError(
+        msgspec.structs.replace(each, path=ON.text(each.path), message=ON.text(each.message))
+        for each in error.problems
+    )
 
 
 def _is_empty(file: Path) -> bool:

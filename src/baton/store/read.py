@@ -139,6 +139,15 @@ def read_evaluation(folder: Path, redact: Redaction | None = None) -> StoredEval
         header = msgspec.json.decode(header_file.read_bytes(), type=Header)
         if redact is not None:
             header.redact = redact.told
+        _ = header.redaction
+    except InputError as error:
+        at = str(header_file)
+        raise InputError(
+            msgspec.structs.replace(each, file=at) for each in error.problems
+        ) from None
+    except (msgspec.DecodeError, OSError) as error:
+        raise InputError(Problem(file=str(header_file), message=str(error))) from None
+    try:
         return StoredEvaluation(folder, header)
     except (msgspec.DecodeError, OSError) as error:
         raise InputError(Problem(file=str(header_file), message=str(error))) from None
