@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from baton import evaluate, load_traces, score
 from baton.model import InputError, Trace
 from baton.model.redact import KINDS, ON, Redaction, redaction_of, tag
+from baton.pull import pull
 
 Run = Callable[..., Any]
 
@@ -435,3 +437,18 @@ def test_a_folder_that_says_nonsense_of_redaction_is_named(
     outcome = baton("report", header.parent)
     assert outcome.code == 2
     assert "evaluation.json" in outcome.err
+
+
+def test_pulled_traces_are_redacted_before_they_are_written(tmp_path: Path) -> None:
+    told = {"key": "input.value", "value": {"stringValue": f'{{"token": "{SECRET}"}}'}}
+    spans = [{"traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "attributes": [told]}]
+
+    async def fetched() -> AsyncIterator[dict[str, Any]]:
+        yield {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+    out = tmp_path / "traces.jsonl"
+    assert asyncio.run(pull(fetched(), out)).spans == 1
+    text = out.read_text("utf-8")
+    assert SECRET not in text
+    assert tag("key", SECRET) in text
+    assert "4bf92f3577b34da6a3ce929d0e0e4736" in text
