@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from baton.cli import main
+from baton.model.secrets import forget
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,6 +29,13 @@ class Outcome(NamedTuple):
 
 
 Baton = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def _secrets_of_one_test_only() -> Iterator[None]:
+    """Masking holds for a whole process, and each test stands for one."""
+    yield
+    forget()
 
 
 @pytest.fixture

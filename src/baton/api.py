@@ -21,6 +21,7 @@ from baton.model import (
     Provider,
     Trace,
 )
+from baton.model.redact import RedactLike, redaction_of
 from baton.readers import iter_traces, load_traces
 from baton.runner.plan import WITHOUT_CASES, EvaluatorSpec, Plan, make_plan
 from baton.runner.recorded import score_in_memory
@@ -50,6 +51,7 @@ def score(
     gate: GateLike = (),
     name: str | None = None,
     trust: Path | Iterable[Path] = (),
+    redact: RedactLike = True,
 ) -> Evaluation:
     """Score recorded traces.
 
@@ -73,6 +75,9 @@ def score(
             as plain data.
         name: of the evaluation; the dataset's when left out.
         trust: folders whose ``test_config.json`` may name code, though nobody named the file.
+        redact: what gets a tag in its place before it is judged or kept. Secrets by default;
+            ``False`` for nothing; kinds beside the secrets (``["email"]``); or a mapping with
+            ``kinds`` and ``patterns`` (``{"patterns": {"employee": "EMP-[0-9]{6}"}}``).
 
     Returns:
         Results in the order of the dataset, one for every planned case.
@@ -82,7 +87,7 @@ def score(
     """
     cases = None if dataset is None else as_dataset(dataset)
     plan = _plan_for_recorded(planner(pass_rule, prices, agent_names), evaluators, cases, trust)
-    plan = _ready(plan, judge, gate, cases)
+    plan = _ready(structs.replace(plan, redaction=redaction_of(redact)), judge, gate, cases)
     label = name or (cases.name if cases else "score")
     evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
     return _noted(evaluation, plan, cases)
@@ -163,6 +168,7 @@ async def aevaluate(
     gate: GateLike = (),
     name: str | None = None,
     trust: Path | Iterable[Path] = (),
+    redact: RedactLike = True,
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
 
@@ -189,6 +195,7 @@ async def aevaluate(
         gate: as for :func:`score`.
         name: as for :func:`score`.
         trust: as for :func:`score`.
+        redact: as for :func:`score`.
 
     Returns:
         Results in the order of the dataset, the repeats of a case together.
@@ -217,7 +224,7 @@ async def aevaluate(
         plan = plan_for(cases, plan_with, trust_of(trust))
     else:
         plan = plan_with(evaluators)
-    plan = _ready(plan, judge, gate, cases)
+    plan = _ready(structs.replace(plan, redaction=redaction_of(redact)), judge, gate, cases)
     evaluation = await evaluate_in_memory(plan, player, cases, options, name or cases.name)
     return _noted(evaluation, plan, cases)
 
@@ -256,7 +263,7 @@ def _as_traces(traces: Trace | Iterable[Trace | Path] | Path) -> Iterator[Trace]
         if isinstance(each, Trace):
             yield each
         elif isinstance(each, str | os.PathLike):
-            yield from iter_traces(each)
+            yield from iter_traces(each, redact=False)  # scoring does it
         else:
             raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from baton.config import load_config
-from baton.config.secrets import masked
 from baton.model import InputError
+from baton.model.secrets import masked
 from baton.runner.options import RunOptions
 from baton.runner.prices import ModelPrice
 from baton.runner.verdict import MeanRule

@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from baton import __version__
 from baton.model import InputError
+from baton.model.secrets import forget
 from baton.model.visible import exception_line
 from baton.sink import safe_output
 
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     tokens, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     debugging.set(debug)
+    forget()
     # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
     gc.set_threshold(100_000, 50, 1000)
     with safe_output(on_github="--github" in tokens):

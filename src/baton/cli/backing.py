@@ -78,6 +78,7 @@ def recipe_of(
         config=settings.file if settings else None,
         dataset=list(paths),
         judge=msgspec.to_builtins(judging.flags()),
+        redact=plan.redaction,
         **more,
     )
 

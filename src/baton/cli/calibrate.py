@@ -19,6 +19,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import names_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import Case, Dataset, EvalContext, InputError, Problem, Trace
+from baton.model.redact import ON
 from baton.readers import iter_traces, load_catalog
 from baton.reports.calibrate import plain_calibration, print_calibration
 from baton.runner.ask import (
@@ -181,13 +182,14 @@ def _traces(
     definitions = agents or (settings.agents if settings else None)
     catalog = load_catalog(definitions) if definitions is not None else None
     found = []
-    for trace in iter_traces(paths, agents=catalog, on_note=note):
+    redaction = settings.redaction if settings else ON
+    for trace in iter_traces(paths, agents=catalog, on_note=note, redact=redaction):
         case = None
         if told.dataset is not None:
-            place = find_case(trace, told.dataset).position
+            place = find_case(trace, told.dataset, redaction).position
             case = told.dataset.cases[place] if place is not None else None
         if trace.id in wanted or (case is not None and case.labels):
-            found.append((trace, case))
+            found.append((trace, redaction.value(case)))
     return found
 
 

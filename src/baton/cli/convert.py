@@ -12,6 +12,7 @@ from baton.model import InputError
 from baton.readers import load_catalog
 
 from .notes import note, say
+from .redacting import AS_CONFIGURED, Redacting
 
 LOST = 1
 
@@ -22,6 +23,7 @@ def convert_command(
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     agents: Path | None = None,
     strict: Annotated[bool, Parameter(negative="")] = False,
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Write a dataset in another dialect, and list what that has no place for.
 
@@ -45,7 +47,7 @@ def convert_command(
         raise InputError("name the files or folders to convert")
     catalog = load_catalog(agents) if agents is not None else None
     cases = load_dataset(dataset, agents=catalog)
-    converted = convert(cases, to, out, agents=catalog)
+    converted = convert(cases, to, out, agents=catalog, redaction=redacting.of())
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(converted.text, encoding="utf-8")
     for text in (*cases.notes, *converted.notes):

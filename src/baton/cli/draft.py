@@ -11,9 +11,12 @@ from baton.readers import load_traces
 
 from .kinds import IS_A_DATASET, given_as
 from .notes import note
+from .redacting import AS_CONFIGURED, Redacting
 
 
-def draft_command(*traces: Path, agents: Path | None = None) -> int:
+def draft_command(
+    *traces: Path, agents: Path | None = None, redacting: Redacting = AS_CONFIGURED
+) -> int:
     """Turn a good run into a case: print a dataset that expects what it did.
 
     Parameters
@@ -26,7 +29,7 @@ def draft_command(*traces: Path, agents: Path | None = None) -> int:
     if not traces:
         raise InputError("name the traces to draft cases from")
     try:
-        recorded = load_traces(traces, agents=agents)
+        recorded = load_traces(traces, agents=agents, redact=redacting.of())
     except InputError as error:
         datasets = given_as(traces, "dataset", IS_A_DATASET)
         raise InputError(datasets or error.problems) from None

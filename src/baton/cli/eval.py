@@ -16,9 +16,9 @@ from msgspec import structs, to_builtins
 from baton.config import Config
 from baton.config.planning import live_plan
 from baton.config.providers import variant_names
-from baton.config.secrets import masked
 from baton.config.trust import Trust
 from baton.model import Dataset, InputError
+from baton.model.secrets import mask, masked
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.distribute import evaluate_on
 from baton.runner.backends.protocol import Backend, Recipe
@@ -34,6 +34,7 @@ from .notes import note, say
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_config, note_trust, note_unchecked, prepare
 from .progress import progress
+from .redacting import AS_CONFIGURED, Redacting
 from .reports import NONE, Reports
 from .request import Request, basis_of
 from .running import (
@@ -81,6 +82,7 @@ def eval_command(
     backing: Backing = HERE,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     trust: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Play a dataset against live agents and score what they did.
 
@@ -145,7 +147,7 @@ def eval_command(
         if is_complete(begun.folder, begun.before):
             return printed.one(begun.folder, found.config)
     note_config(found.config)
-    asked = _Asked(found, begun, running, out, name, trusted)
+    asked = _Asked(found, begun, running, redacting, out, name, trusted)
     places = variants_of(found, begun.request.variant)
     if dry_run:
         from .dry_run import dry_run_live
@@ -198,6 +200,7 @@ class _Asked(NamedTuple):
     target: Target
     begun: Start
     running: Running
+    redacting: Redacting
     root: Path
     name: str | None
     trust: Trust
@@ -226,6 +229,7 @@ class _Asked(NamedTuple):
             own_code=not rehearsal,
             criteria_found=begun.found,
         )
+        plan = structs.replace(plan, redaction=self.redacting.of(settings))
         if variant is not None and settings is not None:
             plan = structs.replace(plan, default_model=settings.providers[place].model)
         plan = judged_plan(plan, settings, begun.judging, rehearsal=rehearsal)
@@ -343,10 +347,19 @@ def _at_least_one(option: str, number: int | None) -> int | None:
     return number
 
 
+class _MaskedLines(logging.Formatter):
+    """Masks secrets of the config: HTTP clients log addresses with their queries."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return mask(super().format(record))
+
+
 def _quiet(settings: Config | None) -> None:
     """Keep what libraries log out of the report, unless the config asks for it."""
     level = settings.agent.log_level if settings else None
     if level is not None:
         logging.basicConfig(level=level)
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(_MaskedLines(logging.BASIC_FORMAT))
     else:
         logging.getLogger().addHandler(logging.NullHandler())

@@ -9,6 +9,7 @@ from baton.model import InputError, counted
 
 from .notes import note, say
 from .numbers import Whole
+from .redacting import AS_CONFIGURED, Redacting
 
 if TYPE_CHECKING:
     from baton.export.run import Exported
@@ -26,6 +27,7 @@ def export_command(
     timeout: float = 30,
     retry_attempts: Whole = 5,
     retry_delay: float = 1,
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Write recordings as OpenTelemetry spans, and results as evaluation events of these.
 
@@ -67,7 +69,9 @@ def export_command(
     limits = Limits(timeout, retry_attempts, retry_delay)
     sink = open_sink(target, encoding=encoding, headers=headers, limits=limits)
     try:
-        done = export(recordings, sink, only=only, agents=agents, on_note=note)
+        done = export(
+            recordings, sink, only=only, agents=agents, on_note=note, redact=redacting.asked
+        )
         if done.spans or done.results:
             sink.finish()
     except NotDelivered as error:

@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from contextvars import ContextVar
 
+from baton.model.secrets import mask
 from baton.model.visible import visible_line
 
 DEBUG = "--debug"
@@ -25,4 +26,4 @@ def say(text: str) -> None:
     A newline in an id or a file name is shown as an escape: it starts no line of its own.
     """
     with suppress(BrokenPipeError):
-        print(visible_line(text), file=sys.stderr, flush=True)
+        print(visible_line(mask(text)), file=sys.stderr, flush=True)

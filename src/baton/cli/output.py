@@ -15,11 +15,11 @@ import msgspec
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
 from baton.config.provenance import provenance_of, refuse_others
-from baton.config.secrets import masked
 from baton.config.shape import ReporterSpec
 from baton.config.trust import Trust
 from baton.datasets import load_dataset
 from baton.model import BatonError, Dataset, InputError, Problem
+from baton.model.secrets import masked
 from baton.plugins import reporter_entry, resolve
 from baton.readers import load_catalog
 from baton.reports.json import EXIT_CODES
@@ -71,6 +71,7 @@ def header_of(
         "dataset": dataset,
         "pass_rule": msgspec.to_builtins(plan.pass_rule),
         "config": settings.resolved if settings else None,
+        "redact": plan.redaction.told,
         **_judge_of(plan),
         "provenance": msgspec.to_builtins(provenance),
         "evaluator_versions": {

@@ -13,8 +13,10 @@ from baton.model import InputError, counted
 
 from .notes import note, say
 from .numbers import Whole
+from .redacting import AS_CONFIGURED, Redacting
 
 if TYPE_CHECKING:
+    from baton.model.redact import Redaction
     from baton.pull import Pulled
     from baton.pull.query import Query
 
@@ -35,6 +37,7 @@ def pull_command(
     timeout: float = 60,
     retry_attempts: Whole = 5,
     retry_delay: float = 1,
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Fetch traces from a store into a file that Baton reads.
 
@@ -85,11 +88,18 @@ def pull_command(
     if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
         raise InputError("--timeout and --retry-attempts are over 0, --retry-delay is not negative")
     limits = {"timeout": timeout, "retry_attempts": retry_attempts, "retry_delay": retry_delay}
-    return asyncio.run(_pull(store, url, project or "default", query, out, limits))
+    redaction = redacting.of()
+    return asyncio.run(_pull(store, url, project or "default", query, out, limits, redaction))
 
 
 async def _pull(
-    name: str, url: str | None, project: str, query: Query, out: Path, limits: dict[str, Any]
+    name: str,
+    url: str | None,
+    project: str,
+    query: Query,
+    out: Path,
+    limits: dict[str, Any],
+    redaction: Redaction,
 ) -> int:
     from baton.pull import Store, pull
     from baton.pull.langfuse import traces as langfuse
@@ -99,7 +109,7 @@ async def _pull(
     at_phoenix = name == "phoenix"
     found = phoenix(store, query, project=project) if at_phoenix else langfuse(store, query)
     try:
-        pulled = await pull(found, out)
+        pulled = await pull(found, out, redaction)
     finally:
         await store.close()
     return _told(pulled, store.url, out)

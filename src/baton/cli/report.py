@@ -14,6 +14,7 @@ from baton.sink import command_output
 from baton.store import latest_evaluation, read_evaluation
 
 from .output import OUT, prepare, readers_may_leave, write_reports
+from .redacting import AS_CONFIGURED, Redacting
 from .reports import NONE, Format, Reports
 
 
@@ -23,6 +24,7 @@ def report_command(
     format: Format = "terminal",
     json: Annotated[bool, Parameter(negative="")] = False,
     reports: Reports = NONE,
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Report on a stored evaluation; the exit code is its own.
 
@@ -35,7 +37,8 @@ def report_command(
     json
         The same as --format json.
     """
-    stored = read_evaluation(evaluation if evaluation is not None else latest_evaluation(OUT))
+    folder = evaluation if evaluation is not None else latest_evaluation(OUT)
+    stored = read_evaluation(folder, redacting.asked)
     printed = "json" if json else format
     prepare(None, reports.files())
     with readers_may_leave():

@@ -12,6 +12,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.subject import Subject
 from baton.judges.prompt import prompt_for
 from baton.model import Case, EvalContext, InputError, Score, Trace, suggestion
+from baton.model.redact import ON
 from baton.model.visible import visible_line
 from baton.readers import iter_traces, load_catalog
 from baton.runner.pairing import find_case
@@ -43,10 +44,13 @@ def print_requests(
     errors: list[InputError] = []
     ids: list[str] = []
     shown = 0
-    for trace in iter_traces([file], agents=definitions, on_problem=errors.append, on_note=note):
-        place = find_case(trace, cases).position if cases is not None else None
+    redaction = settings.redaction if settings is not None else ON
+    for trace in iter_traces(
+        [file], agents=definitions, on_problem=errors.append, on_note=note, redact=redaction
+    ):
+        place = find_case(trace, cases, redaction).position if cases is not None else None
         case = cases.cases[place] if cases is not None and place is not None else None
-        for each in _subjects(evaluator, trace, case, settings):
+        for each in _subjects(evaluator, trace, redaction.value(case), settings):
             ids.append(each.id)
             if subject in (None, each.id):
                 shown += 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from msgspec import structs
 
 from baton.config import load_config
 from baton.config.planning import recorded_plan
@@ -38,6 +39,7 @@ from .output import (
     prepare,
     report,
 )
+from .redacting import AS_CONFIGURED, Redacting
 from .reports import NONE, Reports
 from .target import trust_in
 
@@ -60,6 +62,7 @@ def score_command(
     jobs: Whole = 1,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     trust: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Score recorded traces, against a dataset where there is one.
 
@@ -106,6 +109,7 @@ def score_command(
     cases = load_cases(paths, settings, agents) if paths else None
     plan = recorded_plan(settings, evaluators, cases, trusted, own_code=not dry_run)
     note_trust(trusted)
+    plan = structs.replace(plan, redaction=redacting.of(settings))
     plan = judged_plan(plan, settings, judging or JudgeOptions(), rehearsal=dry_run)
     if cases is not None:
         note_unchecked(plan, cases)
@@ -232,7 +236,12 @@ def _read(
     errors: list[InputError] = []
     exclude = [Path(path) for path in dataset]
     for trace in iter_traces(
-        traces, agents=catalog, exclude=exclude, on_problem=errors.append, on_note=note
+        traces,
+        agents=catalog,
+        exclude=exclude,
+        on_problem=errors.append,
+        on_note=note,
+        redact=False,  # scoring does it, after each trace has met its case
     ):
         found += 1
         yield trace

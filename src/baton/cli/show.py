@@ -15,6 +15,7 @@ from baton.readers import iter_traces
 from .kinds import IS_A_DATASET, given_as
 from .notes import note
 from .numbers import Whole
+from .redacting import AS_CONFIGURED, Redacting
 
 
 def show_command(
@@ -24,6 +25,7 @@ def show_command(
     dispatch: str | None = None,
     agents: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
+    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Draw recorded traces: runs, dispatches and tools, times, tokens, and what is not known.
 
@@ -51,7 +53,9 @@ def show_command(
     cases: dict[str, None] = {}
     ids: list[str] = []
     shown = False
-    for trace in iter_traces(files, agents=agents, on_problem=errors.append, on_note=note):
+    for trace in iter_traces(
+        files, agents=agents, on_problem=errors.append, on_note=note, redact=redacting.of()
+    ):
         cases[trace.case or trace.id] = None
         if case is not None and case != (trace.case or trace.id):
             continue

@@ -10,6 +10,7 @@ from baton.formats.document import Document
 from baton.formats.explain import Path
 from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, nearest
+from baton.model.secrets import remember, secrets_in
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\})")
 
@@ -18,7 +19,8 @@ def interpolate(document: Document, value: Any, environment: Mapping[str, str]) 
     """Put environment variables in: ``${VAR}``, or ``${VAR:-default}``; ``$$`` is a dollar sign.
 
     A value that is one reference and nothing else is read as YAML, so that a number stays a
-    number.
+    number. What counts as secret of the values is masked from now on wherever it would come out,
+    by the reference that it was put in for.
 
     Raises:
         InputError: with every variable that is not set and has no default.
@@ -51,6 +53,8 @@ def _interpolate(
             return "$"
         name, default = match["name"], match["default"]
         if name in env and (env[name] or default is None):
+            option = next((str(key) for key in reversed(path) if isinstance(key, str)), "")
+            remember(dict.fromkeys(secrets_in(env[name], name, option), f"${{{name}}}"))
             return env[name]
         if default is None:
             alike = nearest(name, env, 1, 0.8)

@@ -13,6 +13,8 @@ from baton.formats.document import Document, read_bytes
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
+from baton.model.redact import ON, Redaction, redaction_of
+from baton.model.secrets import masked
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
 from baton.runner.options import RunOptions
 from baton.runner.plan import EvaluatorSpec, Plan, make_plan
@@ -23,7 +25,6 @@ from .dialects.accelerator import translate
 from .environment import interpolate
 from .judge import JudgeConfig, at_lines, gate_of, read_judge
 from .misplaced import say_where
-from .secrets import masked
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 from .trust import Trust, code_in
 
@@ -36,7 +37,10 @@ _OTLP_ONLY = ("endpoint", "headers_from")
 
 
 class Config(msgspec.Struct, kw_only=True):
-    """A checked config; ``resolved`` is what it says, secrets masked; ``notes`` what is not used.
+    """A checked config; ``notes`` are what of it is not used.
+
+    ``resolved`` is what the file says: with references such as ``${TOKEN}``, not their values, and
+    with secrets that are written out masked.
 
     ``evaluators`` is ``None`` when it asks for none; ``plan`` has the default one then. ``claims``
     are what in it needs trust, unless the user named it; ``own_code`` tells whether the user's
@@ -59,6 +63,7 @@ class Config(msgspec.Struct, kw_only=True):
     rubric_paths: Sequence[Path] = ()
     judging: JudgeConfig = msgspec.field(default_factory=JudgeConfig)
     gate: Gate = Gate()
+    redaction: Redaction = ON
     notes: list[str] = msgspec.field(default_factory=list)
     own_code: bool = True
     claims: list[Problem] = msgspec.field(default_factory=list)
@@ -76,7 +81,7 @@ class Config(msgspec.Struct, kw_only=True):
 
     def plan_with(self, evaluators: Sequence[EvaluatorSpec | str]) -> Plan:
         """Return the plan with other evaluators, and all else as the config says."""
-        return make_plan(
+        plan = make_plan(
             evaluators,
             agent_names=self.plan.context.agent_names,
             pass_rule=self.plan.pass_rule,
@@ -86,6 +91,7 @@ class Config(msgspec.Struct, kw_only=True):
             own_code=self.own_code,
             rubrics=self.rubrics,
         )
+        return msgspec.structs.replace(plan, redaction=self.redaction)
 
 
 def load_config(
@@ -121,6 +127,7 @@ def load_config(
     run = _run_options(document, spec, problems)
     backend = read_backend(document, spec.backend, problems)
     rubrics = _rubrics(document, spec, problems)
+    redaction = _redaction(document, spec, problems)
     judging, gate = _judging(document, written, told, problems), _gate(document, spec, problems)
     plan = _plan(document, spec, providers, problems, own_code, rubrics)
     if plan is not None and spec.evaluators is not None:
@@ -143,15 +150,16 @@ def load_config(
         providers=providers,
         agents=_below(folder, spec.agents) if spec.agents else None,
         evaluators=spec.evaluators,
-        plan=plan,
+        plan=msgspec.structs.replace(plan, redaction=redaction),
         run=run,
         reporters=reporters,
-        resolved=masked(value),
+        resolved=masked(written),
         backend=backend,
         rubrics=rubrics,
         rubric_paths=[folder / path for path in spec.rubrics],
         judging=judging,
         gate=gate,
+        redaction=redaction,
         notes=[f"{file}: {text}" for text in notes],
         own_code=own_code,
         claims=code_in(document, spec),
@@ -270,6 +278,16 @@ def _gate(document: Document, spec: ConfigFile, problems: list[Problem]) -> Gate
     except InputError as error:
         problems += at_lines(document, error)
     return Gate()
+
+
+def _redaction(document: Document, spec: ConfigFile, problems: list[Problem]) -> Redaction:
+    try:
+        return redaction_of(spec.redact)
+    except InputError as error:
+        for problem in error.problems:
+            path = tuple(problem.path.split("."))
+            problems.append(document.problem_at(path, problem.message))
+    return ON
 
 
 def _check_gate(document: Document, plan: Plan, gate: Gate, problems: list[Problem]) -> None:

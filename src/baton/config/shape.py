@@ -59,6 +59,9 @@ class ConfigFile(Strict, kw_only=True):
 
     ``rubrics`` are files and folders with rubrics of the user's own. ``judge`` is the model that
     judged evaluators ask, ``gate`` has rules like ``scope_fidelity by agent >= 0.9``.
+
+    ``redact`` says what in traces gets a tag in its place: ``on`` (secrets), ``off``, a list of
+    kinds beside the secrets (``[email]``), or ``kinds`` and ``patterns`` of one's own by name.
     """
 
     agent: AgentSpec = msgspec.field(default_factory=AgentSpec)
@@ -80,4 +83,5 @@ class ConfigFile(Strict, kw_only=True):
     backend: str | dict[str, Any] | None = None
     reporters: list[ReporterSpec] = msgspec.field(default_factory=list)
     agent_names: dict[str, str] = msgspec.field(default_factory=dict)
+    redact: bool | str | list[str] | dict[str, Any] | None = None
     name: str | None = None

@@ -49,6 +49,7 @@ def open_shop(recipe: Recipe) -> Shop:
         msgspec.convert(recipe.judge, JudgeFlags),
         settings.gate if settings else None,
     )
+    plan = msgspec.structs.replace(plan, redaction=recipe.redact)
 
     @cache
     def plan_of(variant: int) -> Plan:

@@ -14,6 +14,7 @@ from baton.formats.explain import path_text
 from baton.formats.spelling import snake
 from baton.formats.yaml import dump_yaml
 from baton.model import AgentCard, Case, Dataset, InputError
+from baton.model.redact import ON, Redaction
 
 from .carry import ID_KEYS, blobs, carried
 from .differences import Difference, differences
@@ -66,6 +67,7 @@ def convert(
     out: FilePath,
     *,
     agents: Mapping[str, AgentCard] | None = None,
+    redaction: Redaction = ON,
 ) -> Converted:
     """Write a dataset in another dialect, as text for the file ``out``: JSON, or YAML by suffix.
 
@@ -85,13 +87,16 @@ def convert(
         raise InputError(f"no case can be written: {losses[-1].reason}")
     cases = [piece.written for piece in kept if piece.written is not None]
     value = _whole(dataset, to, cases, all(piece.is_carried for piece in kept), losses)
-    text = _text(value, out.suffix)
+    redacted = redaction.value(value)
+    text = _text(redacted, out.suffix)
     for piece, case in zip(kept, _read_again(text, out, agents), strict=True):
-        losses += _lost(piece.case, case, writer)
+        losses += _lost(redaction.value(piece.case), case, writer)
     order = {case_id: place for place, case_id in enumerate(dataset.ids)}
     losses.sort(key=lambda loss: order.get(loss.case, -1))
-    note = writer.notes.get(out.suffix)
-    return Converted(text, len(kept), losses, [f"{out}: {note}"] if note else [])
+    notes = [f"{out}: {note}"] if (note := writer.notes.get(out.suffix)) else []
+    if redacted is not value:
+        notes.append(f"{out}: secrets were replaced by tags; --no-redact keeps them")
+    return Converted(text, len(kept), losses, notes)
 
 
 def _piece(dataset: Dataset, place: int, to: Target, losses: list[Loss]) -> _Piece:

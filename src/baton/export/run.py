@@ -11,6 +11,7 @@ import msgspec
 
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import InputError, Trace
+from baton.model.redact import Redaction
 from baton.readers import iter_traces
 from baton.reports.html.traces import Traces
 from baton.store import StoredEvaluation, read_evaluation
@@ -41,8 +42,11 @@ def export(
     only: Only | None = None,
     agents: Path | None = None,
     on_note: Say,
+    redact: Redaction | None = None,
 ) -> Exported:
     """Write the spans of recordings, and the results of evaluation folders, each when it is read.
+
+    ``redact`` says what is taken out of them: secrets by default, or what a folder says.
 
     Raises:
         InputError: a path is no recording, or the sink does not take what it is given.
@@ -54,10 +58,12 @@ def export(
     if recordings and only == "results":
         raise InputError(f"{recordings[0]} is no evaluation folder: it has no results")
     if recordings:
-        traces = iter_traces(recordings, agents=agents, on_problem=done.unread.append)
+        traces = iter_traces(
+            recordings, agents=agents, on_problem=done.unread.append, redact=redact
+        )
         _spans(traces, sink, done)
     for folder in folders:
-        evaluation = read_evaluation(folder)
+        evaluation = read_evaluation(folder, redact)
         export_evaluation(evaluation, sink, done, only=only, agents=agents, on_note=on_note)
     return done
 
@@ -110,6 +116,7 @@ def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -
         agents=agents or (header.definitions if recorded else None),
         exclude=[Path(path) for path in header.dataset],
         on_problem=done.unread.append,
+        redact=header.redaction,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from baton.model import InputError, JudgeRequest, Problem
+from baton.model.secrets import mask_json
 
 from . import fence
 
@@ -80,7 +81,7 @@ class VerdictCache:
 
     def put(self, key: str, rubric: str, verdict: Verdict) -> None:
         """Keep a verdict; a newer one with the same key takes its place."""
-        text = msgspec.json.encode(verdict).decode()
+        text = mask_json(msgspec.json.encode(verdict)).decode()
         sql = "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)"
         self._run(sql, key, rubric, text, time.time())
 

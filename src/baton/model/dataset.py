@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args, overload
 
 from .case import Case, Location
@@ -137,6 +137,7 @@ class Dataset:
         self._index = index
         self._places = {case_id: place for place, case_id in enumerate(index.ids)}
         self._by_input: dict[int, list[int]] | None = None
+        self._by_redacted: dict[int, list[int]] | None = None
         if len(self._places) < len(index.ids):
             twice = next(i for n, i in enumerate(index.ids) if self._places[i] != n)
             raise InputError(f"the case id `{twice}` stands twice")
@@ -211,6 +212,18 @@ class Dataset:
                 if wanted:
                     self._by_input.setdefault(wanted, []).append(place)
         return self._by_input.get(message_hash(message), [])
+
+    def by_redacted_input(self, message: str, redact: Callable[[str], str]) -> list[int]:
+        """Return the places of the cases whose first message is this one when it is redacted.
+
+        All cases are read for that, once: ``redact`` has to be the same function every time.
+        """
+        if self._by_redacted is None:
+            self._by_redacted = {}
+            for place, case in enumerate(self.cases):
+                if wanted := message_hash(redact(case.first_input)):
+                    self._by_redacted.setdefault(wanted, []).append(place)
+        return self._by_redacted.get(message_hash(message), [])
 
     def by_later_session(self, message: str) -> int | None:
         """Return the place of the first case that opens a later session with this message."""

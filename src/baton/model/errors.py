@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from .secrets import knows_secrets, mask
 from .trace import Trace
 
 
@@ -37,9 +38,8 @@ class InputError(BatonError):
     def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
         if isinstance(problems, str):
             problems = Problem(message=problems)
-        self.problems: list[Problem] = (
-            [problems] if isinstance(problems, Problem) else list(problems)
-        )
+        found = [problems] if isinstance(problems, Problem) else list(problems)
+        self.problems: list[Problem] = [_masked(problem) for problem in found]
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -47,7 +47,7 @@ class ProviderError(BatonError):
     """A case that could not be played to its end; ``trace`` is what was seen of it."""
 
     def __init__(self, reason: str, trace: Trace | None = None) -> None:
-        super().__init__(reason)
+        super().__init__(mask(reason))
         self.trace = trace
 
 
@@ -80,6 +80,16 @@ def counted(number: int, what: str) -> str:
     """Word a number of things: `1 case`, `2 cases`, `2 dispatches`."""
     plural = "es" if what.endswith("ch") else "s"
     return f"{number:,} {what}{'' if number == 1 else plural}"
+
+
+def _masked(problem: Problem) -> Problem:
+    """Mask secrets of a config: a message may quote the value that is wrong."""
+    if not knows_secrets():
+        return problem
+    file = None if problem.file is None else mask(problem.file)
+    return msgspec.structs.replace(
+        problem, file=file, path=mask(problem.path), message=mask(problem.message)
+    )
 
 
 def _fold(name: str) -> str:

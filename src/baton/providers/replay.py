@@ -41,7 +41,7 @@ class Replay(ConfiguredProvider[ReplayOptions]):
     async def __aenter__(self) -> Self:
         paths = [self.around.folder / path for path in self.options.paths]
         self._by_id, self._by_input = {}, {}
-        for trace in load_traces(paths, agents=self.around.agents):
+        for trace in load_traces(paths, agents=self.around.agents, redact=False):
             for name in {trace.case, trace.id} - {None}:
                 self._by_id.setdefault(str(name), []).append(trace)
             first = trace.turns[0].input if trace.turns else None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.model import InputError, Problem
+from baton.model.redact import ON, Redaction
 
 from .http import PullError
 
@@ -21,8 +22,10 @@ class Pulled(NamedTuple):
     cut: PullError | InputError | None = None
 
 
-async def pull(traces: AsyncIterator[dict[str, Any]], out: Path) -> Pulled:
-    """Write traces as they come; what came before a failure stays.
+async def pull(
+    traces: AsyncIterator[dict[str, Any]], out: Path, redaction: Redaction = ON
+) -> Pulled:
+    """Write traces as they come, redacted; what came before a failure stays.
 
     The file is made when the first trace is there, so that a failure before leaves an older one
     as it was.
@@ -38,7 +41,7 @@ async def pull(traces: AsyncIterator[dict[str, Any]], out: Path) -> Pulled:
         try:
             async for trace in traces:
                 file = file or out.open("wb")
-                file.write(msgspec.json.encode(trace) + b"\n")
+                file.write(msgspec.json.encode(redaction.value(trace)) + b"\n")
                 file.flush()
                 count += 1
                 spans += _spans(trace)

@@ -10,8 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.model import AgentCard, InputError, Problem, Trace
+from baton.model.redact import ON, RedactLike, redaction_of
 
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.layout import Folder, sort_files
@@ -39,22 +42,26 @@ def iter_traces(
     exclude: Collection[Path] = (),
     on_problem: Callable[[InputError], None] | None = None,
     on_note: Callable[[str], None] | None = None,
+    redact: RedactLike = True,
 ) -> Iterator[Trace]:
     """Yield the traces of files and folders one after the other, never all in memory.
 
     ``agents`` are definitions (or a file of them) beyond the app-info answers that lie in a
     folder that is read; ``exclude`` leaves files of a folder out. A broken file goes to
-    ``on_problem`` and the others go on.
+    ``on_problem`` and the others go on. Secrets in traces have tags in their place, unless
+    ``redact`` is false; it may also name kinds, see :func:`baton.model.redact.redaction_of`.
 
     Raises:
         InputError: without ``on_problem``: when all is read, with the problems of all files.
     """
     problems: list[Problem] = []
+    redaction = redaction_of(redact)
     catalog = _given(agents)
     targets = [Path(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
     broken = on_problem or (lambda error: problems.extend(error.problems))
-    yield from _read_units(
-        _units(targets, catalog, exclude, problems), targets, broken, on_note or (lambda _: None)
+    units = _units(targets, catalog, exclude, problems)
+    yield from map(
+        redaction.trace, _read_units(units, targets, broken, on_note or (lambda _: None))
     )
     if problems and on_problem is not None:
         on_problem(InputError(problems))
@@ -71,6 +78,8 @@ def iter_together(
     on_note: Callable[[str], None],
 ) -> Iterator[Trace]:
     """Yield the traces of some files of a folder, as :func:`iter_traces` does with all of them.
+
+    They are as recorded: who scores them redacts each together with its case.
 
     ``named`` says that they were asked for one by one: one without traces is a problem then.
     """
@@ -97,7 +106,15 @@ def _read_units(
             if not found:
                 on_note(f"{unit.file}: holds no trace")
         except InputError as error:
-            on_problem(error)
+            on_problem(without_secrets(error))
+
+
+def without_secrets(error: InputError) -> InputError:
+    """Return an error that quotes no secret of the file that it is about."""
+    return InputError(
+        msgspec.structs.replace(each, path=ON.text(each.path), message=ON.text(each.message))
+        for each in error.problems
+    )
 
 
 def _is_empty(file: Path) -> bool:
@@ -105,13 +122,15 @@ def _is_empty(file: Path) -> bool:
         return not any(line.strip() for line in stream)
 
 
-def load_traces(path: Paths, *, agents: Agents | None = None) -> list[Trace]:
-    """Load all traces of a file, a folder, or several of these.
+def load_traces(
+    path: Paths, *, agents: Agents | None = None, redact: RedactLike = True
+) -> list[Trace]:
+    """Load all traces of a file, a folder, or several of these; secrets in them are redacted.
 
     Raises:
         InputError: with the problems of all files. ``iter_traces`` goes on past a broken one.
     """
-    return list(iter_traces(path, agents=agents))
+    return list(iter_traces(path, agents=agents, redact=redact))
 
 
 def _given(agents: Agents | None) -> Catalog:

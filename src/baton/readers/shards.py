@@ -12,7 +12,7 @@ from baton.model import InputError, Problem, Trace
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.layout import Folder, sort_files
 from .files import FileReader, LineRange
-from .load import claude_agents, files_below, iter_together
+from .load import claude_agents, files_below, iter_together, without_secrets
 from .otlp.wire.sniff import is_otlp
 from .shard import Shard, is_address, ranges
 
@@ -189,5 +189,5 @@ class ShardReader:
         try:
             yield from FileReader(files[0], catalog).traces_in(lines)
         except InputError as error:
-            on_problem(error)
+            on_problem(without_secrets(error))
         self.lines = lines.count

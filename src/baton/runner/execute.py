@@ -36,9 +36,9 @@ def score_recorded(
     seen = Seen(len(dataset))
     strangers = 0
     for trace in traces:
-        match = find_case(trace, dataset)
+        match = find_case(trace, dataset, plan.redaction)
         if match.position is None:
-            yield stranger(trace, len(dataset) + strangers, match)
+            yield stranger(plan.redaction.trace(trace), len(dataset) + strangers, match)
             strangers += 1
             continue
         case, repeat = dataset.cases[match.position], repeat_of(trace)
@@ -46,7 +46,8 @@ def score_recorded(
         if twice is None:
             scored = start_scoring(plan, trace, case, match.position)
         else:
-            scored = error_result(case.id, match.position, twice, trace, case)
+            redacted = plan.redaction.trace(trace)
+            scored = error_result(case.id, match.position, twice, redacted, case)
         scored.repeat = repeat
         yield scored
     yield from unmet(dataset, seen)
@@ -59,9 +60,9 @@ def score_one(plan: Plan, trace: Trace, dataset: Dataset | None) -> CaseResult |
     """
     if dataset is None:
         return start_scoring(plan, trace, None, -1)
-    match = find_case(trace, dataset)
+    match = find_case(trace, dataset, plan.redaction)
     if match.position is None:
-        return stranger(trace, -1, match)
+        return stranger(plan.redaction.trace(trace), -1, match)
     scored = start_scoring(plan, trace, dataset.cases[match.position], match.position)
     scored.repeat = repeat_of(trace)
     return scored

@@ -298,14 +298,15 @@ def _score(recorded: Recorded, shard: Shard) -> Batch:
         batch.notes.append,
     )
     for trace in reader.traces():
-        if trace.agents and trace.agents not in batch.agents:
-            batch.agents.append(trace.agents)
         scored = score_one(recorded.plan, trace, recorded.dataset)
         result = run_anywhere(scored.finish()) if isinstance(scored, Unfinished) else scored
+        redacted = result.trace or trace
+        if redacted.agents and redacted.agents not in batch.agents:
+            batch.agents.append(redacted.agents)
         for score in result.scores:
             if score.value is None:
                 batch.reasons.setdefault(score.evaluator, score.reason)
-        source = trace.source
-        batch.scored.append(Scored(encoded(result), trace.id, source.format, source.location))
+        source = redacted.source
+        batch.scored.append(Scored(encoded(result), redacted.id, source.format, source.location))
     batch.lines = reader.lines
     return batch

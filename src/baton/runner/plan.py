@@ -21,6 +21,7 @@ from baton.model import (
     Provenance,
     suggestion,
 )
+from baton.model.redact import ON, Redaction
 from baton.plugins import (
     RUBRIC_SUFFIXES,
     Entry,
@@ -116,8 +117,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``files`` has those of cases whose file is scored by criteria of its own.
     ``prices`` of ``None`` leave costs as the source told them. ``by_agent`` are the evaluators
-    whose scores are summed up by agent, ``provenance`` is what is judged as far as it is known
-    before, ``window`` is for how many cases judges may be at work.
+    whose scores are summed up by agent, ``redaction`` says what is taken out of traces before they
+    are judged and kept, ``provenance`` is what is judged as far as it is known before, ``window``
+    is for how many cases judges may be at work.
     """
 
     evaluators: tuple[PlannedEvaluator, ...]
@@ -128,6 +130,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     default_model: str | None = None
     gate: Gate = Gate()
     by_agent: frozenset[str] = frozenset()
+    redaction: Redaction = ON
     provenance: Provenance | None = None
     window: int = 64
 

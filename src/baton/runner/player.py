@@ -16,6 +16,7 @@ from baton.model import (
     Trace,
     integrity_problems,
 )
+from baton.model.secrets import mask
 from baton.providers.base import CaseCancelled, ConfiguredProvider
 from baton.providers.functions import call, is_async, named, told, worded
 from baton.providers.patience import tell_of
@@ -99,6 +100,9 @@ class Player:
             case_id = self._dataset.ids[slot.position]
             return _unplayed(case_id, heard), None, heard
         heard = await self._trace(case)
+        if heard.problem is not None:
+            told = mask(self._plan.redaction.text(heard.problem))
+            heard = heard._replace(problem=told)
         return self._scored(case, slot, heard), case, heard
 
     def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult | Unfinished:

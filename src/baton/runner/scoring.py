@@ -17,6 +17,10 @@ from .plan import Plan, PlannedEvaluator
 from .prices import fill_costs
 from .verdict import broken_turn, verdict
 
+_LEFT_OUT = (
+    "this was decided by a text that is redacted here: `--no-redact` shows it, and the reason"
+)
+
 
 class _Waiting(NamedTuple):
     """Scores of one evaluator that are still to come."""
@@ -24,6 +28,13 @@ class _Waiting(NamedTuple):
     planned: PlannedEvaluator
     evaluator: Evaluator
     answer: Awaitable[list[Score]]
+
+
+class _Raw(NamedTuple):
+    """A trace and its case before secrets were taken out of them."""
+
+    trace: Trace
+    case: Case | None
 
 
 class Unfinished:
@@ -72,8 +83,12 @@ def start_scoring(
 ) -> CaseResult | Unfinished:
     """Score one trace with every evaluator of the plan, as far as none has to wait.
 
-    A turn that broke makes the case an error, whatever could be scored all the same.
+    A turn that broke makes the case an error, whatever could be scored all the same. From here on
+    trace and case are redacted: judges see them so, and results hold them so.
     """
+    as_recorded = _Raw(trace, case)
+    trace, case = plan.redaction.trace_and_case(trace, case)
+    raw = None if trace is as_recorded.trace else as_recorded
     if plan.prices is not None:
         trace = fill_costs(trace, plan.prices, plan.default_model)
     parts: list[list[Score] | _Waiting] = []
@@ -81,6 +96,8 @@ def start_scoring(
     waits = False
     for planned in plan.evaluators_for(case.where if case else None):
         part = _evaluate(planned, planned.for_case(case), trace, case, plan)
+        if raw is not None and not isinstance(part, _Waiting):
+            part = _as_without_redaction(plan, planned, part, raw)
         parts.append(part)
         if isinstance(part, _Waiting):
             waits = True
@@ -94,6 +111,7 @@ def start_scoring(
 def _result(
     plan: Plan, trace: Trace, case: Case | None, position: int, scores: list[Score]
 ) -> CaseResult:
+    scores = [plan.redaction.value(score) for score in scores]
     status, mean = verdict(plan.pass_rule, scores)
     broken = broken_turn(trace)
     return CaseResult(
@@ -125,6 +143,25 @@ def _evaluate(
         return _renamed(planned, answer)
     except Exception as error:  # noqa: BLE001 - whatever it raises is this score's error
         return [_error(planned, evaluator, error)]
+
+
+def _as_without_redaction(
+    plan: Plan, planned: PlannedEvaluator, scores: list[Score], raw: _Raw
+) -> list[Score]:
+    """Return the verdicts that the evaluator comes to without redaction, and no secret.
+
+    Most are the same. They differ where a case speaks of a part of a secret: the answer must not
+    hold `sk-live`, and the answer with a tag in it does not. The words of such a verdict quote
+    what was redacted, so they are left out.
+    """
+    evaluator = planned.for_case(raw.case)
+    found = _evaluate(planned, evaluator, raw.trace, raw.case, plan)
+    if isinstance(found, _Waiting):
+        return scores
+    verdicts = [(score.status, score.value) for score in found]
+    if verdicts == [(score.status, score.value) for score in scores]:
+        return scores
+    return [msgspec.structs.replace(s, reason=_LEFT_OUT, details={}, evidence=[]) for s in found]
 
 
 async def _awaited(waiting: _Waiting) -> list[Score]:

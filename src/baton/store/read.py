@@ -24,6 +24,7 @@ from baton.model import (
     RoutingCounts,
     Status,
 )
+from baton.model.redact import Redaction, redaction_of
 
 from .rows import IndexRow, read_row
 
@@ -52,6 +53,12 @@ class Header(msgspec.Struct, kw_only=True):
     by_agent: list[AgentScores] = msgspec.field(default_factory=list)
     gate: list[GateResult] = msgspec.field(default_factory=list)
     provenance: Provenance | None = None
+    redact: str | dict[str, Any] | None = None
+
+    @property
+    def redaction(self) -> Redaction:
+        """What was taken out of its traces; raises InputError when it does not say so rightly."""
+        return redaction_of(self.redact)
 
 
 class StoredEvaluation:
@@ -63,6 +70,7 @@ class StoredEvaluation:
     def __init__(self, folder: Path, header: Header) -> None:
         self.folder = folder
         self.header = header
+        self._redaction = header.redaction
         self._offsets = _row_offsets(folder / INDEX, header.repeats)
         if header.status == "running":
             self._count()
@@ -108,23 +116,38 @@ class StoredEvaluation:
 
     def _body(self, bodies: BinaryIO, row: IndexRow) -> dict[str, Any]:
         bodies.seek(row.offset)
+        data = bodies.read(row.length)
         try:
-            body: dict[str, Any] = msgspec.json.decode(bodies.read(row.length))
+            body: dict[str, Any] = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             file = str(self.folder / BODIES)
             message = f"the result of case `{row.case_id}` cannot be read: the file is damaged"
             raise InputError(Problem(file=file, message=message)) from None
-        return body
+        return self._redaction.value(body) if self._redaction.may_hold(data) else body
 
 
-def read_evaluation(folder: Path) -> StoredEvaluation:
-    """Open an evaluation folder; raises InputError when it is none."""
+def read_evaluation(folder: Path, redact: Redaction | None = None) -> StoredEvaluation:
+    """Open an evaluation folder; raises InputError when it is none.
+
+    ``redact`` says what is redacted in its results and traces, else the folder does.
+    """
     header_file = folder / HEADER
     if not header_file.is_file():
         message = "no evaluation: such a folder has an evaluation.json"
         raise InputError(Problem(file=str(folder), message=message))
     try:
         header = msgspec.json.decode(header_file.read_bytes(), type=Header)
+        if redact is not None:
+            header.redact = redact.told
+        _ = header.redaction
+    except InputError as error:
+        at = str(header_file)
+        raise InputError(
+            msgspec.structs.replace(each, file=at) for each in error.problems
+        ) from None
+    except (msgspec.DecodeError, OSError) as error:
+        raise InputError(Problem(file=str(header_file), message=str(error))) from None
+    try:
         return StoredEvaluation(folder, header)
     except (msgspec.DecodeError, OSError) as error:
         raise InputError(Problem(file=str(header_file), message=str(error))) from None

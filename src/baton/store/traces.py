@@ -27,4 +27,4 @@ def evaluation_traces(
     if gone:
         message = f"`{evaluation.folder}` was made of this, which is not here any more"
         raise InputError(Problem(file=str(path), message=message) for path in gone)
-    yield from iter_traces(files, agents=agents)
+    yield from iter_traces(files, agents=agents, redact=evaluation.header.redaction)

@@ -27,6 +27,7 @@ from baton.model import (
     Status,
     plain_sums,
 )
+from baton.model.secrets import knows_secrets, mask_json, mask_value
 
 from .resume import Kept, as_header, lock
 from .rows import IndexRow, body_of, index_row, read_row
@@ -116,6 +117,8 @@ class EvaluationWriter:
         return read_row(self._append(slot, result.row, result.body))
 
     def _append(self, slot: int, row: dict[str, Any], text: bytes) -> bytes:
+        if knows_secrets():
+            row, text = mask_value(msgspec.to_builtins(row)), mask_json(text)
         row["offset"], row["length"] = self._bodies.tell(), len(text)
         self._bodies.write(text + b"\n")
         self._bodies.flush()
@@ -194,7 +197,7 @@ class EvaluationWriter:
             seconds = round(before + time.time() - self._started, 3)
             timings |= {"ended": _iso(time.time()), "seconds": seconds}
         header = {**self._header, "status": status, **counts, "timings": timings}
-        text = msgspec.json.format(_ENCODER.encode(header), indent=2)
+        text = msgspec.json.format(mask_json(_ENCODER.encode(header)), indent=2)
         draft = self.folder / f"{HEADER}.tmp"
         draft.write_bytes(text + b"\n")
         draft.replace(self.folder / HEADER)

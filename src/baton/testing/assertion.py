@@ -73,7 +73,7 @@ def _scored(
     if case is None:
         return api.score(trace, None, evaluators, **options)
     cases = api.as_dataset([case] if isinstance(case, Case) else case)
-    traces = [trace] if isinstance(trace, Trace) else api.load_traces(trace)
+    traces = [trace] if isinstance(trace, Trace) else api.load_traces(trace, redact=False)
     if len(cases) == 1 and len(traces) == 1:
         traces = [msgspec.structs.replace(traces[0], case=cases.ids[0])]
     if evaluators is not None:

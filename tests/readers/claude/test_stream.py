@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from baton.model import GotBack, InputError, Said, ToolCall, Trace, known
+from baton.model.redact import ON
 from baton.readers import load_traces
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
@@ -248,7 +249,7 @@ def test_the_default_agent_is_named_and_what_goes_beside_the_prompt_is_context(
 def test_secrets_are_masked_on_reading(read: Read, say: Any) -> None:
     key = "ghp_" + "a1B2" * 9
     trace = read(say.hears(f"use {key}"), say.calls("Bash", "t", command=f"X={key}"), say.result())
-    assert key not in repr(trace)
+    assert key not in repr(ON.trace(trace))
 
 
 def test_several_sessions_in_one_file_are_several_traces(tmp_path: Path, say: Any) -> None:

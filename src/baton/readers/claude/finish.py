@@ -13,7 +13,6 @@ from baton.model import (
     Trace,
     Turn,
 )
-from baton.model.redact import redact_trace
 
 from .calls import STOPPED
 from .cards import Cards
@@ -29,7 +28,7 @@ NO_RESULT = "the stream ends before the result of the turn"
 def finish(
     talk: Talk, cards: Cards, id_: str, source: Source, *, torn: bool, dropped: list[Dropped]
 ) -> Trace:
-    """Settle what is open and make the trace; secrets in its texts are masked."""
+    """Settle what is open and make the trace."""
     draft = talk.draft
     _unseen_runs(draft)
     draft.in_order()
@@ -39,7 +38,7 @@ def finish(
     for turn in draft.turns:
         _settle_turn(talk, turn, torn=torn and turn is draft.turns[-1])
     usages = [run.usage for turn in draft.turns for run in turn.runs]
-    trace = Trace(
+    return Trace(
         schema_version=SCHEMA_VERSION,
         id=id_,
         source=source,
@@ -49,7 +48,6 @@ def finish(
         unknown=_never_told(draft, data=talk.results > 0),
         dropped=[*dropped, *talk.dropped()],
     )
-    return redact_trace(trace)
 
 
 def _unseen_runs(draft: Draft) -> None:

@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 
 from baton.model import Dropped, InputError, Problem, Source, Trace
-from baton.model.redact import redact_trace
 from baton.readers.catalog import Catalog
 
 from .assemble import read_conversation
@@ -17,7 +16,6 @@ from .span import Event, Span
 from .wire.group import group
 from .wire.read import read_conversations
 
-_MASKED = ("claude-code", "claude-agent-sdk")
 _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
 
 
@@ -52,7 +50,7 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
         if records and not others.spans:
             continue
         source = Source(format="otlp", location=place)
-        trace = _without_secrets(read_conversation(others, source, catalog, torn=torn))
+        trace = read_conversation(others, source, catalog, torn=torn)
         if trace.turns:
             conversations += 1
             trace.dropped += lost
@@ -78,11 +76,6 @@ def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:
             message = f"{place}: is cut off here, and no whole span stands before"
             return Problem(file=str(file), message=message)
     return None
-
-
-def _without_secrets(trace: Trace) -> Trace:
-    """Mask secrets where transcripts of the same sessions have them masked."""
-    return redact_trace(trace) if trace.source.framework in _MASKED else trace
 
 
 def read_spans(spans: list[Span], logs: list[Event], catalog: Catalog | None = None) -> list[Trace]:

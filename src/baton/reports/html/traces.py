@@ -85,4 +85,10 @@ def _again(evaluation: StoredEvaluation) -> Iterator[Trace]:
     exclude = [Path(path) for path in evaluation.header.dataset]
     agents = evaluation.header.definitions
     if there:
-        yield from iter_traces(there, agents=agents, exclude=exclude, on_problem=lambda _: None)
+        yield from iter_traces(
+            there,
+            agents=agents,
+            exclude=exclude,
+            on_problem=lambda _: None,
+            redact=evaluation.header.redaction,
+        )

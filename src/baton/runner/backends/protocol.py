@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import msgspec
 
 from baton.model import CaseResult, Problem
+from baton.model.redact import ON, Redaction
 from baton.readers.shard import Shard
 from baton.runner.options import RunOptions
 
@@ -19,6 +20,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``provider`` is the spec of an agent that was named without a config, ``cases`` are the only
     ones of the dataset to take, ``run`` tells the time-out and how often errors are played again.
     ``trusted`` are files that may name code, though nobody named them, each with its sha256.
+    ``redact`` is what is taken out of traces.
     """
 
     baton: str
@@ -36,6 +38,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     judge: dict[str, Any] = msgspec.field(default_factory=dict)
     recorded: bool = False
     trusted: dict[str, str] = msgspec.field(default_factory=dict)
+    redact: Redaction = ON
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True):
