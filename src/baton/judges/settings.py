@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
 from baton.formats.explain import Path, checked, path_text
+from baton.http.credentials import address
 from baton.model import InputError, Problem, suggestion
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -193,14 +193,11 @@ def _problems(endpoint: Endpoint, path: Path) -> Iterator[Problem]:
 
 def _address_problems(url: str, path: str) -> Iterator[Problem]:
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        shown = url.rpartition("@")[2]
-        yield Problem(path=path, message=f"`{shown}` is no address: write http://HOST:PORT/v1")
-    elif "@" in parts.netloc:
+        parts = address(url, path, "http://HOST:PORT/v1")
+    except InputError as error:
+        yield from error.problems
+        return
+    if "@" in parts.netloc:
         yield Problem(path=path, message="an address holds no password: give `api_key: ${NAME}`")
 
 

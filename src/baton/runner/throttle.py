@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Self
 
-from baton.providers.patience import LONGEST_WAIT
+from baton.http.patience import LONGEST_WAIT
 
 _PAUSE = 1.0
 """Seconds that nothing starts after a 429 that names no time."""

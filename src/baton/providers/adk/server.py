@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
+from baton.http.answers import BodyCancelled, Refused
 from baton.model import Case, ProviderError, Source
-from baton.providers.faults import Refused, refusal
-from baton.providers.wire import BodyCancelled
+from baton.providers.faults import refusal
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire
 
