@@ -28,6 +28,8 @@ _ERROR_READ = 1 << 16
 """Bytes of an answer that refuses which are read: a message quotes 300 characters of it."""
 _GIVE_WAY = 1 << 20
 """Bytes after which other tasks get their turn: unpacking and counting take about a millisecond."""
+_CONNECT = 5.0
+"""Seconds to connect to the server of an LLM, however long its answer may take."""
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 
 
@@ -144,6 +146,29 @@ class BoundedClient(httpx2.AsyncClient):
             await response.aclose()
             raise
         return response
+
+
+def library_client(limits: Limits, url: str | None = None) -> BoundedClient:
+    """Return a client for a library of an LLM's provider that takes one.
+
+    ``url`` is the address it will be used for, if it is known: plain HTTP needs no CAs.
+    """
+
+    async def connect_soon(request: httpx2.Request) -> None:
+        # Libraries give the time of the whole request for each part of it, connecting included.
+        told = request.extensions.get("timeout", {})
+        connect = told.get("connect")
+        soon = _CONNECT if connect is None else min(connect, _CONNECT)
+        request.extensions = {**request.extensions, "timeout": {**told, "connect": soon}}
+
+    return BoundedClient(
+        limits,
+        verify=_tls(True, secure=not (url or "").startswith("http://")),
+        timeout=httpx2.Timeout(limits.silence, connect=min(_CONNECT, limits.silence), pool=None),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+        event_hooks={"request": [connect_soon]},
+        follow_redirects=False,
+    )
 
 
 class _Bounded(httpx2.AsyncByteStream):
