@@ -6,6 +6,7 @@ few seconds, or a few kilobytes that unpack to terabytes. Each limit has an opti
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Annotated, Literal, NamedTuple
@@ -70,6 +71,11 @@ class Limits(NamedTuple):
         if self.options == "command":
             return f"{reason}{again}; raise --{option.replace('_', '-')}"
         return reason + again
+
+
+def of_messages(answer_mib: float, events: int) -> Limits:
+    """Return limits of messages that come from a process or a library, whose time others hold."""
+    return Limits(math.inf, math.inf, answer_mib, events, event_mib=answer_mib)
 
 
 def tried(attempts: int) -> str:

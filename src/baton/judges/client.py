@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, closing, suppress
 from importlib import import_module
 from queue import Empty, Queue
 from threading import Thread
@@ -347,11 +347,12 @@ def _bound(client: Any, limits: Limits) -> None:
         try:
             request.stream_output = True  # or it is read whole
             response, meter = send(request), Meter(limits, "none")
-            meter.expect(response.headers.get("content-length"))
-            pieces = []
-            while piece := response.raw.read1(_PIECE):
-                meter.add(piece)
-                pieces.append(piece)
+            with closing(response.raw):
+                meter.expect(response.headers.get("content-length"))
+                pieces = []
+                while piece := response.raw.read1(_PIECE):
+                    meter.add(piece)
+                    pieces.append(piece)
             response._content = b"".join(pieces)
             answers.put(response)
         except Exception as error:  # noqa: BLE001 - raised again where it is waited for

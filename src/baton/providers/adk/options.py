@@ -16,6 +16,7 @@ from baton.http.credentials import (
     is_header_name,
     is_header_value,
 )
+from baton.http.limits import ANSWER_MIB, EVENTS, Count, Mebibytes
 from baton.model import InputError, Problem
 from baton.providers.base import ProviderOptions, ServerOptions
 
@@ -50,7 +51,8 @@ class AdkHttpOptions(ServerOptions, kw_only=True):
 class AdkLocalOptions(ProviderOptions, kw_only=True):
     """Agents of Google ADK in this process; ``path`` is the folder with ``agent.py``.
 
-    ``agent`` names one below the root that is to play instead of it.
+    ``agent`` names one below the root that is to play instead of it. One message may lead to
+    ``max_events`` events of ``max_answer_mib`` together.
     """
 
     type: Literal["adk_local"]
@@ -59,6 +61,8 @@ class AdkLocalOptions(ProviderOptions, kw_only=True):
     path: str
     agent: str | None = None
     streaming: bool = False
+    max_answer_mib: Mebibytes = ANSWER_MIB
+    max_events: Count = EVENTS
 
 
 def base_url(endpoint_url: str) -> str:

@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol
 
+import msgspec
+
+from baton.http.limits import ANSWER_MIB, EVENTS, LimitReached, Limits, Meter, of_messages
 from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.readers import Catalog
@@ -51,6 +54,7 @@ class Played:
         catalog: Catalog,
         timeout: float,
         grace: float = GRACE,
+        limits: Limits | None = None,
     ) -> None:
         self._connect = connect
         self._case = case
@@ -60,6 +64,7 @@ class Played:
         self._timeout = timeout
         self._grace = grace
         self._messages: list[dict[str, Any]] = []
+        self._meter = Meter(limits or of_messages(ANSWER_MIB, EVENTS), "jsonl")
 
     async def play(self) -> Trace:
         """Play all turns of the case; one conversation unless a turn asks for another.
@@ -133,6 +138,10 @@ class Played:
             if isinstance(message, Lost):
                 inbox.put_nowait(message)  # for the next turn, if there is one
                 return None if waiting.maybe_done else str(message)
+            try:
+                self._meter.add(msgspec.json.encode(message, enc_hook=repr) + b"\n")
+            except LimitReached as error:
+                return str(error)
             self._messages.append(message)
             waiting.take(message)
         return None
