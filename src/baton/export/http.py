@@ -22,6 +22,8 @@ _LONGEST_WAIT = 120.0
 """Seconds that an endpoint may ask to wait."""
 _ANSWER_SECONDS = 600.0
 """Seconds for one request in all: 2 MiB are sent, and a few bytes come back."""
+_FIXED = ("max_answer_mib", "max_seconds")
+"""Limits without an option: nobody needs more of an answer that holds two numbers."""
 _MEDIA = {"json": "application/json", "protobuf": "application/x-protobuf"}
 _PATHS: dict[Signal, str] = {"traces": "/v1/traces", "logs": "/v1/logs"}
 
@@ -52,7 +54,9 @@ class Endpoint:
         self.url = _base(url)
         self._media = _MEDIA[encoding]
         self._given = Credentials(headers=dict(headers))
-        self._limits = AnswerLimits(limits.timeout, _ANSWER_SECONDS, EXPORT_MIB, options="command")
+        self._limits = AnswerLimits(
+            limits.timeout, _ANSWER_SECONDS, EXPORT_MIB, options="command", fixed=_FIXED
+        )
         self._retries = Retries(
             limits.attempts,
             limits.delay,

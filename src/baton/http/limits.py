@@ -20,8 +20,8 @@ MIB = 2**20
 
 ANSWER_MIB = 64.0
 """One answer of agents, unpacked. A long run of ADK with inline images takes some 10 MiB."""
-EVENTS = 100_000
-"""Events of one answer. Streamed token by token, an answer of 30,000 words has some 50,000."""
+EVENTS = 50_000
+"""Events of one answer. Streamed token by token, one of 30,000 words, a short novel, has 40,000."""
 EVENT_MIB = 16.0
 """One event: an inline image or a retrieved document fits, a line without an end does not."""
 SECONDS = 3600.0
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
 
     ``silence`` is in seconds without a byte, ``seconds`` for the answer in all, sizes are in MiB
     after unpacking. ``options`` is where the user raises them: a ``config`` names an option as
-    `max_events`, the ``command`` line as `--max-events`.
+    `max_events`, the ``command`` line as `--max-events`. Those that are ``fixed`` have no option.
     """
 
     silence: float
@@ -61,16 +61,17 @@ class Limits(NamedTuple):
     answer_mib: float = ANSWER_MIB
     events: int = EVENTS
     event_mib: float = EVENT_MIB
-    options: Literal["config", "command", "none"] = "config"
+    options: Literal["config", "command"] = "config"
+    fixed: tuple[str, ...] = ()
 
     def told(self, reason: str, option: str, attempts: int = 1) -> str:
         """Word a limit that was reached, with the option that raises it."""
         again = tried(attempts)
+        if option in self.fixed:
+            return reason + again
         if self.options == "config":
             return f"{reason} (`{option}`){again}"
-        if self.options == "command":
-            return f"{reason}{again}; raise --{option.replace('_', '-')}"
-        return reason + again
+        return f"{reason}{again}; raise --{option.replace('_', '-')}"
 
 
 def of_messages(answer_mib: float, events: int) -> Limits:

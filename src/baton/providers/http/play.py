@@ -18,6 +18,7 @@ from baton.model import SCHEMA_VERSION, Case, ProviderError, Source, Trace
 from baton.model.views import sum_usage
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.faults import LostBeforeAnswer, refusal
+from baton.providers.functions import aside
 from baton.providers.stated import Stated, StatedTurn, turn_of
 from baton.providers.wire import AgentClient
 
@@ -165,6 +166,10 @@ class Player:
         except ProviderError as error:
             self._shared.note_down(error)
             raise
+        return await aside(len(answer.data), self._understood, session, answer, index, id_)
+
+    def _understood(self, session: _Session, answer: Body, index: int, id_: str) -> Stated:
+        """Read an answer, as far as that can be done."""
         document = self._read(session, answer)
         if document.trouble is not None:
             return self._partly(session, answer, index, document.trouble)
