@@ -22,6 +22,9 @@ ENDED = "the case was ended before the turn was"
 GRACE = 2.0
 """Seconds to wait, where nothing says that a session is idle, for what a notification starts."""
 
+_WAITING = 100
+"""Messages that wait to be taken; what writes more has to wait as well."""
+
 
 class Lost(Exception):  # noqa: N818 - a signal, reported as a ProviderError with its trace
     """The conversation broke off."""
@@ -157,17 +160,19 @@ class Played:
 @asynccontextmanager
 async def _inbox(conversation: Conversation) -> AsyncIterator[Inbox]:
     """Collect the messages of a conversation as they come; the last one says why it ended."""
-    inbox: Inbox = asyncio.Queue()
+    inbox: Inbox = asyncio.Queue(_WAITING)
 
     async def collect() -> None:
         end = Lost("Claude Code ended before the turn did")
         try:
             async for message in conversation.messages():
-                inbox.put_nowait(message)
+                await inbox.put(message)
         except Lost as error:
             end = error
-        finally:
-            inbox.put_nowait(end)
+        except Exception:
+            await inbox.put(end)
+            raise
+        await inbox.put(end)
 
     task = asyncio.create_task(collect())
     try:
