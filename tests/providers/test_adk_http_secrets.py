@@ -21,7 +21,7 @@ from tests.providers.conftest import (
 )
 
 import baton
-from baton.providers.blank import Blank
+from baton.http.blank import Blank
 
 KEY = 's3cret/"key"'
 PASSWORD = "pä55wörd"

@@ -24,10 +24,10 @@ from tests.providers.conftest import (
 )
 
 import baton
+from baton.http.answers import Body
 from baton.model import Trace
 from baton.providers.adk.client import AdkClient, access
 from baton.providers.adk.options import AdkHttpOptions
-from baton.providers.wire import Body
 
 GREETING = event("Grüße, 世界!")
 BOM = b"\xef\xbb\xbf"
@@ -318,17 +318,17 @@ def test_keys_that_no_rule_reads_are_counted(adk: AdkServer) -> None:
 
 def test_an_answer_without_end_is_not_read_to_its_end(adk: AdkServer) -> None:
     adk.always("run_sse", stream(*[b": on and on\n"] * 2000, then="hang"))
-    options = AdkHttpOptions(**spec(adk))
+    options = AdkHttpOptions(**spec(adk), max_answer_mib=2**-6)
 
     async def run() -> Body:
-        client = AdkClient(options, access(options), longest=2**14)
+        client = AdkClient(options, access(options))
         try:
             return await client.run("/run_sse", {"sessionId": "s1"})
         finally:
             await client.close()
 
     body = asyncio.run(run())
-    assert body.cut == "the answer is longer than 0.015625 MiB"
+    assert body.cut == "the answer is longer than 0.015625 MiB (`max_answer_mib`)"
     assert len(body.data) < 2**17
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from baton.providers.patience import HEARD, tell_of
+from baton.http.patience import HEARD, tell_of
 from baton.runner.throttle import Throttle
 
 Run = Callable[..., Any]

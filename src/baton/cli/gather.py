@@ -16,7 +16,7 @@ from baton.formats.document import Document, read_bytes
 from baton.lint import CaseFile, CriteriaFile, Scope
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
 from baton.model import AgentCard, Dataset, InputError
-from baton.providers.adk.options import AdkLocalOptions, AdkOptions
+from baton.providers.adk.options import AdkHttpOptions, AdkLocalOptions
 from baton.readers import load_catalog
 from baton.readers.catalog import is_catalog_file
 from baton.runner.plan import PlannedEvaluator, make_plan
@@ -87,7 +87,9 @@ class _Reader:
         except InputError:
             return []
         found = []
-        adk = any(isinstance(options, AdkOptions) for options in config.providers)
+        adk = any(
+            isinstance(options, AdkHttpOptions | AdkLocalOptions) for options in config.providers
+        )
         for name in whole.files:
             dataset = _dataset(Path(name))
             if dataset is not None:

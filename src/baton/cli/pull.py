@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from baton.http.limits import PULL_MIB
 from baton.model import InputError, counted
 
 from .notes import note, say
@@ -38,6 +39,9 @@ def pull_command(
     retry_attempts: Whole = 5,
     retry_delay: float = 1,
     redacting: Redacting = AS_CONFIGURED,
+    max_answer_mib: float = PULL_MIB,
+    max_seconds: float = 600,
+    max_pages: Whole = 10_000,
 ) -> int:
     """Fetch traces from a store into a file that Baton reads.
 
@@ -70,6 +74,12 @@ def pull_command(
         How often a request is tried.
     retry_delay
         Seconds before the second attempt; doubled for each one more.
+    max_answer_mib
+        MiB of one answer, unpacked.
+    max_seconds
+        Seconds for one answer in all, also of a store that keeps sending.
+    max_pages
+        Pages of one listing.
     """
     from baton.pull.query import Query, moment
 
@@ -87,7 +97,16 @@ def pull_command(
         raise InputError("--until is not after --since")
     if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
         raise InputError("--timeout and --retry-attempts are over 0, --retry-delay is not negative")
-    limits = {"timeout": timeout, "retry_attempts": retry_attempts, "retry_delay": retry_delay}
+    if max_answer_mib <= 0 or max_seconds <= 0 or max_pages < 1:
+        raise InputError("--max-answer-mib, --max-seconds and --max-pages are over 0")
+    limits = {
+        "timeout": timeout,
+        "retry_attempts": retry_attempts,
+        "retry_delay": retry_delay,
+        "max_answer_mib": max_answer_mib,
+        "max_seconds": max_seconds,
+        "max_pages": max_pages,
+    }
     redaction = redacting.of()
     return asyncio.run(_pull(store, url, project or "default", query, out, limits, redaction))
 
@@ -146,7 +165,7 @@ def _access(name: str) -> dict[str, Any]:
     if name == "phoenix":
         key = os.environ.get("PHOENIX_API_KEY")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return {"headers": headers, "secrets": [key or ""], "keys": "PHOENIX_API_KEY"}
+        return {"headers": headers, "keys": "PHOENIX_API_KEY"}
     public, secret = (os.environ.get(f"LANGFUSE_{kind}_KEY") for kind in ("PUBLIC", "SECRET"))
     if not public or not secret:
         raise InputError("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY (project settings)")

@@ -1,27 +1,31 @@
-"""Sending to an OTLP endpoint: retried, bounded, and every failure worded without a secret."""
+"""Sending to an OTLP endpoint, and what its refusals mean."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import httpx2
 import msgspec
-import stamina
 
+from baton.http.answers import NoAnswer, Refused
+from baton.http.client import Beside, Client, Request, Retries, Words, access
+from baton.http.credentials import Credentials, plain_address
+from baton.http.limits import EXPORT_MIB
+from baton.http.limits import Limits as AnswerLimits
 from baton.model import BatonError, InputError
-from baton.pull.answers import address, retry_after, tries
-from baton.pull.answers import said as said_in
 
 from .wire import Signal
 
-LONGEST_ANSWER = 1 << 20  # bytes that are read
 _BUSY = (429, 502, 503, 504)
 """What OTLP says may be sent again."""
+_LONGEST_WAIT = 120.0
+"""Seconds that an endpoint may ask to wait."""
+_ANSWER_SECONDS = 600.0
+"""Seconds for one request in all: 2 MiB are sent, and a few bytes come back."""
+_FIXED = ("max_answer_mib", "max_seconds")
+"""Limits without an option: nobody needs more of an answer that holds two numbers."""
 _MEDIA = {"json": "application/json", "protobuf": "application/x-protobuf"}
 _PATHS: dict[Signal, str] = {"traces": "/v1/traces", "logs": "/v1/logs"}
-logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
 
 
 class NotDelivered(BatonError):  # noqa: N818 - says what happened
@@ -34,13 +38,6 @@ class Limits(NamedTuple):
     timeout: float = 30
     attempts: int = 5
     delay: float = 1
-
-
-class _Refused(Exception):  # noqa: N818 - the status says whether it is an error
-    def __init__(self, status: int, headers: Mapping[str, str], detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.headers = headers
 
 
 class Endpoint:
@@ -56,19 +53,27 @@ class Endpoint:
         """
         self.url = _base(url)
         self._media = _MEDIA[encoding]
-        words = {word for value in headers.values() for word in (value, *value.split())}
-        self._secrets = sorted(words - {""}, key=len, reverse=True)
-        self._limits = limits
-        self._http = httpx2.Client(
-            headers={**headers, "Content-Type": self._media, "Accept": self._media},
-            verify=self.url.startswith("https://"),
-            timeout=limits.timeout,
-            follow_redirects=False,
+        self._given = Credentials(headers=dict(headers))
+        self._limits = AnswerLimits(
+            limits.timeout, _ANSWER_SECONDS, EXPORT_MIB, options="command", fixed=_FIXED
         )
+        self._retries = Retries(
+            limits.attempts,
+            limits.delay,
+            statuses=_BUSY,
+            faults=("unreachable", "silent", "broken"),
+            longest_delay=30,
+            longest_wait=_LONGEST_WAIT,
+        )
+        self._open: tuple[Beside, Client] | None = None
 
     def close(self) -> None:
         """Close all connections."""
-        self._http.close()
+        if self._open is not None:
+            beside, client = self._open
+            self._open = None
+            beside.run(client.close())
+            beside.close()
 
     def send(self, signal: Signal, body: bytes) -> bytes:
         """Send one export and return the answer.
@@ -77,57 +82,25 @@ class Endpoint:
             InputError: the endpoint wants other credentials, or none of such data.
             NotDelivered: no connection, no answer in time, or a refusal, after all attempts.
         """
-        url = self.url + _PATHS[signal]
-        attempts = 0
+        if self._open is None:
+            self._open = Beside(), self._client()
+        beside, client = self._open
+        request = Request("POST", self.url + _PATHS[signal], body, whole=True)
         try:
-            for attempt in stamina.retry_context(
-                on=_wait,
-                attempts=self._limits.attempts,
-                timeout=None,
-                wait_initial=self._limits.delay,
-                wait_max=max(30, self._limits.delay),
-                wait_jitter=min(1, self._limits.delay / 4),
-            ):
-                with attempt:
-                    attempts = attempt.num
-                    return self._post(url, body)
-        except _Refused as error:
-            raise self._refusal(url, error, attempts) from None
-        except httpx2.HTTPError as error:
-            said = self._blank(str(error) or type(error).__name__)
-            reason = f"no answer within {self._limits.timeout:g} s"
-            if not isinstance(error, httpx2.ReadTimeout):
-                reason = f"not delivered: {said}"
-            raise NotDelivered(f"{url}: {reason}{tries(attempts)}") from None
-        raise NotDelivered(f"{url}: not delivered")
+            return beside.run(client.ask(request, self._retries)).body.data
+        except Refused as error:
+            raise _refusal(request.url, error) from None
+        except NoAnswer as error:
+            raise NotDelivered(f"not delivered: {error}") from None
 
-    def _post(self, url: str, body: bytes) -> bytes:
-        told = bytearray()
-        with self._http.stream("POST", url, content=body) as answer:
-            for chunk in answer.iter_bytes():
-                told += chunk
-                if len(told) > LONGEST_ANSWER:
-                    break
-        if answer.is_success:
-            return bytes(told)
-        said = self._blank(said_in(bytes(told)))[:300]
-        raise _Refused(answer.status_code, answer.headers, said)
-
-    def _refusal(self, url: str, error: _Refused, attempts: int) -> BatonError:
-        detail = f": {error}" if str(error) else ""
-        said = f"{url} answered {error.status}{detail}"
-        if error.status in (401, 403):
-            return InputError(f"{said}; give other headers by --headers-from")
-        if error.status in (404, 405) and url.endswith("logs"):
-            return InputError(f"{said}; it takes no log records, which results are: --only spans")
-        if error.status == 415:
-            return InputError(f"{said}; try another --encoding")
-        return NotDelivered(said + tries(attempts))
-
-    def _blank(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+    def _client(self) -> Client:
+        return Client(
+            access(self.url, self._given),
+            self._limits,
+            words=Words("endpoint", "is that the address of an OTLP endpoint?"),
+            headers={"Content-Type": self._media, "Accept": self._media},
+            success=range(200, 300),
+        )
 
 
 def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
@@ -136,7 +109,10 @@ def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
     Raises:
         ValueError: the answer is no JSON object.
     """
-    told = msgspec.json.decode(answer, type=dict[str, object]) if answer.strip() else {}
+    try:
+        told = msgspec.json.decode(answer, type=dict[str, object]) if answer.strip() else {}
+    except RecursionError as error:
+        raise ValueError("the answer is nested too deep") from error
     partial = told.get("partialSuccess")
     if not isinstance(partial, dict):
         return 0, ""
@@ -144,15 +120,19 @@ def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
     return int(partial.get(key) or 0), str(partial.get("errorMessage") or "")
 
 
-def _wait(error: Exception) -> bool | float:
-    """Tell whether to send again, or after how many seconds."""
-    if isinstance(error, _Refused):
-        return error.status in _BUSY and retry_after(error.headers)
-    return isinstance(error, httpx2.HTTPError) and "[SSL" not in str(error)
+def _refusal(url: str, error: Refused) -> BatonError:
+    said = str(error).removeprefix("POST ")
+    if error.status in (401, 403):
+        return InputError(f"{said}; give other headers by --headers-from")
+    if error.status in (404, 405) and url.endswith("logs"):
+        return InputError(f"{said}; it takes no log records, which results are: --only spans")
+    if error.status == 415:
+        return InputError(f"{said}; try another --encoding")
+    return NotDelivered(error.told().removeprefix("POST "))
 
 
 def _base(url: str) -> str:
     text = url.strip().rstrip("/")
     for path in _PATHS.values():
         text = text.removesuffix(path)
-    return address(text, "the address of the endpoint", "--headers-from")
+    return plain_address(text, "the endpoint", "--headers-from")

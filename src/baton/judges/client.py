@@ -7,13 +7,17 @@ again by ``pace``, which knows of all requests.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, closing, suppress
 from importlib import import_module
+from queue import Empty, Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
+from baton.http.limits import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
 
 from .prompt import Prompt
@@ -26,9 +30,13 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
 
+    from baton.http.client import BoundedClient
+
 _TOOL = "give_verdict"
 _TELLS = "Give the verdict."
 _QUOTED = 300
+_CAUSES = 10  # exceptions below one another
+_PIECE = 1 << 16  # bytes
 Mode = Literal["native", "tool", "prompted"]
 
 
@@ -105,7 +113,7 @@ class LlmClient:
     async def _connect(self) -> Model[Any]:
         try:
             # Importing takes a second, in which others should not stand still.
-            provider, make = await asyncio.to_thread(_provider, self.endpoint, self.settings)
+            provider, make, http = await asyncio.to_thread(_provider, self.endpoint, self.settings)
             model = make(self.endpoint.name, provider=provider)
         except ImportError as error:
             message = f"install `baton-evals[judge]` to ask `{self.endpoint.model}`: {error}"
@@ -113,6 +121,8 @@ class LlmClient:
         except Exception as error:
             raise call_error(error, self.endpoint) from error
         await self._entered.enter_async_context(provider)
+        if http is not None:
+            self._entered.push_async_callback(http.aclose)
         return model
 
     def _model_settings(self) -> ModelSettings:
@@ -132,6 +142,9 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
     """Say what kind of trouble an exception of the library is, and whether to ask again."""
     from pydantic_ai import exceptions as known
 
+    reached = _limit_reached(error)
+    if reached is not None:
+        return CallError("outage", f"`{endpoint.model}`: {reached}")
     kinds: list[tuple[type[Exception], JudgeErrorKind, bool]] = [
         (known.ModelRateLimitError, "rate_limit", True),
         (known.ModelTimeoutError, "timeout", True),
@@ -148,7 +161,19 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
     if endpoint.api_key:
         text = text.replace(endpoint.api_key, "***")
     retry_after = getattr(error, "retry_after", None)
+    if retry_after is not None and not 0 <= retry_after < math.inf:  # which NaN is not, either
+        retry_after = None
     return CallError(kind, f"`{endpoint.model}`: {text}", again=again, retry_after=retry_after)
+
+
+def _limit_reached(error: BaseException) -> LimitReached | None:
+    """Find a limit of ours below what a library made of it."""
+    found: BaseException | None = error
+    for _ in range(_CAUSES):
+        if found is None or isinstance(found, LimitReached):
+            return found
+        found = found.__cause__ or found.__context__
+    return None
 
 
 def _words(error: Exception) -> str:
@@ -221,26 +246,34 @@ def _said(response: ModelResponse, asked: str) -> Said:
     )
 
 
-Made = tuple["Provider[Any]", Callable[..., "Model[Any]"]]
+Made = tuple["Provider[Any]", Callable[..., "Model[Any]"], "BoundedClient | None"]
+"""A provider, its kind of model, and the client to close after it, where it was given one."""
 
 
 def _provider(endpoint: Endpoint, settings: JudgeSettings) -> Made:
     """Return the way to a provider and its kind of model; needs only that provider's library."""
     import_module("pydantic_ai.direct")  # what sends needs most of the library
+    if endpoint.provider == "bedrock":
+        return _bedrock(endpoint, settings)
+    from baton.http.client import library_client
+
+    http = library_client(_limits(settings), endpoint.base_url)
     match endpoint.provider:
         case "anthropic":
-            return _anthropic(endpoint)
+            return _anthropic(endpoint, http)
         case "google":
-            return _google(endpoint)
-        case "bedrock":
-            return _bedrock(endpoint, settings)
+            return _google(endpoint, http)
         case "mistral":
-            return _mistral(endpoint)
+            return _mistral(endpoint, http)
         case _:
-            return _openai(endpoint)
+            return _openai(endpoint, http)
 
 
-def _openai(endpoint: Endpoint) -> Made:
+def _limits(settings: JudgeSettings) -> Limits:
+    return Limits(settings.timeout, settings.timeout, settings.max_answer_mib)
+
+
+def _openai(endpoint: Endpoint, http: BoundedClient) -> Made:
     """Return the way to OpenAI or, with an address, to whatever speaks like it.
 
     The latter never takes the key of OpenAI, and knows other vendors' models by their names.
@@ -251,30 +284,35 @@ def _openai(endpoint: Endpoint) -> Made:
 
     kind = OpenAIResponsesModel if endpoint.provider == "openai-responses" else OpenAIChatModel
     if endpoint.base_url is None:
-        return OpenAIProvider(api_key=endpoint.api_key), kind
-    url, key = endpoint.base_url, endpoint.api_key
-    return OpenAICompatibleProvider("compatible", base_url=url, api_key=key), kind
+        return OpenAIProvider(api_key=endpoint.api_key, http_client=http), kind, http
+    provider = OpenAICompatibleProvider(
+        "compatible", base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=http
+    )
+    return provider, kind, http
 
 
-def _anthropic(endpoint: Endpoint) -> Made:
+def _anthropic(endpoint: Endpoint, http: BoundedClient) -> Made:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    return AnthropicProvider(api_key=_key(endpoint), base_url=endpoint.base_url), AnthropicModel
+    key, url = _key(endpoint), endpoint.base_url
+    return AnthropicProvider(api_key=key, base_url=url, http_client=http), AnthropicModel, http
 
 
-def _google(endpoint: Endpoint) -> Made:
+def _google(endpoint: Endpoint, http: BoundedClient) -> Made:
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    return GoogleProvider(api_key=_key(endpoint), base_url=endpoint.base_url), GoogleModel
+    key, url = _key(endpoint), endpoint.base_url
+    return GoogleProvider(api_key=key, base_url=url, http_client=http), GoogleModel, http
 
 
-def _mistral(endpoint: Endpoint) -> Made:
+def _mistral(endpoint: Endpoint, http: BoundedClient) -> Made:
     from pydantic_ai.models.mistral import MistralModel
     from pydantic_ai.providers.mistral import MistralProvider
 
-    return MistralProvider(api_key=_key(endpoint), base_url=endpoint.base_url), MistralModel
+    key, url = _key(endpoint), endpoint.base_url
+    return MistralProvider(api_key=key, base_url=url, http_client=http), MistralModel, http
 
 
 def _bedrock(endpoint: Endpoint, settings: JudgeSettings) -> Made:
@@ -291,7 +329,47 @@ def _bedrock(endpoint: Endpoint, settings: JudgeSettings) -> Made:
     service = "bedrock-runtime"
     events = provider.client.meta.events
     events.unregister(f"needs-retry.{service}", unique_id=f"retry-config-{service}")
-    return provider, BedrockConverseModel
+    _bound(provider.client, _limits(settings))
+    return provider, BedrockConverseModel, None
+
+
+def _bound(client: Any, limits: Limits) -> None:
+    """Have a client of botocore read no more than the limits allow.
+
+    It takes no client of ours and reads an answer whole, in a thread that nobody can end. So the
+    request gets a thread of its own, which is left alone when the time is up, and the answer is
+    read piece by piece.
+    """
+    session = client._endpoint.http_session  # there is no public way to it
+    send = session.send
+
+    def read(request: Any, answers: Queue[Any]) -> None:
+        try:
+            request.stream_output = True  # or it is read whole
+            response, meter = send(request), Meter(limits, "none")
+            with closing(response.raw):
+                meter.expect(response.headers.get("content-length"))
+                pieces = []
+                while piece := response.raw.read1(_PIECE):
+                    meter.add(piece)
+                    pieces.append(piece)
+            response._content = b"".join(pieces)
+            answers.put(response)
+        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+            answers.put(error)
+
+    def bounded(request: Any) -> Any:
+        answers: Queue[Any] = Queue()
+        Thread(target=read, args=(request, answers), name="baton-bedrock", daemon=True).start()
+        try:
+            answer = answers.get(timeout=limits.seconds)
+        except Empty:
+            raise TimeoutError(f"no answer within {limits.seconds:g} s") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    session.send = bounded
 
 
 def _key(endpoint: Endpoint) -> str | None:

@@ -93,7 +93,13 @@ class Network:
             await client.close()
 
     def _client(self, endpoint: Endpoint, settings: JudgeSettings) -> JudgeClient:
-        made_with = (settings.temperature, settings.max_tokens, settings.timeout, settings.output)
+        made_with = (
+            settings.temperature,
+            settings.max_tokens,
+            settings.timeout,
+            settings.output,
+            settings.max_answer_mib,
+        )
         key = msgspec.json.encode((endpoint, made_with))
         if key not in self._clients:
             self._clients[key] = self._connect(endpoint, settings)

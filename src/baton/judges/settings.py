@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
 from baton.formats.explain import Path, checked, path_text
+from baton.http.credentials import address
+from baton.http.limits import JUDGE_MIB, Mebibytes
 from baton.model import InputError, Problem, suggestion
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -64,6 +65,7 @@ class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=T
     one request; ``retries`` is how often a request that failed on the way is sent again.
     ``concurrency``, requests and tokens a minute hold for one provider at one address. ``max_cost``
     is in USD. ``output`` is how the answer is asked for: ``auto`` takes the best the model has.
+    ``max_answer_mib`` is how long the answer of a server may be, unpacked.
     ``fallback`` are models to ask, in order, when the first cannot be reached or refuses requests.
     """
 
@@ -78,6 +80,7 @@ class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_cost: Dollars | None = None
     max_calls: Annotated[int, msgspec.Meta(ge=0)] | None = None
     output: Output = "auto"
+    max_answer_mib: Mebibytes = JUDGE_MIB
     fallback: list[str | Endpoint] = []
 
     def endpoints(self) -> list[Endpoint]:
@@ -193,14 +196,11 @@ def _problems(endpoint: Endpoint, path: Path) -> Iterator[Problem]:
 
 def _address_problems(url: str, path: str) -> Iterator[Problem]:
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        shown = url.rpartition("@")[2]
-        yield Problem(path=path, message=f"`{shown}` is no address: write http://HOST:PORT/v1")
-    elif "@" in parts.netloc:
+        parts = address(url, path, "http://HOST:PORT/v1")
+    except InputError as error:
+        yield from error.problems
+        return
+    if "@" in parts.netloc:
         yield Problem(path=path, message="an address holds no password: give `api_key: ${NAME}`")
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from baton.http.limits import ANSWER_MIB, EVENT_MIB, EVENTS, SECONDS, Count, Mebibytes
 from baton.model import Case, InputError, Problem, ProviderError, Trace, Turn
 from baton.model.dataset import Need
 from baton.plugins.user_code import Function, load_function
@@ -57,6 +58,25 @@ class ProviderOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     hooks: HookOptions | None = None
     restart: str | None = None
     restart_timeout: Positive = 60
+
+
+class ServerOptions(ProviderOptions, kw_only=True):
+    """Options of a provider that talks to a server.
+
+    ``timeout`` is how many seconds the server may be silent, ``retry_attempts`` how often a
+    request is sent in all, ``retry_delay`` the seconds before the second time (doubled from then
+    on). ``verify_ssl`` is true, false, or the file of a CA. One answer may be ``max_answer_mib``
+    long, take ``max_seconds``, and have ``max_events`` of up to ``max_event_mib`` each.
+    """
+
+    timeout: Positive = 60
+    verify_ssl: bool | str = True
+    retry_attempts: Count = 3
+    retry_delay: NotNegative = 1
+    max_answer_mib: Mebibytes = ANSWER_MIB
+    max_events: Count = EVENTS
+    max_event_mib: Mebibytes = EVENT_MIB
+    max_seconds: Positive = SECONDS
 
 
 class Surroundings(NamedTuple):

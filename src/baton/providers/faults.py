@@ -1,9 +1,8 @@
-"""What may go wrong with a request, apart from any HTTP library."""
+"""What a case can break by when its message is sent, apart from any HTTP library."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from baton.http.answers import Refused
 from baton.model import ProviderError
 
 
@@ -18,27 +17,10 @@ class NotReached(ProviderError):  # noqa: N818 - what happened, as the others sa
     """There is no connection, so that nothing was sent."""
 
 
-class Refused(Exception):  # noqa: N818 - the status says whether it is an error
-    """An answer that is not 200."""
-
-    def __init__(self, asked: str, status: int, headers: Mapping[str, str], detail: str) -> None:
-        super().__init__(f"{asked} answered {status}{f': {detail}' if detail else ''}")
-        self.status = status
-        self.headers = headers
-        self.attempts = 1
-        self.no_such_route = status == 405 or (status == 404 and detail == "Not Found")
-
-
 def refusal(error: Refused, check: str = "`auth_type` and the credentials") -> str:
-    """Say what a refusal means and what to do about it; ``check`` is where credentials stand."""
-    said = str(error) + tried(error.attempts)
+    """Say what a refusal means and what to do about it; ``check`` names the credentials."""
     if error.status in (401, 403):
-        return f"{said}; check {check}"
+        return f"{error.told()}; check {check}"
     if error.status == 429:
-        return f"{said}; lower `concurrency`, or raise `retry_attempts`"
-    return said
-
-
-def tried(attempts: int) -> str:
-    """Say how often, where it was more than once."""
-    return f" ({attempts} attempts)" if attempts > 1 else ""
+        return f"{error.told()}; lower `concurrency`, or raise `retry_attempts`"
+    return error.told()

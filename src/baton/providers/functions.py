@@ -7,10 +7,15 @@ import contextvars
 import inspect
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from baton.plugins.user_code import Function
+
+T = TypeVar("T")
+_LONG = 1 << 18
+"""Bytes of an answer that are read within some 10 ms, which is what starting a thread is worth."""
 
 
 class Raised(Exception):  # noqa: N818 - what it wraps is the error
@@ -79,6 +84,17 @@ async def call(function: Function, *arguments: object) -> Any:
         return await answer if inspect.isawaitable(answer) else answer
     except (SystemExit, StopAsyncIteration) as error:
         raise Raised(error) from error
+
+
+async def aside(size: int, read: Callable[..., T], *arguments: object) -> T:
+    """Call what reads an answer of ``size`` bytes, in a thread where that takes long.
+
+    Reading 10 MB of small events takes seconds, in which time-outs and Ctrl-C have to count.
+    """
+    if size <= _LONG:
+        return read(*arguments)
+    answer: T = await _in_thread(read, arguments)
+    return answer
 
 
 async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from baton.http.blank import Blank
 from baton.model import ProviderError
 
 from .base import ProviderOptions
-from .blank import Blank
 
 _PAUSE = 0.1
 """Seconds between two looks at whether the server is there."""

@@ -1,28 +1,36 @@
-"""Requests to a store: retried, bounded, and every failure worded without a secret."""
+"""Requests to a store of traces: what it is asked for, page by page, and what its faults mean."""
 
 from __future__ import annotations
 
-import base64
-import logging
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Annotated, Literal, Protocol, TypeVar
 
-import httpx2
 import msgspec
-import stamina
 
+from baton.http.answers import NOT_JSON, Body, NoAnswer, Refused, is_html
+from baton.http.client import Client, Request, Retries, Words, access
+from baton.http.credentials import Credentials, plain_address
+from baton.http.limits import MIB, PULL_MIB, Limits
 from baton.model import BatonError, InputError
 
-from .answers import address, retry_after, tries
-from .answers import said as said_in
-
-LONGEST_ANSWER = 256 * 1024 * 1024  # bytes
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Params = Sequence[tuple[str, str | int | None]]
-logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
+Name = Annotated[str, msgspec.Meta(max_length=8192)]
+"""An id or a cursor, which are kept until the end. Cursors of Langfuse have some 100 letters."""
+ANSWER_SECONDS = 600.0
+"""Seconds for one page in all: 256 MiB at 0.5 MiB a second take that long."""
+PAGES = 10_000
+"""Pages of one listing: 10 million observations. A store that never ends is asked no longer."""
+_STALE = 20
+"""Pages in a row that bring nothing new. A filter may leave one empty; twenty are a circle, as of
+a store whose cursor counts up while its pages stay the same."""
+_TOGETHER = 4
+"""Answers' worth of spans that are put together in memory: those of one trace of Langfuse, or of
+20 traces of Phoenix. With prompts of 200 kB a trace of 100 model calls is 20 MiB."""
 _BUSY = (408, 429, 500, 502, 503, 504)
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
-_CUT = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.DecodingError)
+_LONGEST_WAIT = 120.0
+"""Seconds that a store may ask to wait: a person waits for this command."""
 
 
 class PullError(BatonError):
@@ -33,20 +41,31 @@ class NotJson(PullError):  # noqa: N818 - it may be a store of another version
     """An answer that is no JSON: another page, or a route that this version does not have."""
 
 
-class Refused(PullError):  # noqa: N818 - the status says whether it is an error
-    """An answer that is not 200."""
+class NotFound(PullError):  # noqa: N818 - the status says whether it is an error
+    """An answer with a status that is no success."""
 
-    def __init__(self, message: str, status: int, headers: Mapping[str, str]) -> None:
+    def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
-        self.headers = headers
+
+
+class Page(Protocol[T_co]):
+    """One page of a listing: what it holds, and where the next one starts."""
+
+    @property
+    def data(self) -> Sequence[T_co]:
+        """What it holds."""
+
+    @property
+    def next_cursor(self) -> str | None:
+        """Where the next page starts; ``None`` after the last one."""
 
 
 class Store:
     """An HTTP client for one store.
 
     ``keys`` says where its credentials come from, for the message when they are refused;
-    ``secrets`` are blanked in every message.
+    ``secrets`` are shown in no message, as are ``headers`` and ``basic``.
     """
 
     def __init__(
@@ -60,120 +79,112 @@ class Store:
         timeout: float = 60,
         retry_attempts: int = 5,
         retry_delay: float = 1,
+        max_answer_mib: float = PULL_MIB,
+        max_seconds: float = ANSWER_SECONDS,
+        max_pages: int = PAGES,
     ) -> None:
         """Open no connection yet.
 
         Raises:
             InputError: the address is none, or holds credentials.
         """
-        self.url = address(url, "--url", "the environment")
-        self.keys = keys
-        encoded = base64.b64encode(":".join(basic or ()).encode()).decode()
-        self._secrets = [secret for secret in (*secrets, *(basic or ())[1:], encoded) if secret]
-        self._timeout = timeout
-        self._attempts = retry_attempts
-        self._delay = retry_delay
-        self._http = httpx2.AsyncClient(
-            headers={"Accept": "application/json", **(headers or {})},
-            auth=basic,
-            # loading all CAs takes 40 ms, and plain HTTP has no use for them
-            verify=self.url.startswith("https://"),
-            timeout=timeout,
-            follow_redirects=False,
+        self.url = plain_address(url, "--url", "the environment")
+        self.max_pages = max_pages
+        self.received = 0
+        self.limits = Limits(timeout, max_seconds, max_answer_mib, options="command")
+        self._keys = keys
+        self._retries = Retries(
+            retry_attempts,
+            retry_delay,
+            statuses=_BUSY,
+            faults=("unreachable", "silent", "broken"),  # a GET may always be sent twice
+            longest_delay=30,
+            longest_wait=_LONGEST_WAIT,
+        )
+        redirected = "give the address of the store itself"
+        self._http = Client(
+            access(self.url, Credentials(headers=dict(headers or {}), basic=basic), more=secrets),
+            self.limits,
+            words=Words("store", "is that the address of the store?", redirected),
+            headers={"Accept": "application/json"},
         )
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        await self._http.close()
 
     async def get(self, path: str, type: type[T], params: Params = ()) -> T:
         """Ask for JSON of a type; parameters without a value are left out.
 
         Raises:
-            Refused: the store answered with another status than 200.
+            NotFound: the store answered with another status than 200.
             NotJson: what came is no JSON.
             InputError: the store wants other credentials.
             PullError: no connection, no answer in time, or one cut off, after all attempts; or
                 JSON of another type.
         """
         given = tuple((name, str(value)) for name, value in params if value is not None)
-        attempts = 0
-        data, media = b"", ""
+        request = Request("GET", self.url + path, params=given, whole=True)
         try:
-            async for attempt in stamina.retry_context(
-                on=_wait,
-                attempts=self._attempts,
-                timeout=None,
-                wait_initial=self._delay,
-                wait_max=max(30, self._delay),
-                wait_jitter=min(1, self._delay / 4),
-            ):
-                with attempt:
-                    attempts = attempt.num
-                    data, media = await self._get(path, given)
+            body = (await self._http.ask(request, self._retries)).body
         except Refused as error:
             if error.status in (401, 403):
-                raise InputError(f"{error}; check {self.keys}") from None
-            raise Refused(
-                f"{error}{tries(attempts)}{_advice(error.status)}", error.status, error.headers
-            ) from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise PullError(self._worded(error, path, attempts)) from None
-        return self._decoded(data, media, path, type)
+                raise InputError(f"{error.told()}; check {self._keys}") from None
+            advice = "; ask for a shorter time range, or try again later"
+            said = error.told() + (advice if error.status == 429 else "")
+            raise NotFound(said, error.status) from None
+        except NoAnswer as error:
+            raise PullError(str(error)) from None
+        self.received += len(body.data)
+        return self._decoded(body, path, type)
 
-    async def _get(self, path: str, params: tuple[tuple[str, str], ...]) -> tuple[bytes, str]:
-        """Read one answer whole, so that one that was cut off is asked for again."""
-        data = bytearray()
-        async with self._http.stream("GET", self.url + path, params=params) as response:
-            async for chunk in response.aiter_bytes():
-                data += chunk
-                if len(data) > LONGEST_ANSWER:
-                    limit = f"{LONGEST_ANSWER / 2**20:g} MiB"
-                    raise PullError(f"{self.url}{path}: the answer is longer than {limit}")
-        if response.status_code == 200:
-            return bytes(data), response.headers.get("content-type", "")
-        if response.is_redirect:
-            place = self._blank(response.headers.get("location", "elsewhere").partition("?")[0])
-            said = f"redirects to {place}: a login page? give the address of the store itself"
-            raise PullError(f"{self.url}{path} {said}")
-        detail = self._blank(said_in(bytes(data)))[:300]
-        said = f"{self.url}{path} answered {response.status_code}{f': {detail}' if detail else ''}"
-        raise Refused(said, response.status_code, response.headers)
+    async def listed(
+        self,
+        path: str,
+        type: type[Page[T]],
+        params: Params,
+        *,
+        by: Literal["cursor", "page"] = "cursor",
+        kept: bool = False,
+    ) -> AsyncIterator[T]:
+        """Yield what a listing holds, page by page, until a cursor comes again or there is none.
 
-    def _decoded(self, data: bytes, media: str, path: str, type: type[T]) -> T:
+        ``by`` is the parameter that asks for a page, ``kept`` says that the caller keeps all.
+
+        Raises:
+            PullError: it does not end, is too long, or as :meth:`get` does.
+        """
+        most = self.limits.answer_mib * _TOGETHER
+        cursor: str | None = "1" if by == "page" else None
+        cursors, pages = {cursor}, set[int]()
+        stale, before = 0, self.received
+        for _ in range(self.max_pages):
+            page = await self.get(path, type, [*params, (by, cursor)])
+            if kept and self.received - before > most * MIB:
+                told = self.limits.told(f"it is longer than {most:g} MiB", "max_answer_mib")
+                raise PullError(f"{self.url}{path}: {told}")
+            for each in page.data:
+                yield each
+            cursor = page.next_cursor or None
+            if cursor is None or cursor in cursors:  # one that comes again would never end
+                return
+            cursors.add(cursor)
+            seen = hash(msgspec.json.encode(page.data))
+            stale = stale + 1 if seen in pages or not page.data else 0
+            pages.add(seen)
+            if stale >= _STALE:
+                reason = f"{_STALE} pages in a row brought nothing new"
+                raise PullError(f"{self.url}{path}: {reason}, and there is always another one")
+        told = self.limits.told(f"there are more than {self.max_pages:,} pages", "max_pages")
+        raise PullError(f"{self.url}{path}: {told}, or ask for a shorter time range")
+
+    def _decoded(self, body: Body, path: str, type: type[T]) -> T:
         try:
-            return msgspec.json.decode(data, type=type)
+            return msgspec.json.decode(body.data, type=type)
         except msgspec.ValidationError as error:
             said = f"{self.url}{path} answered something else than expected: {error}"
             raise PullError(said) from None
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            kind = "an HTML page" if "html" in media else "no JSON"
+        except NOT_JSON:
+            kind = "an HTML page" if "html" in body.media or is_html(body.data) else "no JSON"
             said = f"{self.url}{path} answered {kind}: is that the address of the store?"
             raise NotJson(said) from None
-
-    def _worded(self, error: Exception, path: str, attempts: int) -> str:
-        place, tried = f"{self.url}{path}", tries(attempts)
-        name = self._blank(str(error) or type(error).__name__)
-        if isinstance(error, _NOT_SENT):
-            return f"cannot connect to {self.url}: {name}{tried}; is the store running there?"
-        if isinstance(error, httpx2.TimeoutException):
-            return f"{place}: no answer within {self._timeout:g} s{tried}"
-        return f"{place}: the answer was cut off: {name}{tried}"
-
-    def _blank(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
-
-
-def _wait(error: Exception) -> bool | float:
-    """Tell whether to try again, or after how many seconds; a GET may always be sent twice."""
-    if isinstance(error, Refused):
-        return error.status in _BUSY and retry_after(error.headers)
-    if isinstance(error, _NOT_SENT):
-        return "[SSL" not in str(error)
-    return isinstance(error, (httpx2.TimeoutException, *_CUT))
-
-
-def _advice(status: int) -> str:
-    return "; ask for a shorter time range, or try again later" if status == 429 else ""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from .http import NotJson, Params, PullError, Refused, Store
+from .http import Name, NotFound, NotJson, Params, PullError, Store
 from .langfuse_spans import Observation, Trace, trace_of
 from .query import Query, iso
 from .spans import Json
@@ -26,25 +26,35 @@ _NO_SUCH_ROUTE = (404, 405, 501)
 
 
 class _Cursor(msgspec.Struct):
-    cursor: str | None = None
+    cursor: Name | None = None
 
 
 class _Observations(msgspec.Struct):
     data: list[Observation]
     meta: _Cursor | None = None
 
+    @property
+    def next_cursor(self) -> str | None:
+        return self.meta.cursor if self.meta else None
+
 
 class _Listed(msgspec.Struct):
-    id: str
+    id: Name
 
 
 class _Pages(msgspec.Struct, rename="camel"):
+    page: int
     total_pages: int = 0
 
 
 class _Traces(msgspec.Struct):
     data: list[_Listed]
     meta: _Pages
+
+    @property
+    def next_cursor(self) -> str | None:
+        more = self.data and self.meta.page < self.meta.total_pages
+        return str(self.meta.page + 1) if more else None
 
 
 async def traces(store: Store, query: Query, *, page: int = PAGE) -> AsyncIterator[Json]:
@@ -71,7 +81,7 @@ async def traces(store: Store, query: Query, *, page: int = PAGE) -> AsyncIterat
 async def _has_v2(store: Store) -> bool:
     try:
         await store.get(_OBSERVATIONS, _Observations, [("limit", 1), ("fields", "core")])
-    except Refused as error:
+    except NotFound as error:
         if error.status not in _NO_SUCH_ROUTE:
             raise
         return False
@@ -95,7 +105,7 @@ async def _ids_by_v2(store: Store, query: Query, size: int) -> list[str]:
         ("toStartTime", iso(query.until)),
         ("sessionId", query.session),
     ]
-    async for each in _pages(store, params, size):
+    async for each in _pages(store, params, size, kept=False):
         # a server that does not know `sessionId` as a filter gives all
         if each.trace_id and query.session in (None, each.session_id):
             ids[each.trace_id] = None
@@ -122,18 +132,11 @@ async def _by_v2(store: Store, trace_id: str, size: int) -> Trace | None:
     )
 
 
-async def _pages(store: Store, params: Params, size: int) -> AsyncIterator[Observation]:
-    seen: set[str | None] = {None}
-    cursor: str | None = None
-    while True:
-        asked = [*params, ("limit", size), ("cursor", cursor)]
-        page = await store.get(_OBSERVATIONS, _Observations, asked)
-        for each in page.data:
-            yield each
-        cursor = (page.meta.cursor if page.meta else None) or None
-        if cursor in seen:  # one that comes again would never end
-            return
-        seen.add(cursor)
+def _pages(
+    store: Store, params: Params, size: int, *, kept: bool = True
+) -> AsyncIterator[Observation]:
+    asked = [*params, ("limit", size)]
+    return store.listed(_OBSERVATIONS, _Observations, asked, kept=kept)
 
 
 def _cut(metadata: Any, prefix: str = "") -> list[str]:
@@ -158,24 +161,20 @@ async def _ids_by_v1(store: Store, query: Query, size: int) -> list[str]:
         ("limit", min(size, 100)),
     ]
     ids: dict[str, None] = {}
-    page = 0
-    while True:
-        page += 1
-        try:
-            answer = await store.get(_TRACES, _Traces, [*params, ("page", page)])
-        except Refused as error:
-            if error.status not in _NO_SUCH_ROUTE:
-                raise
-            raise PullError(f"{error}; is {store.url} the address of Langfuse?") from None
-        ids |= dict.fromkeys(each.id for each in answer.data)
-        if not answer.data or page >= answer.meta.total_pages:
-            return list(ids)
+    try:
+        async for each in store.listed(_TRACES, _Traces, params, by="page"):
+            ids[each.id] = None
+    except NotFound as error:
+        if error.status not in _NO_SUCH_ROUTE:
+            raise
+        raise PullError(f"{error}; is {store.url} the address of Langfuse?") from None
+    return list(ids)
 
 
 async def _by_v1(store: Store, trace_id: str) -> Trace | None:
     try:
         found = await store.get(f"{_TRACES}/{quote(trace_id, safe='')}", Trace)
-    except Refused as error:
+    except NotFound as error:
         if error.status == 404:
             return None
         raise

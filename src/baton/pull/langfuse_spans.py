@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,7 +27,7 @@ class Observation(msgspec.Struct, rename="camel"):
     """An observation as the API gives it, by whichever version."""
 
     id: str
-    trace_id: str | None = None
+    trace_id: Annotated[str, msgspec.Meta(max_length=8192)] | None = None
     type: str = "SPAN"
     name: str | None = None
     start_time: datetime | None = None

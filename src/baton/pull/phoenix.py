@@ -9,7 +9,7 @@ import msgspec
 
 from baton.model import BatonError, InputError
 
-from .http import NotJson, Params, PullError, Refused, Store
+from .http import Name, NotFound, NotJson, Params, PullError, Store
 from .phoenix_spans import Span, SpanPage, trace_of
 from .query import Query, iso
 from .spans import Json
@@ -19,12 +19,12 @@ PAGE = 1000  # what an answer holds at most
 
 
 class _Trace(msgspec.Struct):
-    trace_id: str
+    trace_id: Name
 
 
 class _TracePage(msgspec.Struct):
     data: list[_Trace]
-    next_cursor: str | None = None
+    next_cursor: Name | None = None
 
 
 async def traces(
@@ -75,45 +75,29 @@ async def _ids(store: Store, base: str, query: Query, size: int) -> AsyncIterato
         ("order", "asc"),
         ("limit", size),
     ]
-    seen: set[str | None] = {None}
-    cursor: str | None = None
-    while True:
-        try:
-            page = await store.get(f"{base}/traces", _TracePage, [*params, ("cursor", cursor)])
-        except NotJson:
-            raise PullError(
-                f"{store.url} lists no traces: is that Phoenix, and a recent one? "
-                "An older one gives those that are named by --trace"
-            ) from None
-        except Refused as error:
-            raise _worded(error) from None
-        for each in page.data:
+    try:
+        async for each in store.listed(f"{base}/traces", _TracePage, params):
             yield each.trace_id
-        cursor = page.next_cursor or None
-        if cursor in seen:  # one that comes again would never end
-            return
-        seen.add(cursor)
+    except NotJson:
+        raise PullError(
+            f"{store.url} lists no traces: is that Phoenix, and a recent one? "
+            "An older one gives those that are named by --trace"
+        ) from None
+    except NotFound as error:
+        raise _worded(error) from None
 
 
 async def _fetched(store: Store, base: str, ids: list[str], size: int) -> dict[str, list[Span]]:
     """Fetch all spans of some traces, by trace."""
     found: dict[str, list[Span]] = {}
-    named: Params = [("trace_id", trace_id) for trace_id in ids]
-    seen: set[str | None] = {None}
-    cursor: str | None = None
-    while True:
-        params: Params = [*named, ("limit", size), ("cursor", cursor)]
-        try:
-            page = await store.get(f"{base}/spans/otlpv1", SpanPage, params)
-        except Refused as error:
-            raise _worded(error) from None
-        for span in page.data:
+    params: Params = [*(("trace_id", trace_id) for trace_id in ids), ("limit", size)]
+    try:
+        async for span in store.listed(f"{base}/spans/otlpv1", SpanPage, params, kept=True):
             found.setdefault(span.trace_id, []).append(span)
-        cursor = page.next_cursor or None
-        if cursor in seen:
-            return found
-        seen.add(cursor)
+    except NotFound as error:
+        raise _worded(error) from None
+    return found
 
 
-def _worded(error: Refused) -> BatonError:
+def _worded(error: NotFound) -> BatonError:
     return InputError(f"{error}; is --project right?") if error.status == 404 else error

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Container, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from baton.http.patience import HEARD
 from baton.model import Dataset, Provider
-from baton.providers.patience import HEARD
 
 from .background import Background
 from .collect import Results

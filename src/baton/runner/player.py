@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
+from baton.http.patience import tell_of
 from baton.model import (
     Case,
     CaseResult,
@@ -19,7 +20,6 @@ from baton.model import (
 from baton.model.secrets import mask
 from baton.providers.base import CaseCancelled, ConfiguredProvider
 from baton.providers.functions import call, is_async, named, told, worded
-from baton.providers.patience import tell_of
 
 from .background import Complete
 from .loop import stop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Self
 
-from baton.providers.patience import LONGEST_WAIT
+from baton.http.patience import LONGEST_WAIT
 
 _PAUSE = 1.0
 """Seconds that nothing starts after a 429 that names no time."""
@@ -57,7 +57,8 @@ class Throttle:
         if now >= self._until:
             self._limit = max(1.0, min(self._limit, float(self._in_play)) / 2)
             self.lowest = min(self.lowest, self.limit)
-        pause = _PAUSE if seconds is None else min(seconds, LONGEST_WAIT)
+        # Who asks for longer is given up by its own case; it does not hold up all others.
+        pause = _PAUSE if seconds is None or seconds > LONGEST_WAIT else seconds
         self._until = max(self._until, now + pause)
 
     async def wait(self) -> None:

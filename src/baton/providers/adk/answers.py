@@ -8,9 +8,9 @@ import msgspec
 
 from baton.formats.adk_events import Event
 from baton.formats.document import Document
+from baton.http.answers import Body, is_html, utf8, what_it_is
+from baton.http.blank import Blank
 from baton.model import InputError
-from baton.providers.blank import Blank
-from baton.providers.wire import Body, is_html, utf8, what_it_is
 from baton.readers.adk.wire import Wire, looks_like_sse, read_events, scan_sse
 
 from .play import Answer

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from baton.providers.wire import LONGEST_ANSWER, Access, Body, Client, Manner
-from baton.providers.wire import access as access_to
+from baton.http.answers import Body
+from baton.http.client import Access, Words
+from baton.http.client import access as access_to
+from baton.providers.wire import AgentClient
 
 from .options import AdkHttpOptions, base_url, credentials
+
+_WORDS = Words(
+    absent="is that an ADK server?",
+    redirected="give the agent server's own address and the credentials it asks for",
+)
 
 
 def access(options: AdkHttpOptions) -> Access:
@@ -19,24 +26,16 @@ def access(options: AdkHttpOptions) -> Access:
     return access_to(base_url(options.endpoint_url), credentials(options), options.verify_ssl)
 
 
-class AdkClient(Client):
-    """An HTTP client for one server of ADK; an answer is read up to ``longest`` bytes."""
+class AdkClient(AgentClient):
+    """An HTTP client for one server of ADK."""
 
-    def __init__(
-        self, options: AdkHttpOptions, access: Access, *, longest: int = LONGEST_ANSWER
-    ) -> None:
+    def __init__(self, options: AdkHttpOptions, access: Access) -> None:
         """Open no connection yet."""
-        manner = Manner(
-            silence=options.timeout,
-            attempts=options.retry_attempts,
-            delay=options.retry_delay,
-            accept="text/event-stream, application/json",
-            at_home="is that an ADK server?",
-            redirected="give the agent server's own address and the credentials it asks for",
-        )
-        super().__init__(access, manner, longest=longest)
+        accept = "text/event-stream, application/json"
+        super().__init__(access, options, accept=accept, words=_WORDS)
 
     async def run(self, path: Literal["/run_sse", "/run"], body: Any) -> Body:
         """Send a message and read all that comes of it; raises as ``message`` does."""
         kind: Literal["prepared", "direct"] = "prepared" if path == "/run_sse" else "direct"
-        return await self.message(self.url + path, body, kind)
+        # A server may answer `/run` by a stream as well, so that events are counted for both.
+        return await self.message(self.url + path, body, kind, stream="sse")

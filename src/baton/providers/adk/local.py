@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ import msgspec
 
 from baton.formats.adk_events import Event
 from baton.formats.document import Document
+from baton.http.limits import LimitReached, Meter, of_messages
 from baton.model import (
     AgentCard,
     Case,
@@ -55,6 +56,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         self.source = Source(format="adk-event", framework="google-adk", location=str(options.path))
         self._agents: _Agents | None = None
         self._stack = AsyncExitStack()
+        self._limits = of_messages(options.max_answer_mib, options.max_events)
 
     async def __aenter__(self) -> Self:
         self._agents = await _Agents.load(self._folder, self.options)
@@ -93,9 +95,15 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         """Run the agents with one message."""
         lines: list[bytes] = []
         trouble: str | None = None
+        meter = Meter(self._limits, "jsonl")
         try:
-            async for line in self._loaded.run(session, message):
-                lines.append(line)
+            async with aclosing(self._loaded.run(session, message)) as events:
+                async for line in events:
+                    meter.add(line + b"\n")
+                    lines.append(line)
+                    await asyncio.sleep(0)  # agents that wait for nothing give nobody else a turn
+        except LimitReached as error:
+            return Answer(self._read(lines), str(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what agents raise ends their turn
             trouble = named(error)
         except asyncio.CancelledError as error:
@@ -168,7 +176,7 @@ class _Agents:
             reason = f"the session `{key.id}` exists already: leave the id out of the case"
             raise ProviderError(reason) from error
 
-    async def run(self, key: SessionKey, message: str) -> AsyncIterator[bytes]:
+    async def run(self, key: SessionKey, message: str) -> AsyncGenerator[bytes]:
         """Yield the events of one message, each as a server would write it."""
         from google.adk.agents.run_config import RunConfig, StreamingMode
         from google.genai import types

@@ -4,44 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 from urllib.parse import SplitResult, unquote, urlunsplit
 
 import msgspec
 
-from baton.model import InputError, Problem
-from baton.providers.base import NotNegative, Positive, ProviderOptions
-from baton.providers.credentials import (
+from baton.http.credentials import (
     NO_HEADER_VALUE,
     Credentials,
     address,
     is_header_name,
     is_header_value,
 )
+from baton.http.limits import ANSWER_MIB, EVENTS, Count, Mebibytes
+from baton.model import InputError, Problem
+from baton.providers.base import ProviderOptions, ServerOptions
 
 AuthType = Literal["none", "bearer", "api_key", "basic"]
 USER = "eval_user"
 KEY_HEADER = "X-API-Key"
 
 
-class AdkOptions(ProviderOptions, kw_only=True):
-    """Options of both; what a case's own session states goes before them."""
-
-    user_id: str = USER
-    app_name: str | None = None
-
-
-class AdkHttpOptions(AdkOptions, kw_only=True):
+class AdkHttpOptions(ServerOptions, kw_only=True):
     """A live server of Google ADK.
 
+    What a case states of its session goes before ``user_id`` and ``app_name``.
+
     ``endpoint_url`` is the server, with or without ``/run`` or ``/run_sse``. ``auth_type`` is
-    told by the credentials when left out. ``timeout`` is how many seconds the server may be
-    silent, ``retry_attempts`` how often a request is sent in all, ``retry_delay`` the seconds
-    before the second time (doubled from then on). ``verify_ssl`` is true, false, or the file of
-    a CA. ``keep_sessions`` leaves sessions on the server.
+    told by the credentials when left out. ``keep_sessions`` leaves sessions on the server.
     """
 
     type: Literal["adk_http"]
+    user_id: str = USER
+    app_name: str | None = None
     endpoint_url: str
     auth_type: AuthType | None = None
     api_key: str | None = None
@@ -49,24 +44,25 @@ class AdkHttpOptions(AdkOptions, kw_only=True):
     username: str | None = None
     password: str | None = None
     headers: dict[str, str] = msgspec.field(default_factory=dict)
-    timeout: Positive = 60
-    verify_ssl: bool | str = True
-    retry_attempts: Annotated[int, msgspec.Meta(ge=1)] = 3
-    retry_delay: NotNegative = 1
     keep_sessions: bool = False
     streaming: bool = False
 
 
-class AdkLocalOptions(AdkOptions, kw_only=True):
+class AdkLocalOptions(ProviderOptions, kw_only=True):
     """Agents of Google ADK in this process; ``path`` is the folder with ``agent.py``.
 
-    ``agent`` names one below the root that is to play instead of it.
+    ``agent`` names one below the root that is to play instead of it. One message may lead to
+    ``max_events`` events of ``max_answer_mib`` together.
     """
 
     type: Literal["adk_local"]
+    user_id: str = USER
+    app_name: str | None = None
     path: str
     agent: str | None = None
     streaming: bool = False
+    max_answer_mib: Mebibytes = ANSWER_MIB
+    max_events: Count = EVENTS
 
 
 def base_url(endpoint_url: str) -> str:

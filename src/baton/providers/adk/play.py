@@ -15,10 +15,12 @@ from baton.formats.evalset import Part, WireContent
 from baton.model import Case, ProviderError, Source, Trace, Turn
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.faults import LostBeforeAnswer
+from baton.providers.functions import aside
 from baton.readers import Catalog
 from baton.readers.adk.conversation import read_conversation
 from baton.readers.adk.wire import Wire
 
+_EVENT = 200  # bytes of a usual event, for how long reading it takes
 ENDED = "the case was ended before the turn was"
 
 
@@ -151,7 +153,7 @@ class _Conversation:
                         await self._restart(number)
                     await self._turn(session, number)
                 final = await self._server.state(session)
-        return self._trace(self._exchanges, final)
+        return await self._read(self._exchanges, final)
 
     async def _restart(self, number: int) -> None:
         """Restart the server where the turn asks for it."""
@@ -172,15 +174,17 @@ class _Conversation:
             self._exchanges.append(Exchange(session, message, seen, sent, time.time()))
             raise
         exchange = Exchange(session, message, answer, sent, time.time())
-        turn = self._trace([exchange], None).turns[-1]
-        if turn.error is None and not any(event.author for event in answer.wire.events):
-            answer = answer._replace(trouble="the answer holds no event of an agent")
-            exchange = exchange._replace(answer=answer)
+        trouble, turn = answer.trouble, None
+        if trouble is None:
+            turn = (await self._read([exchange])).turns[-1]
+            trouble = turn.error
+        if trouble is None and not any(event.author for event in answer.wire.events):
+            trouble = "the answer holds no event of an agent"
+            exchange = exchange._replace(answer=answer._replace(trouble=trouble))
         self._exchanges.append(exchange)
-        trouble = answer.trouble or turn.error
-        if trouble is not None:
+        if turn is None or trouble is not None:
             reason = f"turn {number + 1}: {trouble}"
-            raise ProviderError(reason, self._trace(self._exchanges, None))
+            raise ProviderError(reason, await self._read(self._exchanges))
         await self._hooks.after_turn(self._case, turn)
 
     async def _send(self, session: SessionKey, message: str) -> Answer:
@@ -194,6 +198,10 @@ class _Conversation:
             return Answer(Wire([], []), f"{lost}{tried}")
         except ProviderError as error:
             return Answer(Wire([], []), str(error))
+
+    async def _read(self, exchanges: list[Exchange], state: dict[str, Any] | None = None) -> Trace:
+        size = _EVENT * sum(len(exchange.answer.wire.events) for exchange in exchanges)
+        return await aside(size, self._trace, exchanges, state)
 
     def _trace(self, exchanges: list[Exchange], state: dict[str, Any] | None) -> Trace:
         events: list[Event] = []

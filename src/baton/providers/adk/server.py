@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
+from baton.http.answers import Body, BodyCancelled, Refused
 from baton.model import Case, ProviderError, Source
-from baton.providers.faults import Refused, refusal
-from baton.providers.wire import BodyCancelled
+from baton.providers.faults import refusal
+from baton.providers.functions import aside
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire
 
@@ -73,7 +74,8 @@ class HttpServer:
             "newMessage": {"role": "user", "parts": [{"text": message}]},
         }
         try:
-            return read_answer(await self._run(body), self._http.blank)
+            answer = await self._run(body)
+            return await aside(len(answer.data), read_answer, answer, self._http.blank)
         except BodyCancelled as cut:
             raise AnswerCancelled(read_answer(cut.body, self._http.blank)) from cut
         except Refused as error:
@@ -93,7 +95,7 @@ class HttpServer:
         state = found.get("state") if isinstance(found, dict) else None
         return state if isinstance(state, dict) else None
 
-    async def _run(self, body: dict[str, Any]) -> Any:
+    async def _run(self, body: dict[str, Any]) -> Body:
         if self._shared.streams:
             try:
                 streaming = {**body, "streaming": self._options.streaming}

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from baton.http.answers import Refused
 from baton.model import Case, ProviderError
-from baton.providers.faults import Refused, refusal
+from baton.providers.faults import refusal
 from baton.providers.restart import restarter_of
 from baton.readers import Catalog
 from baton.readers.catalog import app_info_catalog, is_app_info

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from baton.formats.claude_agents import agents_folder, sdk_agents
+from baton.http.limits import ANSWER_MIB, EVENTS, Count, Mebibytes
 from baton.model import AgentCard, InputError, Problem
 from baton.providers.base import Positive, ProviderOptions
 from baton.readers import Catalog
@@ -30,7 +31,8 @@ class ClaudeSdkOptions(ProviderOptions, kw_only=True):
 
     ``agents`` are sub-agents by name, or a folder with ``.claude/agents``. ``setting_sources``
     says which settings on disk count; none unless stated, so that a run is the same everywhere.
-    ``timeout`` is how many seconds a turn may take, its background agents included. With
+    ``timeout`` is how many seconds a turn may take, its background agents included. A case may
+    have ``max_events`` messages of ``max_answer_mib`` together. With
     ``transcripts`` the session's own files are read as well, for they tell the tokens of each
     sub-agent, and who refused a tool.
     """
@@ -49,6 +51,8 @@ class ClaudeSdkOptions(ProviderOptions, kw_only=True):
     cli_path: str | None = None
     setting_sources: list[Literal["user", "project", "local"]] = msgspec.field(default_factory=list)
     timeout: Positive = 600
+    max_answer_mib: Mebibytes = ANSWER_MIB
+    max_events: Count = EVENTS
     transcripts: bool = True
 
 

@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol
 
+import msgspec
+
+from baton.http.limits import ANSWER_MIB, EVENTS, LimitReached, Limits, Meter, of_messages
 from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.readers import Catalog
@@ -18,6 +21,9 @@ from .waiting import Waiting
 ENDED = "the case was ended before the turn was"
 GRACE = 2.0
 """Seconds to wait, where nothing says that a session is idle, for what a notification starts."""
+
+_WAITING = 100
+"""Messages that wait to be taken; what writes more has to wait as well."""
 
 
 class Lost(Exception):  # noqa: N818 - a signal, reported as a ProviderError with its trace
@@ -51,6 +57,7 @@ class Played:
         catalog: Catalog,
         timeout: float,
         grace: float = GRACE,
+        limits: Limits | None = None,
     ) -> None:
         self._connect = connect
         self._case = case
@@ -60,6 +67,7 @@ class Played:
         self._timeout = timeout
         self._grace = grace
         self._messages: list[dict[str, Any]] = []
+        self._meter = Meter(limits or of_messages(ANSWER_MIB, EVENTS), "jsonl")
 
     async def play(self) -> Trace:
         """Play all turns of the case; one conversation unless a turn asks for another.
@@ -133,6 +141,10 @@ class Played:
             if isinstance(message, Lost):
                 inbox.put_nowait(message)  # for the next turn, if there is one
                 return None if waiting.maybe_done else str(message)
+            try:
+                self._meter.add(msgspec.json.encode(message, enc_hook=repr) + b"\n")
+            except LimitReached as error:
+                return str(error)
             self._messages.append(message)
             waiting.take(message)
         return None
@@ -148,17 +160,19 @@ class Played:
 @asynccontextmanager
 async def _inbox(conversation: Conversation) -> AsyncIterator[Inbox]:
     """Collect the messages of a conversation as they come; the last one says why it ended."""
-    inbox: Inbox = asyncio.Queue()
+    inbox: Inbox = asyncio.Queue(_WAITING)
 
     async def collect() -> None:
         end = Lost("Claude Code ended before the turn did")
         try:
             async for message in conversation.messages():
-                inbox.put_nowait(message)
+                await inbox.put(message)
         except Lost as error:
             end = error
-        finally:
-            inbox.put_nowait(end)
+        except Exception:
+            await inbox.put(end)
+            raise
+        await inbox.put(end)
 
     task = asyncio.create_task(collect())
     try:

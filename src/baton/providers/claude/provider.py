@@ -6,6 +6,7 @@ import os
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+from baton.http.limits import of_messages
 from baton.model import Case, InputError, Problem, ProviderError, Source, Trace
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.readers.claude.folder import read_session_file
@@ -42,6 +43,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
             source=self._source,
             catalog=self._catalog,
             timeout=self.options.timeout,
+            limits=of_messages(self.options.max_answer_mib, self.options.max_events),
         )
         try:
             return self._completed(await played.play())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from baton.model import InputError, Problem
-from baton.providers.credentials import (
+from baton.http.credentials import (
     NO_HEADER_VALUE,
     address,
     basic_of,
     is_header_name,
     is_header_value,
 )
+from baton.model import InputError, Problem
 
 from .options import HttpOptions
 from .template import Template, Text, names_in, text_template

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.providers.blank import Blank
-from baton.providers.wire import Body, is_html, utf8, what_it_is
+from baton.http.answers import NOT_JSON, Body, is_html, utf8, what_it_is
+from baton.http.blank import Blank
+from baton.http.limits import Stream
 
-_NO_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 _END = b"[DONE]"  # how some end a stream
 
 
@@ -22,7 +22,7 @@ class Document(NamedTuple):
     trouble: str | None = None
 
 
-def read_body(body: Body, stream: Literal["none", "sse", "jsonl"], blank: Blank) -> Document:
+def read_body(body: Body, stream: Stream, blank: Blank) -> Document:
     """Read an answer; ``UNSET`` where it is no JSON."""
     try:
         data = utf8(body).removeprefix(codecs.BOM_UTF8)
@@ -37,7 +37,7 @@ def read_body(body: Body, stream: Literal["none", "sse", "jsonl"], blank: Blank)
     for number, piece in enumerate(pieces, 1):
         try:
             events.append(_event(piece))
-        except _NO_JSON:
+        except NOT_JSON:
             shown = blank(" ".join(piece.data[:80].decode(errors="replace").split()))
             trouble = body.cut or f"event {number} of the answer is not JSON: “{shown}”"
             return Document(events, trouble)
@@ -52,7 +52,7 @@ def _whole(body: Body, data: bytes, blank: Blank) -> Document:
         return Document(msgspec.UNSET, body.cut)
     try:
         return Document(msgspec.json.decode(data))
-    except _NO_JSON:
+    except NOT_JSON:
         what = what_it_is(body, blank)
         return Document(msgspec.UNSET, f"the answer is {what}, not JSON")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from baton.providers.base import NotNegative, Positive, ProviderOptions
+from baton.http.limits import Stream
+from baton.providers.base import ServerOptions
 
 Absent = Literal["unknown", "none"]
 
@@ -54,7 +55,7 @@ class UsagePaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cached_in_input: bool = False
 
 
-class HttpOptions(ProviderOptions, kw_only=True):
+class HttpOptions(ServerOptions, kw_only=True):
     """A JSON endpoint.
 
     ``url``, the values of ``headers`` and the strings of ``request`` hold placeholders.
@@ -69,7 +70,7 @@ class HttpOptions(ProviderOptions, kw_only=True):
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     request: Any = None
     session: str = "client"
-    stream: Literal["none", "sse", "jsonl"] = "none"
+    stream: Stream = "none"
     answer: str | None = None
     structured: str | None = None
     agents: str | None = None
@@ -79,7 +80,3 @@ class HttpOptions(ProviderOptions, kw_only=True):
     error: str | None = None
     trace_id: str | None = None
     traceparent: bool = False
-    timeout: Positive = 60
-    verify_ssl: bool | str = True
-    retry_attempts: Annotated[int, msgspec.Meta(ge=1)] = 3
-    retry_delay: NotNegative = 1

@@ -12,13 +12,15 @@ from urllib.parse import quote
 
 import msgspec
 
+from baton.http.answers import Body, BodyCancelled, Refused
+from baton.http.credentials import NO_HEADER_VALUE, is_header_value
 from baton.model import SCHEMA_VERSION, Case, ProviderError, Source, Trace
 from baton.model.views import sum_usage
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.credentials import NO_HEADER_VALUE, is_header_value
-from baton.providers.faults import LostBeforeAnswer, Refused, refusal
+from baton.providers.faults import LostBeforeAnswer, refusal
+from baton.providers.functions import aside
 from baton.providers.stated import Stated, StatedTurn, turn_of
-from baton.providers.wire import Body, BodyCancelled, Client
+from baton.providers.wire import AgentClient
 
 from .checks import NO_CONVERSATION, Request
 from .events import Document, read_body
@@ -43,7 +45,7 @@ class Endpoint(NamedTuple):
 class _Session:
     """One conversation with the endpoint; ``id`` is what it goes by there."""
 
-    def __init__(self, client: Client, id_: SessionId) -> None:
+    def __init__(self, client: AgentClient, id_: SessionId) -> None:
         self.client = client
         self.id = id_
         self.history: list[dict[str, str]] = []
@@ -154,11 +156,20 @@ class Player:
         self._shared.check_up()
         try:
             answer = await session.client.message(
-                url, body, "direct", method=self._options.method, headers=headers
+                url,
+                body,
+                "direct",
+                stream=self._options.stream,
+                method=self._options.method,
+                headers=headers,
             )
         except ProviderError as error:
             self._shared.note_down(error)
             raise
+        return await aside(len(answer.data), self._understood, session, answer, index, id_)
+
+    def _understood(self, session: _Session, answer: Body, index: int, id_: str) -> Stated:
+        """Read an answer, as far as that can be done."""
         document = self._read(session, answer)
         if document.trouble is not None:
             return self._partly(session, answer, index, document.trouble)

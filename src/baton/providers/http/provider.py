@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from baton.http.credentials import address
 from baton.model import Case, Source, Trace
 from baton.model.dataset import Need
 from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.providers.credentials import address
 
 from .checks import NO_CONVERSATION, Request, check_options
 from .options import HttpOptions

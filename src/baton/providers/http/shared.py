@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from baton.http.client import Access, access
+from baton.http.credentials import Credentials, address, basic_of, query_values
 from baton.model import ProviderError
-from baton.providers.credentials import Credentials, address, basic_of, query_values
 from baton.providers.faults import NotReached
 from baton.providers.restart import restarter_of
-from baton.providers.wire import Access, Client, Manner, access
+from baton.providers.wire import AgentClient
 
 from .options import HttpOptions
 
@@ -37,13 +38,7 @@ class Shared:
         given = Credentials(headers=headers, basic=basic_of(parts))
         keys = [value for value in query_values(parts) if "{" not in value]
         self._access: Access = access(place, given, options.verify_ssl, keys)
-        self._manner = Manner(
-            silence=options.timeout,
-            attempts=options.retry_attempts,
-            delay=options.retry_delay,
-            success=range(200, 300),
-            accept=_ACCEPT[options.stream],
-        )
+        self._options = options
         self._down: tuple[float, str] | None = None
         self._restarter = restarter_of(options, folder, self._access.blank)
 
@@ -52,7 +47,7 @@ class Shared:
         if self._restarter is not None:
             await self._restarter.close()
 
-    async def restart(self, clients: Iterable[Client]) -> None:
+    async def restart(self, clients: Iterable[AgentClient]) -> None:
         """Restart the server of some clients, and wait until it answers; raises ProviderError."""
         if self._restarter is None:
             return
@@ -70,9 +65,10 @@ class Shared:
         fixed, brace, _ = self._access.url.partition("{")
         return fixed.rpartition("/")[0] + "/" if brace else fixed
 
-    def client(self) -> Client:
+    def client(self) -> AgentClient:
         """Return a client of its own for a session: cookies of one are not for another."""
-        return Client(self._access, self._manner)
+        accept = _ACCEPT[self._options.stream]
+        return AgentClient(self._access, self._options, accept=accept, success=range(200, 300))
 
     def check_up(self) -> None:
         """Raise ProviderError when it could not be reached some seconds ago."""

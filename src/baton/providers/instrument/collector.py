@@ -18,6 +18,9 @@ from baton.readers.otlp.span import Event, Span
 _REMEMBERED = 10_000
 """Traces of cases that are over which are still known by their id."""
 
+_MOST = 100_000
+"""Spans, and log records, that are kept of one trace: a program in a circle makes them for ever."""
+
 
 class Collected(msgspec.Struct, kw_only=True):
     """What the spans of a case are, and the log records of its traces.
@@ -69,7 +72,9 @@ class Collector(SpanProcessor):
         context = span.get_span_context()
         with self._lock:
             group = self._group(context.trace_id, span)
-            if group is not None:
+            if group is not None and len(group.spans) >= _MOST:
+                self._lost[f"spans of one trace beyond the first {_MOST:,}"] += 1
+            elif group is not None:
                 group.spans[context.span_id] = span
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -79,7 +84,7 @@ class Collector(SpanProcessor):
             return
         with self._lock:
             group = self._groups.get(context.trace_id)
-            if group is not None:
+            if group is not None and context.span_id in group.spans:
                 group.spans[context.span_id] = span
 
     def on_log(self, data: Any) -> None:
@@ -87,7 +92,9 @@ class Collector(SpanProcessor):
         record = getattr(data, "log_record", data)
         with self._lock:
             group = self._groups.get(record.trace_id or 0)
-            if group is not None:
+            if group is not None and len(group.logs) >= _MOST:
+                self._lost[f"log records of one trace beyond the first {_MOST:,}"] += 1
+            elif group is not None:
                 group.logs.append(data)
             elif self._playing:
                 self._lost["log records outside of any span"] += 1

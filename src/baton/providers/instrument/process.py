@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import msgspec
 
 from baton.model import Case, InputError
 
-from .wire import CLEAN_UP, Answer, Cut, Order, Play, Played, Refused, Setup, receive, send
+from .wire import CLEAN_UP, Answer, Cut, Order, Play, Played, Refused, Setup, TooLong, receive, send
 
 _ENDING = 3.0
 """Seconds that a worker has to end by itself; a little more than it gives its program."""
@@ -27,6 +28,8 @@ _LOADING = 300.0
 _EXIT = 1.0
 """Seconds between its last word and its end."""
 _KEPT = 3
+_LONGEST_LINE = 1 << 16
+"""Bytes of a line that are passed on at once: what a program prints may have no end of a line."""
 _START = (
     "import sys; sys.path[:] = {path!r}; from baton.providers.instrument.worker import main; main()"
 )
@@ -56,6 +59,7 @@ class Worker:
         self._said: deque[str] = deque(maxlen=_KEPT)
         self._asked: _Asked = Future()
         self.has_ended = False
+        self._trouble: str | None = None
         self._threads = [
             threading.Thread(target=work, args=(pipe,), name="baton-worker", daemon=True)
             for work, pipe in zip((self._hear, self._pass_on), self._pipes, strict=True)
@@ -128,10 +132,15 @@ class Worker:
             send(self._orders, order)
 
     def _hear(self, pipe: IO[bytes]) -> None:
-        with suppress(OSError, ValueError, msgspec.MsgspecError):
+        try:
             while (answer := receive(pipe, Answer)) is not None:
                 if not self._asked.done():
                     self._asked.set_result(answer)
+        except (TooLong, msgspec.MsgspecError) as error:
+            self._trouble = f"the worker process sent what is no answer: {error}"
+        except (OSError, ValueError) as error:
+            # It was killed meanwhile; how it ended is told by whoever killed it.
+            logging.getLogger(__name__).debug("the pipe of a worker is closed: %s", error)
         self.has_ended = True
         _await_exit(self._process, _EXIT)
         if not self._asked.done():
@@ -139,7 +148,7 @@ class Worker:
 
     def _pass_on(self, pipe: IO[bytes]) -> None:
         """Show what the program prints, and keep the end of it."""
-        for line in pipe:
+        while line := pipe.readline(_LONGEST_LINE):
             text = line.decode(errors="replace")
             if text.strip():
                 self._said.append(text.strip())
@@ -149,6 +158,8 @@ class Worker:
 
     def _how_it_ended(self) -> str:
         self.kill()
+        if self._trouble is not None:
+            return self._trouble
         code = self._process.returncode
         if code >= 0:
             how = f"the worker process ended with exit code {code}"

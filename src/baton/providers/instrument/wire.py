@@ -12,6 +12,8 @@ from baton.readers import Catalog
 
 CLEAN_UP = 2.0
 """Seconds that a case that is broken off has to end by itself."""
+LONGEST_MESSAGE = 256 << 20
+"""Bytes of a message: the trace of a case. One of 1,000 model calls with prompts of 100 kB fits."""
 _LENGTH = 8
 
 Workers = Literal["process", "inline"]
@@ -67,18 +69,38 @@ Order = Setup | Play | Cut
 Answer = Ready | Refused | Played
 
 
+class TooLong(ValueError):  # noqa: N818 - says what happened
+    """A message is longer than the two sides agreed on."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it is longer than {LONGEST_MESSAGE >> 20} MiB")
+
+
 def send(pipe: IO[bytes], message: Order | Answer) -> None:
-    """Write a message; raises OSError when nobody reads any more."""
+    """Write a message.
+
+    Raises:
+        OSError: nobody reads any more.
+        TooLong: the message is too long; nothing was written.
+    """
     data = msgspec.json.encode(message)
+    if len(data) > LONGEST_MESSAGE:
+        raise TooLong
     pipe.write(len(data).to_bytes(_LENGTH, "big") + data)
     pipe.flush()
 
 
 def receive(pipe: IO[bytes], kinds: Any) -> Any:
-    """Read a message of one of the kinds; ``None`` when the other side has ended."""
+    """Read a message of one of the kinds; ``None`` when the other side has ended.
+
+    Raises:
+        TooLong: the other side says that it is too long; what follows cannot be read.
+    """
     head = pipe.read(_LENGTH)
     if len(head) < _LENGTH:
         return None
     length = int.from_bytes(head, "big")
+    if length > LONGEST_MESSAGE:
+        raise TooLong
     data = pipe.read(length)
     return None if len(data) < length else msgspec.json.decode(data, type=kinds)

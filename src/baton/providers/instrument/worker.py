@@ -16,7 +16,7 @@ from baton.providers.functions import named, worded
 from baton.providers.plain import NOT_JSON
 
 from .enable import set_environment
-from .wire import CLEAN_UP, Cut, Play, Played, Ready, Refused, Setup, receive, send
+from .wire import CLEAN_UP, Cut, Play, Played, Ready, Refused, Setup, TooLong, receive, send
 
 if TYPE_CHECKING:
     from .plain import PlainCase, PlainPlayer
@@ -119,6 +119,8 @@ class _Worker:
             self._playing = None
             try:
                 send(self._answers, played)
+            except TooLong as error:
+                send(self._answers, Played(None, f"the trace of the case is too long: {error}"))
             except NOT_JSON as error:
                 send(self._answers, Played(None, f"the trace cannot be written: {named(error)}"))
 

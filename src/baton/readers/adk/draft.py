@@ -49,6 +49,7 @@ class Draft:
         self.session = session
         self.turn = Turn(id=session.new_id("turn", id_))
         self.transfers: list[Dispatch] = []
+        self._depths: dict[str, int] = {}
 
     @property
     def pending(self) -> Dispatch | None:
@@ -82,6 +83,7 @@ class Draft:
             unknown=[] if told else ["tools_allowed", "tools_source"],
         )
         self.turn.dispatches.append(dispatch)
+        self._depths[dispatch.id] = dispatch.depth
         if kind == "transfer":
             self.transfers.append(dispatch)
         if call is not None:
@@ -101,4 +103,4 @@ class Draft:
         return max((d.group or 0 for d in self.turn.dispatches), default=0) + 1
 
     def _depth(self, run: AgentRun) -> int:
-        return max((d.depth for d in self.turn.dispatches if d.id in run.started_by), default=0)
+        return max((self._depths.get(id_, 0) for id_ in run.started_by), default=0)

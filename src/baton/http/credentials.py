@@ -40,7 +40,7 @@ def is_header_value(value: str) -> bool:
     return _HEADER_VALUE.fullmatch(value) is not None
 
 
-def address(url: str, option: str) -> SplitResult:
+def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitResult:
     """Take the address in an ``option`` apart.
 
     Raises:
@@ -53,9 +53,26 @@ def address(url: str, option: str) -> SplitResult:
         usable = False
     if not usable:
         shown = url.rpartition("@")[2]
-        message = f"`{shown}` is no address: write http://HOST:PORT"
+        message = f"`{shown}` is no address: write {example}"
         raise InputError(Problem(path=option, message=message))
     return parts
+
+
+def plain_address(url: str, option: str, credentials_by: str) -> str:
+    """Return an address that holds nothing else, without a slash at its end.
+
+    Raises:
+        InputError: it is no http address, or it has credentials, which ``credentials_by`` takes.
+    """
+    text = url.strip().rstrip("/")
+    parts = address(text, option)
+    if parts.username or parts.password:
+        message = f"the address holds credentials; give them by {credentials_by}"
+        raise InputError(Problem(path=option, message=message))
+    if parts.query or parts.fragment:
+        message = "the address has a query or a fragment; give the address alone"
+        raise InputError(Problem(path=option, message=message))
+    return text
 
 
 def basic_of(parts: SplitResult) -> tuple[str, str] | None:

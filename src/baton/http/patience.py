@@ -53,7 +53,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         pass
     try:
         moment = parsedate_to_datetime(told)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for a year of twenty digits
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
