@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from baton.config.secrets import masked
 from baton.model import InputError, Problem
+from baton.model.secrets import masked
 from baton.plugins import names_code
 
 from .notes import note
