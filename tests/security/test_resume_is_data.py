@@ -151,6 +151,9 @@ def test_criteria_that_only_the_folder_names_run_no_code(run: Run, made: Path) -
     assert code == 2
     assert "criteria.json:1: custom_metrics.mine: runs code" in err
     assert not Path("ran").exists()
+    named = run("eval", "agent.py:reply", "--resume", made, "--config_file_path", "criteria.json")
+    assert "changed since" in named[1]  # the criteria are others than those of the evaluation
+    assert Path("ran").exists()
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ def taken_over(request: Request, its: Request, folder: Path, option: str) -> Tak
     """
     needed = _needed(its)
     given = {name: getattr(request, name) for name in _PLACES if getattr(request, name)}
-    rest = {"target": [], "judge": {}, **{name: _NOTHING[name] for name in needed if name in given}}
+    # Criteria may always be named: that is how one trusts the code in them.
+    free = [name for name in given if name in needed or name == "criteria"]
+    rest = {"target": [], "judge": {}, **{name: _NOTHING[name] for name in free}}
     if not msgspec.structs.replace(request, **rest).is_empty:
         raise InputError(SETTLED)
     missing = [name for name in needed if name not in given]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,7 +177,7 @@ def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
     config = load_config(path, own_code=False)
     if not own_code:
         return config
-    trust.require(path, config.data, config.claims, f"baton eval {path}")
+    trust.require(path, config.data, config.claims, f"baton eval {shlex.quote(str(path))}")
     found = load_config(path) if config.claims else msgspec.structs.replace(config, own_code=True)
     if found.data != config.data:
         raise InputError(Problem(file=str(path), message="changed while it was read"))

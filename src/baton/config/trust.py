@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -39,11 +40,11 @@ Ask = Callable[[str], bool]
 class Trust:
     """Which found files may name code: those in folders given now, or remembered from before.
 
-    ``folders`` are trusted now and remembered; ``ask`` is asked, where there is somebody to ask,
-    with a text for a person. ``option`` is how a folder is trusted where there is no command line,
-    for messages. ``given``
-    are files, each with its hash, that another process was told to trust. ``allowed`` has the
-    same of this one, ``notes`` what could not be remembered.
+    ``folders`` are trusted now and remembered. ``ask`` puts a question to a person, where there is
+    one. ``option`` is how a folder is trusted where there is no command line, for messages; trust
+    that is given in this way is not remembered. ``given`` are files, each with its hash, that
+    another process was told to trust. ``allowed`` has the same of this one, ``notes`` what could
+    not be remembered.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Trust:
                 self._keep(where, sha256)
                 return
         folder = str(file.parent)
-        advice = f"name it ({instead}), or trust its folder (--trust {folder})"
+        advice = f"name it ({instead}), or trust its folder (--trust {shlex.quote(folder)})"
         if self._option is not None:
             advice = f"trust its folder ({self._option.format(folder=folder)})"
         raise InputError(

@@ -324,8 +324,8 @@ _NOT_FROM_DATA = (
 _NOT_BY: Mapping[Origin, str] = {
     "case": "a case may set thresholds and what to compare with; set judges, what they are asked, "
     "code, addresses and folders in a config of your own",
-    "file": "a file of data may not set judges' addresses, code or folders: write the evaluator "
-    "under `evaluators:` of a config of your own",
+    "file": "a file of data may not set this: write the evaluator under `evaluators:` of a config "
+    "of your own",
 }
 
 

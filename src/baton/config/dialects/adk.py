@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,7 +73,7 @@ def found_criteria(path: Path, trust: Trust, *, own_code: bool = True) -> list[E
     """
     criteria = _read(path, own_code=False)
     if criteria.claims and own_code and not criteria.problems:
-        instead = f"--config_file_path {path}"
+        instead = f"--config_file_path {shlex.quote(str(path))}"
         trust.require(path, criteria.data, criteria.claims, instead)
         criteria = _read(path, own_code=True, data=criteria.data)
     if criteria.problems:
