@@ -88,6 +88,14 @@ def test_no_name_starts_a_line_of_its_own(baton: Baton, opened: Opened, name: st
         assert not line.startswith(("baton: all is well", "passed   .baton")), line
 
 
+def test_a_text_that_is_drawn_is_one_line() -> None:
+    assert Text("\nx\ty").append("\nz").plain == "\\nx\\ty\\nz"
+    assert Text("\n").append("x").plain == "\nx"
+    out = io.StringIO()
+    console_for(out).print("\n[bold]x", Text("\ny"))
+    assert out.getvalue() == "\\n[bold]x \\ny\n"
+
+
 def test_json_holds_the_very_values(baton: Baton, opened: Opened) -> None:
     shown = baton(*opened["codes"]["show --json"])
     assert json.loads(shown.out)["turns"][0]["input"]["text"] == CODES

@@ -45,7 +45,7 @@ def print_compared(compared: Compared, out: IO[str], *, limit: int = MOST) -> No
         console.print(Text(line, "dim"))
     worse = compared.cases
     if worse:
-        console.print(Text("\ncases that got worse", "bold"))
+        console.print(Text("\n").append("cases that got worse", "bold"))
     for case in worse[:limit]:
         for line in _case_lines(case):
             console.print(Text(line))
@@ -53,7 +53,8 @@ def print_compared(compared: Compared, out: IO[str], *, limit: int = MOST) -> No
         console.print(f"  … and {len(worse) - limit} more; --json has all")
     for line in _whole(compared):
         console.print(Text(one_line(line, 400), STYLES["unclear"]))
-    console.print(Text(f"\n{_VERDICTS[compared.outcome]}", STYLES.get(compared.outcome, "red")))
+    style = STYLES.get(compared.outcome, "red")
+    console.print(Text("\n").append(_VERDICTS[compared.outcome], style))
 
 
 def markdown_of(compared: Compared, *, limit: int = MOST) -> str:

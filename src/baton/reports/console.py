@@ -24,8 +24,8 @@ _WIDE = 400
 class Text(RichText):
     r"""A line in one or more styles, in which nothing hides and nothing acts on a terminal.
 
-    A newline at its start leaves a line empty before it; any other is shown as ``\n``, so that
-    no name can start a line that looks like one of ours.
+    A newline in it is shown as ``\n``, so that no name can start a line that looks like one of
+    ours. To leave a line empty, start with ``Text("\n")``.
     """
 
     def __init__(self, text: str = "", style: str | Style = "", **more: Any) -> None:
@@ -76,6 +76,5 @@ def console_for(out: IO[str]) -> Console:
 
 
 def one_row(text: str) -> str:
-    r"""Show a text in one line, after the newlines that it starts with."""
-    rest = text.lstrip("\n")
-    return text[: len(text) - len(rest)] + visible_line(rest)
+    r"""Show a text in one line; what is nothing but newlines is ours, and leaves lines empty."""
+    return visible_line(text) if text.strip("\n") else text

@@ -58,11 +58,12 @@ def print_terminal(
             console.print(line)
     if left:
         cases = counted(left, "more case")
-        console.print(f"\n… and {cases} that did not pass; the JSON report has all")
+        console.print()
+        console.print(f"… and {cases} that did not pass; the JSON report has all")
     for name, reason in unscored(evaluation):
         console.print(Text(one_line(f"– {name} skipped: {reason}", 400), "dim"))
     _print_whole(header, console)
-    verdict = Text().append(f"\n{header.status}", STYLES.get(header.status, "bold"))
+    verdict = Text("\n").append(header.status, STYLES.get(header.status, "bold"))
     console.print(verdict.append(f"   {evaluation.folder}", "dim"))
 
 
@@ -102,7 +103,7 @@ def case_lines(
     row: IndexRow, body: dict[str, Any], header: Header, *, detailed: bool = False
 ) -> Iterator[Text]:
     """Yield what is to be said of one case; ``detailed`` adds what passed."""
-    head = Text().append(f"\n{MARKS[row.status]} ", STYLES[row.status])
+    head = Text("\n").append(f"{MARKS[row.status]} ", STYLES[row.status])
     head.append(one_line(row.case_id, 200), "bold")
     if header.repeats > 1:
         head.append(f"  {row.repeat + 1} of {header.repeats}", "dim")
