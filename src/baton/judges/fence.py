@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same material is fenced in another way."""
 
 RULE = """\
@@ -35,9 +35,12 @@ _HIDDEN = re.compile(
     "(?:[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    # One variation selector belongs to an emoji (❤\ufe0f); a row of them spells out hidden bytes.
+    "|[\ufe00-\ufe0f]{2,}"
     # Joiners belong to some scripts and to emoji; next to ASCII they only hide something.
     "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f]))+"
 )
+_FENCE = str.maketrans({"⟦": "[[", "⟧": "]]"})
 _BRACKETS = str.maketrans({"⟦": "[[", "⟧": "]]", "〚": "[[", "〛": "]]", "⟨": "<", "⟩": ">"})
 _TOKEN = re.compile(
     r"<(?=\|[^\s|<>]{1,64}\|>|｜[^\s｜<>]{1,64}｜>|/?s>|/?(?:start|end)_of_turn>|</?SYS>>"
@@ -48,7 +51,15 @@ _TOKEN = re.compile(
 
 def fenced(blocks: Iterable[tuple[str, str]]) -> str:
     """Fence material: titles and texts. The titles are ours, the texts may be anybody's."""
-    safe = [(neutral(title).replace("\n", " "), neutral(text)) for title, text in blocks]
+    return fenced_neutral((title, neutral(text)) for title, text in blocks)
+
+
+def fenced_neutral(blocks: Iterable[tuple[str, str]]) -> str:
+    """Fence texts that :func:`neutral` returned, with marks of ours (⟨...⟩) among them or not.
+
+    Texts that are neutral already must not go through it again: it would undo the marks.
+    """
+    safe = [(neutral(title).replace("\n", " "), text.translate(_FENCE)) for title, text in blocks]
     code = _code(safe)
     lines = [_OPENING.format(code)]
     for title, text in safe:
