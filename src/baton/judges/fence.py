@@ -40,7 +40,6 @@ _HIDDEN = re.compile(
     # Joiners belong to some scripts and to emoji; next to ASCII they only hide something.
     "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f]))+"
 )
-_FENCE = str.maketrans({"⟦": "[[", "⟧": "]]"})
 _BRACKETS = str.maketrans({"⟦": "[[", "⟧": "]]", "〚": "[[", "〛": "]]", "⟨": "<", "⟩": ">"})
 _TOKEN = re.compile(
     r"<(?=\|[^\s|<>]{1,64}\|>|｜[^\s｜<>]{1,64}｜>|/?s>|/?(?:start|end)_of_turn>|</?SYS>>"
@@ -59,7 +58,10 @@ def fenced_neutral(blocks: Iterable[tuple[str, str]]) -> str:
 
     Texts that are neutral already must not go through it again: it would undo the marks.
     """
-    safe = [(neutral(title).replace("\n", " "), text.translate(_FENCE)) for title, text in blocks]
+    safe = [
+        (neutral(title).replace("\n", " "), text.replace("⟦", "[[").replace("⟧", "]]"))
+        for title, text in blocks
+    ]
     code = _code(safe)
     lines = [_OPENING.format(code)]
     for title, text in safe:

@@ -23,7 +23,7 @@ from .items import items_of
 from .question import question_of, sections_of
 from .rubric import Example, Rubric
 from .subject import Subject
-from .texts import Piece
+from .texts import raw
 
 ReadTraces = Callable[[Path], Iterable[Trace]]
 NEAR = 0.01
@@ -63,7 +63,7 @@ async def check_example(
 async def _of_texts(judged: Judged, example: Example, judge: Judge) -> Score | str:
     rubric = judged.rubric
     inputs: dict[str, Given | Missing] = {
-        name: given(Piece((), example.inputs[name]))
+        name: given(raw((), example.inputs[name]))
         if name in example.inputs
         else Missing("the example does not give it", unstated=True)
         for name, _ in rubric.wanted
