@@ -30,6 +30,7 @@ _WHOLE = re.compile(
 )
 _BLOCK = re.compile(r"⟦[0-9a-f]{16}: ([^\n⟦⟧]*)⟧\n([^⟦⟧]*)\n⟦/[0-9a-f]{16}⟧(?:\n|\Z)")
 
+_PLAIN = re.compile(r"[\t\n -;=-Z\\-~]*")  # ASCII in which nothing can be of harm: no `<`, no `[`
 _BREAKS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HIDDEN = re.compile(
     "(?:[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5"
@@ -91,6 +92,8 @@ def neutral(text: str) -> str:
     All line ends become newlines. Control, zero-width, bidirectional and tag characters are
     named; a run of them is named by its first. Brackets of the fence become plain ones.
     """
+    if _PLAIN.fullmatch(text):
+        return text
     text = _BREAKS.sub("\n", text).encode("utf-8", "replace").decode()
     text = text.translate(_BRACKETS)
     text = _HIDDEN.sub(_named, text)

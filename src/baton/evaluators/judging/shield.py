@@ -26,6 +26,9 @@ _FREE = 5
 """The part of the limit (a fifth) that is kept for what can't change the verdict: the judge should
 see what kind of results there were, also where calls and words alone fill the room."""
 
+_LINE = len("said:\n")
+"""The shortest line of ours with its end: so many lines take at least so much room."""
+
 Matters = Callable[[str, Kind | None], bool]
 """Tells whether what is left out of a section (and kind of body) could change the verdict."""
 
@@ -112,6 +115,15 @@ def shielded(sections: Sequence[Section], limit: int, matters: Matters) -> Shiel
     Raises:
         TooLong: what is always shown, as the names of calls, is longer than the limit.
     """
+    lines = sum(
+        isinstance(part, str)
+        for section in sections
+        if not section.is_list and matters(section.name, None)
+        for piece in section.pieces
+        for part in piece.parts
+    )
+    if lines * _LINE > limit:  # 100,000 calls: not worth writing out
+        raise _names_alone(lines * _LINE, limit)
     texts = {section.name: neutral(section.text) for section in sections}
     left_out: list[LeftOut] = []
     for listed in (False, True):
@@ -137,8 +149,7 @@ def shielded(sections: Sequence[Section], limit: int, matters: Matters) -> Shiel
 
 def _fit(laid: dict[str, list[_Token]], leaves: list[_Leaf], limit: int) -> None:
     """Say of each leaf how much of it is shown."""
-    fixed = {name: sum(map(_frame, tokens)) for name, tokens in laid.items()}
-    room = limit - sum(fixed.values())
+    room = limit - sum(_frame(token) for tokens in laid.values() for token in tokens)
     free = [leaf for leaf in leaves if not leaf.matters]
     rest = [leaf for leaf in leaves if leaf.matters]
     free_least = sum(leaf.least for leaf in free)
@@ -146,15 +157,17 @@ def _fit(laid: dict[str, list[_Token]], leaves: list[_Leaf], limit: int) -> None
     for_free = min(free_whole, max(free_least, room // _FREE))
     left = room - for_free - sum(leaf.least for leaf in rest)
     if left < 0:
-        longest = max(fixed, key=lambda name: fixed[name])
-        raise TooLong(
-            f"too long to judge: what is always shown, as the names of calls, takes "
-            f"{limit - left:,} characters (most of it in `{longest}`), and a judge is shown at "
-            f"most {limit:,}: raise `max_chars`"
-        )
+        raise _names_alone(limit - left, limit)
     _share(rest, left)
     used = sum(min(len(leaf.text), leaf.keep + leaf.least) for leaf in rest)
     _share(free, room - used - free_least)
+
+
+def _names_alone(chars: int, limit: int) -> TooLong:
+    return TooLong(
+        f"too long to judge: what is always shown, as the names of calls, takes at least {chars:,} "
+        f"characters, and a judge is shown at most {limit:,}: raise `max_chars`"
+    )
 
 
 def _share(leaves: list[_Leaf], room: int) -> None:

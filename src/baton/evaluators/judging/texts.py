@@ -34,9 +34,10 @@ Kind = Literal["texts", "arguments", "results"]
 INDENT = "    "
 # Line ends of Unicode that JSON may hold as they are: escaped, so that no key or value starts a line.
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+_ODD_LINE_END = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # A description with such a line could pass for another field of its agent, for example
 # `Reads files.\ntools: all`.
-_LIKE_A_FIELD = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*(?:tools|denied|what it is for)\s*:")
+_LIKE_A_FIELD = re.compile(rf"(?:\n|{_ODD_LINE_END.pattern})\s*(?:tools|denied|what it is for)\s*:")
 
 
 class Body(NamedTuple):
@@ -49,7 +50,10 @@ class Body(NamedTuple):
     @property
     def text(self) -> str:
         """All of it, as it is shown where there is room."""
-        return textwrap.indent(value(self.content), self.indent, lambda _: True)
+        text = value(self.content)
+        if text.endswith("\n") or _ODD_LINE_END.search(text) is not None:
+            return textwrap.indent(text, self.indent, lambda _: True)
+        return self.indent + text.replace("\n", f"\n{self.indent}")  # the same, and faster
 
 
 Part = str | Body
@@ -66,7 +70,7 @@ class Piece(NamedTuple):
 
 def piece(ids: tuple[str, ...], *parts: Part) -> Piece:
     """Put parts below one another."""
-    text = "\n".join(part if isinstance(part, str) else part.text for part in parts)
+    text = "\n".join([part if isinstance(part, str) else part.text for part in parts])
     return Piece(ids, text, parts)
 
 
@@ -89,7 +93,7 @@ def value(data: Any) -> str:
     if isinstance(data, str):
         return data
     text = msgspec.json.format(msgspec.json.encode(data), indent=1).decode()
-    return text.translate(_LINE_ENDS)
+    return text if text.isascii() else text.translate(_LINE_ENDS)
 
 
 def line(text: str) -> str:
