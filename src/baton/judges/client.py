@@ -200,7 +200,12 @@ def _said(response: ModelResponse, asked: str) -> Said:
 
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
-    verdicts = [call.args_as_json_str() for call in calls if call.tool_name == _TOOL]
+    # As the model wrote them, where the API has them as text: encoded anew, a key is never twice.
+    verdicts = [
+        call.args if isinstance(call.args, str) else call.args_as_json_str()
+        for call in calls
+        if call.tool_name == _TOOL
+    ]
     text = "".join(texts)
     if verdicts:
         # Words before a call are common. An object beside it, or a second call, is another answer:
