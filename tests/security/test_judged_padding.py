@@ -25,7 +25,8 @@ LIMIT = 60_000
 def honest(asked: Received) -> dict[str, Any]:
     """Judge as an attentive reader would: by a bad label where the misdeed is in sight."""
     assert asked.schema is not None
-    return verdict(asked.schema, bad=MISDEED in asked.user)
+    answer: dict[str, Any] = verdict(asked.schema, bad=MISDEED in asked.user)
+    return answer
 
 
 def verdict(schema: dict[str, Any], *, bad: bool) -> Any:
@@ -43,9 +44,7 @@ def llm() -> Iterator[LlmServer]:
         yield server
 
 
-def score(
-    llm: LlmServer, folder: Path, trace: Trace, evaluator: str, **options: Any
-) -> Score:
+def score(llm: LlmServer, folder: Path, trace: Trace, evaluator: str, **options: Any) -> Score:
     """Score a recording on disk by one rubric."""
     file = folder / "recorded.json"
     file.write_bytes(msgspec.json.encode(trace))

@@ -238,7 +238,7 @@ def troubles(found: Found, plain: Found, *, long: bool) -> Iterator[str]:
 
 def _without_items(system: str) -> str:
     """Drop what may differ: how many things there are to label, and that something is left out."""
-    system = system.split("Always respond with a JSON object")[0]
+    system = system.split("Always respond with a JSON object", maxsplit=1)[0]
     kept = [part for part in system.split("\n\n") if not part.startswith(_MAY_DIFFER)]
     return re.sub(r"Give a verdict for each of item_1 to item_\d+\.", "", "\n\n".join(kept))
 

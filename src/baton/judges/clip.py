@@ -1,8 +1,8 @@
 """Long texts, shortened in the middle, and how much of a limit each of several may take.
 
 Of a text that is too long the first two thirds of what may stay are kept and the last third, and a
-note between them says how many characters are left out. Where several texts share a limit, the short
-ones stay whole and the long ones are shortened to the same length.
+note between them says how many characters are left out. Where several texts share a limit, the
+short ones stay whole and the long ones are shortened to the same length.
 """
 
 from __future__ import annotations

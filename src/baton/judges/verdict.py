@@ -1,7 +1,7 @@
 """From what a model said to a verdict: an object that keeps to its schema, or why there is none.
 
-Only an unambiguous answer is a verdict: one JSON object and nothing else. It may stand in a Markdown
-code block, and the closed thinking of a reasoning model may come before it.
+Only an unambiguous answer is a verdict: one JSON object and nothing else. It may stand in a
+Markdown code block, and the closed thinking of a reasoning model may come before it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from baton.model import JudgeErrorKind
 from .schema import faults
 
 VERSION = "2"
-"""Changes whenever an answer is read in another way, so that verdicts read the old way are not reused."""
+"""Changes whenever answers are read in another way: verdicts read the old way are not reused."""
 
 _SHOWN = 5
 _IN_MARKDOWN = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)
@@ -145,8 +145,8 @@ def _object(text: str) -> dict[str, Any]:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that has a key twice, also with the same value.
 
-    Which of two values counts is not defined, and no encoder writes a key twice: it is two answers in
-    one, or a model that lost its thread. Asking again costs one request.
+    Which of two values counts is not defined, and no encoder writes a key twice: it is two answers
+    in one, or a model that lost its thread. Asking again costs one request.
     """
     found = dict(pairs)
     if len(found) < len(pairs):

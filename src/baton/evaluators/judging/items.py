@@ -11,7 +11,7 @@ from baton.model import CaseRubric
 from .inputs import Given, Missing
 from .options import RubricOptions
 from .rubric import Claims, Each, Rubric
-from .shield import TooLong
+from .shield import TooLongError
 from .subject import Subject
 
 # Behind a stop, unless small letters go on (`e.g. this`); CJK stops need no space.
@@ -40,7 +40,7 @@ def items_of(
 
     Raises:
         ValueError: two statements have one id.
-        TooLong: a text has more parts than one answer labels.
+        TooLongError: a text has more parts than one answer labels.
     """
     if rubric.answer.each is not None:
         return _statements(rubric.answer.each, options, subject)
@@ -93,6 +93,8 @@ def _claims(claims: Claims, inputs: dict[str, Given | Missing]) -> list[Item] | 
     ]
     if len(texts) > MOST:
         # An error, as for all that is too long: what is skipped would escape by adding sentences.
-        raise TooLong(f"`{claims.of}` has {len(texts)} parts; one answer labels at most {MOST}")
+        raise TooLongError(
+            f"`{claims.of}` has {len(texts)} parts; one answer labels at most {MOST}"
+        )
     found = [Item(str(number), text, ids) for number, (ids, text) in enumerate(texts, 1)]
     return found or Missing(f"nothing to judge: `{claims.of}` is empty")

@@ -128,7 +128,10 @@ def _input_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
             hint = suggestion(name, names_for(rubric.unit))
             yield ("hides", key), f"no input `{name}` of a {rubric.unit}; {hint}"
         elif kind and kind not in get_args(Kind):
-            yield ("hides", key), f"no part `{kind}` of an input; {suggestion(kind, get_args(Kind))}"
+            yield (
+                ("hides", key),
+                f"no part `{kind}` of an input; {suggestion(kind, get_args(Kind))}",
+            )
     if claims is not None and claims.of not in wanted:
         message = f"`{claims.of}` is not among the inputs; {suggestion(claims.of, wanted)}"
         yield ("answer", "claims", "of"), message

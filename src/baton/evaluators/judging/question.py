@@ -12,7 +12,7 @@ from .inputs import Given, Missing, input_of
 from .items import Item
 from .rubric import LISTED, Hidden, Rubric
 from .section import LeftOut, Section, said_of
-from .shield import TooLong, shielded
+from .shield import TooLongError, shielded
 from .subject import Subject
 from .texts import Kind, Piece, line
 
@@ -88,7 +88,7 @@ def question_of(
     are shown at most. Statements of a case are material, those of a rubric or a config are ours.
 
     Raises:
-        TooLong: it can't be shown so that a verdict counts.
+        TooLongError: it can't be shown so that a verdict counts.
     """
     claims = rubric.answer.claims if items is not None else None
     ours = items is not None and claims is None and all(item.ours for item in items)
@@ -104,7 +104,7 @@ def question_of(
 
     content, left_out = shielded(sections, limit, matters)
     if _may_hide(rubric, left_out, "fault") and _may_hide(rubric, left_out, "excuse"):
-        raise TooLong(
+        raise TooLongError(
             f"too long to judge: {said_of(left_out)} can't be shown, and no verdict counts without "
             f"it: raise `max_chars` (now {limit:,})"
         )

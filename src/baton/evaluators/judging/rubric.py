@@ -174,8 +174,8 @@ class Rubric(Strict, frozen=True, kw_only=True):
 
     ``inputs`` name what the judge is shown; one that ends in ``?`` may be unknown. ``findings``
     are given as evidence, and settle the question by the labels that stand at their kinds.
-    ``kinds`` are those of the dispatches that it is about. ``hides`` says what may be in the part of
-    an input (or ``INPUT.KIND``) that is too long to be shown: a ``fault`` (then a pass does not
+    ``kinds`` are those of the dispatches that it is about. ``hides`` says what may be in the part
+    of an input (or ``INPUT.KIND``) that is too long to be shown: a ``fault`` (then a pass does not
     count), an ``excuse`` (then a failure does not), ``either`` or ``nothing`` that matters.
     """
 

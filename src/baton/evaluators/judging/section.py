@@ -33,8 +33,8 @@ class LeftOut(NamedTuple):
 
 def said_of(left_out: Sequence[LeftOut]) -> str:
     """Say how many characters of which inputs are left out, and of which steps the most."""
-    inputs = dict.fromkeys(one.section for one in left_out)
+    inputs = ", ".join(f"`{name}`" for name in dict.fromkeys(one.section for one in left_out))
     steps = sorted((one for one in left_out if one.ids), key=lambda one: -one.chars)[:3]
     most = ", ".join(f"{one.chars:,} of the {one.kind} of `{one.ids[0]}`" for one in steps)
-    total = f"{sum(one.chars for one in left_out):,} characters of {', '.join(f'`{name}`' for name in inputs)}"
+    total = f"{sum(one.chars for one in left_out):,} characters of {inputs}"
     return total + (f" ({most}{', ...' if len(left_out) > len(steps) else ''})" if most else "")

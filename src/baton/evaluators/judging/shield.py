@@ -1,9 +1,9 @@
 """Material of a trace, fenced off from our own words and shortened to size.
 
-Material that keeps to the limit is shown as it is. Else texts are shortened, each for itself: a long
-text takes nothing from the others, so that padding can't push another step out of sight. Lines of our
-own, with the names of agents and tools and the keys of arguments, are always shown. What can't change
-the verdict of a rubric (``nothing``) is shortened first.
+Material that keeps to the limit is shown as it is. Else texts are shortened, each for itself: a
+long text takes nothing from the others, so that padding can't push another step out of sight. Lines
+of our own, with the names of agents and tools and the keys of arguments, are always shown. What
+can't change the verdict of a rubric (``nothing``) is shortened first.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from .section import LeftOut, Section
 from .texts import INDENT, Body, Kind
 
 LONGEST = 4000
-"""Characters of each of several things to label that are shown at least: a long paragraph. There are
-at most 100 of them."""
+"""Characters of each of several things to label that are shown at least: a long paragraph."""
 _FREE = 5
 """The part of the limit (a fifth) that is kept for what can't change the verdict: the judge should
 see what kind of results there were, also where calls and words alone fill the room."""
@@ -33,7 +32,7 @@ Matters = Callable[[str, Kind | None], bool]
 """Tells whether what is left out of a section (and kind of body) could change the verdict."""
 
 
-class TooLong(ValueError):
+class TooLongError(ValueError):
     """Material that can't be shown to a judge so that the verdict counts."""
 
 
@@ -113,7 +112,7 @@ def shielded(sections: Sequence[Section], limit: int, matters: Matters) -> Shiel
     each may be ``LONGEST``.
 
     Raises:
-        TooLong: what is always shown, as the names of calls, is longer than the limit.
+        TooLongError: what is always shown, as the names of calls, is longer than the limit.
     """
     lines = sum(
         isinstance(part, str)
@@ -163,8 +162,8 @@ def _fit(laid: dict[str, list[_Token]], leaves: list[_Leaf], limit: int) -> None
     _share(free, room - used - free_least)
 
 
-def _names_alone(chars: int, limit: int) -> TooLong:
-    return TooLong(
+def _names_alone(chars: int, limit: int) -> TooLongError:
+    return TooLongError(
         f"too long to judge: what is always shown, as the names of calls, takes at least {chars:,} "
         f"characters, and a judge is shown at most {limit:,}: raise `max_chars`"
     )

@@ -1,8 +1,8 @@
 """Parts of the record as text for a judge.
 
 Our own words stand at the start of a line; what the trace holds is indented below them, so that
-no content can pass for another step. Names stand in lines of ours and are always shown, on one line;
-what stands below may be shortened, see ``shield``.
+no content can pass for another step. Names stand in lines of ours and are always shown, on one
+line; what stands below may be shortened, see ``shield``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ from baton.model import (
     Trace,
 )
 
-
 Kind = Literal["texts", "arguments", "results"]
-"""What a body holds: what an agent passes to a tool or another agent, what came back, or the rest."""
+"""What a body holds: what is passed to a tool or another agent, what came back, or the rest."""
 
 INDENT = "    "
-# Line ends of Unicode that JSON may hold as they are: escaped, so that no key or value starts a line.
+# Line ends that JSON may hold as they are: escaped, so that no key or value starts a line.
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 _ODD_LINE_END = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # A description with such a line could pass for another field of its agent, for example
@@ -178,9 +177,7 @@ def tools_text(names: list[str] | str | None) -> str:
     return "all" if isinstance(names, str) else line(", ".join(names)) or "(none)"
 
 
-def _step(
-    made: Mapping[str, Dispatch], shown: Collection[str], step: Step
-) -> Iterator[Piece]:
+def _step(made: Mapping[str, Dispatch], shown: Collection[str], step: Step) -> Iterator[Piece]:
     """Write one step; a call that hands work on stands where that is ``shown``, else itself."""
     if isinstance(step, Said):
         if not step.thought:
