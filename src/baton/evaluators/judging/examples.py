@@ -22,6 +22,7 @@ from .inputs.given import given
 from .items import items_of
 from .question import question_of, sections_of
 from .rubric import Example, Rubric
+from .shield import TooLongError
 from .subject import Subject
 from .texts import raw
 
@@ -53,7 +54,7 @@ async def check_example(
             score = await _of_texts(judged, example, judge)
         else:
             score = await _of_trace(judged, example, judge, list(read(folder / example.trace)))
-    except JudgeError as error:
+    except (JudgeError, TooLongError) as error:
         return Checked(example, None, str(error))
     if isinstance(score, str):
         return Checked(example, None, score)

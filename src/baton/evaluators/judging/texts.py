@@ -28,7 +28,10 @@ from baton.model import (
 )
 
 Kind = Literal["texts", "arguments", "results"]
-"""What a body holds: what is passed to a tool or another agent, what came back, or the rest."""
+"""What a body holds: what is passed to a tool or another agent, what a tool gave back, or the rest.
+
+What an agent gives back is among the rest: words of an agent, which may tell of what it did.
+"""
 
 INDENT = "    "
 # Line ends that JSON may hold as they are: escaped, so that no key or value starts a line.
@@ -155,7 +158,7 @@ def dispatch_parts(dispatch: Dispatch, *, bare: bool = False) -> tuple[Part, ...
 def result_parts(dispatch: Dispatch) -> tuple[Part, ...]:
     """Write what came back from a dispatch."""
     text = plain(dispatch.result) or dispatch.error or "(nothing)"
-    return block(f"got back from {dispatch.to_agent} ({dispatch.status}):", text, "results")
+    return block(f"got back from {dispatch.to_agent} ({dispatch.status}):", text)
 
 
 def card_parts(name: str, card: AgentCard) -> tuple[Part, ...]:

@@ -87,9 +87,9 @@ def result(subject: Subject) -> Given | Missing:
     dispatch = _the(subject)
     back = round_trip(subject.trace, dispatch).result
     if back:
-        return given(raw((dispatch.id,), plain(back), "results"))
+        return given(raw((dispatch.id,), plain(back)))
     if dispatch.error:
-        parts = block(f"it {dispatch.status}:", dispatch.error, "results")
+        parts = block(f"it {dispatch.status}:", dispatch.error)
         return given(piece((dispatch.id,), *parts))
     if not known(subject.trace, dispatch, "result"):
         return Missing(f"what `{subject.agent}` answered is not recorded: record results of calls")

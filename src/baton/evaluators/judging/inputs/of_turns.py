@@ -132,8 +132,7 @@ def sources(subject: Subject) -> Given | Missing:
         if d.result and not d.runs and d.from_run in made_by
     ]
     pieces += [
-        piece((d.id,), *block(f"the agent {d.to_agent} gave:", plain(d.result), "results"))
-        for d in opaque
+        piece((d.id,), *block(f"the agent {d.to_agent} gave:", plain(d.result))) for d in opaque
     ]
     return given(*pieces)
 
