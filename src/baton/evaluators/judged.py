@@ -27,11 +27,12 @@ from .judging.inputs import Missing
 from .judging.items import items_of
 from .judging.options import RubricOptions
 from .judging.poll import decisions, reader, worst_first
-from .judging.question import Question, inputs_of, question_of, sections_of
+from .judging.question import Question, cant_tell, inputs_of, question_of, sections_of
 from .judging.revise import checks_of, revised, rubric_text
 from .judging.rubric import Rubric
-from .judging.scores import Scorer
+from .judging.scores import Scorer, not_shown
 from .judging.scoring import verdict_of
+from .judging.section import said_of
 from .judging.subject import Subject, subjects
 from .turns import not_played
 
@@ -229,13 +230,19 @@ class Judged:
         details = {
             **verdict.details,
             **({"unknown": unknown} if unknown else {}),
-            **({"cut": question.cut} if question.cut else {}),
+            **not_shown(question.left_out),
             **({"unanswered": [str(each) for each in taken.errors]} if taken.errors else {}),
         }
         use = judge_use(taken.answers, question.request)
+        passes = verdict.value is None or self.scorer.passes(verdict.value)
+        if cant_tell(rubric, question, passes=passes):
+            return self.scorer.cant_tell(question.left_out, verdict, details, use, passes=passes)
         if verdict.value is None:
             return self.scorer.unscored("skipped", verdict.reason, details, use)
-        return self.scorer.scored(verdict.value, verdict.reason, details, verdict.evidence, use)
+        reason = verdict.reason
+        if question.left_out:
+            reason += f" (not shown to the judge: {said_of(question.left_out)})"
+        return self.scorer.scored(verdict.value, reason, details, verdict.evidence, use)
 
     def _nothing(self, trace: Trace) -> Score:
         what = _NONE[self.rubric.unit]

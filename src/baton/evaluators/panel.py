@@ -45,8 +45,9 @@ class Panel:
     """Asks several models the same, and gives one score of their verdicts.
 
     Of labels with as many votes the worst one counts, and the score says that it is a tie. Who
-    says otherwise is named, with the reason. A model without an answer is a vote that is not
-    known: where it could have changed the label the score is an error, for numbers always.
+    says otherwise is named, with the reason. A model without an answer, or with one that does not
+    count as it was not shown all, is a vote that is not known: where it could have changed the
+    label the score is an error, for numbers always.
     """
 
     type: ClassVar[str] = "panel"
@@ -118,8 +119,12 @@ class Panel:
 
     def _summed(self, scores: Mapping[str, Score]) -> Score:
         """Make one score of those on the same thing, by model."""
-        asked = {model: score for model, score in scores.items() if score.judge is not None}
         failed = {model: score for model, score in scores.items() if score.status == "error"}
+        asked = {
+            model: score
+            for model, score in scores.items()
+            if score.judge is not None and model not in failed
+        }
         if not asked:
             return self._as_own(next(iter(failed.values()), next(iter(scores.values()))), scores)
         rubric = self._first.rubric

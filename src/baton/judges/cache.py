@@ -18,7 +18,7 @@ import msgspec
 from baton.model import InputError, JudgeRequest, Problem
 from baton.model.secrets import mask_json
 
-from . import fence
+from . import fence, verdict
 
 _PATIENCE = 30.0  # seconds to wait for another process
 _TABLE = """
@@ -48,11 +48,13 @@ def cache_key(
     """Return the SHA-256 of all that decides a verdict, in hexadecimal.
 
     That is the request (rubric, its version, instructions, content, schema), how content is
-    fenced, the model with its address, the temperature, and the number of the sample.
+    fenced, how answers are read, the model with its address, the temperature, and the number of
+    the sample.
     """
     told = {
         "request": msgspec.to_builtins(request),
         "fence": fence.VERSION,
+        "read": verdict.VERSION,
         "model": model,
         "temperature": temperature,
         "sample": sample,

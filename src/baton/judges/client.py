@@ -10,6 +10,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, closing, suppress
+from functools import partial
 from importlib import import_module
 from queue import Empty, Queue
 from threading import Thread
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from baton.http.client import BoundedClient
 
 _TOOL = "give_verdict"
+_NO_TAG = "\0no tag\0"
 _TELLS = "Give the verdict."
 _QUOTED = 300
 _CAUSES = 10  # exceptions below one another
@@ -223,8 +225,21 @@ def _said(response: ModelResponse, asked: str) -> Said:
 
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
-    verdicts = [call for call in calls if call.tool_name == _TOOL]
-    text = verdicts[0].args_as_json_str() if verdicts else "".join(texts)
+    # As the model wrote them, where the API has them as text: encoded anew, a key is never twice.
+    verdicts = [
+        call.args if isinstance(call.args, str) else call.args_as_json_str()
+        for call in calls
+        if call.tool_name == _TOOL
+    ]
+    text = "".join(texts)
+    if verdicts:
+        # Words before a call are common. An object beside it, or a second call, is another answer:
+        # two together are not valid JSON, and so no verdict.
+        beside = [text] if text.lstrip().startswith(("{", "```")) else []
+        text = "\n".join([*beside, *verdicts])
+    if text and response.finish_reason == "error":
+        # So Bedrock and Google name an answer that broke off: what there is of it may be a half.
+        raise CallError("outage", f"`{asked}` ended its answer with an error", again=True)
     details = response.provider_details or {}
     refusal = details.get("refusal")
     stopped: JudgeErrorKind | None = None
@@ -282,7 +297,11 @@ def _openai(endpoint: Endpoint, http: BoundedClient) -> Made:
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    kind = OpenAIResponsesModel if endpoint.provider == "openai-responses" else OpenAIChatModel
+    kind: Callable[..., Model[Any]] = OpenAIResponsesModel
+    if endpoint.provider == "openai":
+        # The library drops a `<think>` that is never closed, and keeps what follows as the answer.
+        # With a tag that nothing has it leaves thinking to `verdict`.
+        kind = partial(OpenAIChatModel, profile={"thinking_tags": (_NO_TAG, _NO_TAG)})
     if endpoint.base_url is None:
         return OpenAIProvider(api_key=endpoint.api_key, http_client=http), kind, http
     provider = OpenAICompatibleProvider(

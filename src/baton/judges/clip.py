@@ -1,14 +1,18 @@
-"""Long material, cut in the middle.
+"""Long texts, shortened in the middle, and how much of a limit each of several may take.
 
-The rule: of a text longer than its limit (in characters), the first two thirds of the limit and
-the last third stay, and a note between them says how many characters are left out. Where several
-texts share one limit, the short ones stay whole and the long ones are cut to the same length.
+Of a text that is too long the first two thirds of what may stay are kept and the last third, and a
+note between them says how many characters are left out. Where several texts share a limit, the
+short ones stay whole and the long ones are shortened to the same length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+NOTE = 64
+"""Characters that a note takes at most, with its line ends and indents: no shorter text is worth
+shortening, as `⟨... 12345678 characters left out here ...⟩` is no shorter."""
 
 
 class Clipped(NamedTuple):
@@ -18,29 +22,29 @@ class Clipped(NamedTuple):
     cut: int = 0
 
 
-def clip(text: str, limit: int) -> Clipped:
-    """Cut a text to ``limit`` characters, the note apart."""
-    if len(text) <= limit:
+def clip(text: str, keep: int, indent: str = "\n") -> Clipped:
+    """Shorten a text to ``keep`` characters, the note apart.
+
+    The note stands between ``indent``, so that neither it nor what follows can pass for a line
+    above it: a line end and the indent of the text, or a space within a line. Its brackets are
+    those of marks of ours (``fence``), which no material can hold.
+    """
+    if len(text) <= keep:
         return Clipped(text)
-    head = limit - limit // 3
-    tail = limit - head
-    cut = len(text) - limit
-    note = f"\n[... {cut} characters left out here ...]\n"
+    head = keep - keep // 3
+    tail = keep - head
+    cut = len(text) - keep
+    note = f"{indent}⟨... {cut} characters left out here ...⟩{indent}"
     return Clipped(text[:head] + note + (text[-tail:] if tail else ""), cut)
 
 
-def clip_all(texts: Sequence[str], limit: int) -> list[Clipped]:
-    """Cut texts so that together they have ``limit`` characters, the notes apart."""
-    most = _most(sorted(map(len, texts)), limit)
-    return [clip(text, most) for text in texts]
-
-
-def _most(lengths: Sequence[int], limit: int) -> int:
-    """Return the length to which texts may go, given theirs from the shortest on."""
-    left = limit
-    for place, length in enumerate(lengths):
-        share = max(0, left) // (len(lengths) - place)
+def shares(wanted: Sequence[int], limit: int) -> list[int]:
+    """Share a limit: who wants little gets it, the others get as much as one another."""
+    most, left = max(wanted, default=0), max(0, limit)
+    for place, length in enumerate(sorted(wanted)):
+        share = left // (len(wanted) - place)
         if length > share:
-            return share
+            most = share
+            break
         left -= length
-    return max(lengths, default=0)
+    return [min(length, most) for length in wanted]

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from baton.model.visible import LINE_BREAKS, UNSEEN, character_class
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same material is fenced in another way."""
 
 RULE = """\
@@ -32,9 +32,12 @@ _WHOLE = re.compile(
 )
 _BLOCK = re.compile(r"⟦[0-9a-f]{16}: ([^\n⟦⟧]*)⟧\n([^⟦⟧]*)\n⟦/[0-9a-f]{16}⟧(?:\n|\Z)")
 
+_PLAIN = re.compile(r"[\t\n -;=-Z\\-~]*")  # ASCII in which nothing can be of harm: no `<`, no `[`
 _BREAKS = re.compile(f"\r\n|[{character_class(LINE_BREAKS)}]")
 _HIDDEN = re.compile(
     f"(?:[{character_class(UNSEEN)}]"
+    # One variation selector belongs to an emoji (❤\ufe0f); a row of them spells out hidden bytes.
+    "|[\ufe00-\ufe0f]{2,}"
     # Joiners belong to some scripts and to emoji; next to ASCII they only hide something.
     "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f]))+"
 )
@@ -48,7 +51,18 @@ _TOKEN = re.compile(
 
 def fenced(blocks: Iterable[tuple[str, str]]) -> str:
     """Fence material: titles and texts. The titles are ours, the texts may be anybody's."""
-    safe = [(neutral(title).replace("\n", " "), neutral(text)) for title, text in blocks]
+    return fenced_neutral((title, neutral(text)) for title, text in blocks)
+
+
+def fenced_neutral(blocks: Iterable[tuple[str, str]]) -> str:
+    """Fence texts that :func:`neutral` returned, with marks of ours (⟨...⟩) among them or not.
+
+    Texts that are neutral already must not go through it again: it would undo the marks.
+    """
+    safe = [
+        (neutral(title).replace("\n", " "), text.replace("⟦", "[[").replace("⟧", "]]"))
+        for title, text in blocks
+    ]
     code = _code(safe)
     lines = [_OPENING.format(code)]
     for title, text in safe:
@@ -78,6 +92,8 @@ def neutral(text: str) -> str:
     All line ends become newlines. Control, zero-width, bidirectional and tag characters are
     named; a run of them is named by its first. Brackets of the fence become plain ones.
     """
+    if _PLAIN.fullmatch(text):
+        return text
     text = _BREAKS.sub("\n", text).encode("utf-8", "replace").decode()
     text = text.translate(_BRACKETS)
     text = _HIDDEN.sub(_named, text)

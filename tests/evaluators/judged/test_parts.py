@@ -47,11 +47,10 @@ def test_statements_of_config_case_and_turn_are_asked_about_in_one_request() -> 
     }
     (found,), judge = check(case, answer, rubrics=["It is short."], threshold=0.5)
     assert len(judge.asked) == 1
-    assert (
+    assert blocks(judge.asked[0])["The statements"] == (
         "item_1:\n    It is short.\nitem_2:\n    It is polite.\nitem_3:\n    It names a city."
-        in (judge.asked[0].instructions)
     )
-    assert "It uses tools" not in judge.asked[0].instructions
+    assert "It uses tools" not in judge.asked[0].content
     assert found.value == pytest.approx(2 / 3)
     assert [(i["id"], i["label"]) for i in found.details["items"]] == [
         ("config 1", "holds"), ("polite", "fails"), ("turn 1", "holds"),

@@ -92,7 +92,7 @@ def test_a_second_identical_run_asks_nobody(tmp_path: Path) -> None:
         assert server.requests == []
         assert [s.value for s in first] == [s.value for s in second]
         assert [s.judge.cached for s in second] == [True, True]
-        run(server, scoring("scope_fidelity", trace, max_chars=500), cache=cache)
+        run(server, scoring("scope_fidelity", trace, max_chars=1500), cache=cache)
         assert len(server.requests) == 2
 
 

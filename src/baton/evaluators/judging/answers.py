@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .items import Item
 from .rubric import Answer, Label
-from .texts import block
+from .texts import Piece, block, piece
 
 _REASON = {"type": "string", "description": "why, in one or two sentences, before the verdict"}
 _QUOTE = {
@@ -38,7 +38,7 @@ def answer_guide(answer: Answer, items: Sequence[Item] | None, *, statements: bo
     lines = []
     if statements and items is not None:
         lines.append("The statements:")
-        lines += [numbered(items), ""]
+        lines += [*(each.text for each in numbered(items)), ""]
     if items is not None:
         lines.append(f"Give a verdict for each of {_key(1)} to {_key(len(items))}.")
     labels = answer.labels
@@ -61,9 +61,9 @@ def read_answer(
     return [_ballot(answer, value[_key(number)]) for number in range(1, len(items) + 1)]
 
 
-def numbered(items: Sequence[Item]) -> str:
-    """List items that stand in a trace the way an answer refers to them."""
-    return "\n".join(block(f"{_key(i)}:", item.text) for i, item in enumerate(items, 1))
+def numbered(items: Sequence[Item]) -> list[Piece]:
+    """List items the way an answer refers to them."""
+    return [piece(item.ids, *block(f"{_key(i)}:", item.text)) for i, item in enumerate(items, 1)]
 
 
 def _verdict(answer: Answer) -> dict[str, Any]:

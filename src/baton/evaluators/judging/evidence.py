@@ -15,7 +15,7 @@ from baton.model import Dispatch, Trace, Turn
 
 from .rubric import Rubric
 from .subject import Subject
-from .texts import Piece, line
+from .texts import Piece, line, piece
 
 Find = Callable[[Trace, Turn, Dispatch, Mapping[str, str]], Answer]
 
@@ -79,11 +79,11 @@ def evidence_pieces(answers: Mapping[str, Answer]) -> list[Piece]:
     pieces = []
     for name, answer in answers.items():
         if isinstance(answer, Clear):
-            pieces.append(Piece((), line(f"{name}: nothing wrong: {answer.says}")))
+            pieces.append(piece((), line(f"{name}: nothing wrong: {answer.says}")))
         for finding in _findings(answer):
             what = "perhaps wrong" if finding.warning else "wrong"
             ids = tuple(id_ for each in finding.evidence for id_ in each.ids)
-            pieces.append(Piece(ids, line(f"{name}: {what} ({finding.kind}): {finding.says}")))
+            pieces.append(piece(ids, line(f"{name}: {what} ({finding.kind}): {finding.says}")))
     return pieces
 
 

@@ -22,8 +22,9 @@ from .inputs.given import given
 from .items import items_of
 from .question import question_of, sections_of
 from .rubric import Example, Rubric
+from .shield import TooLongError
 from .subject import Subject
-from .texts import Piece
+from .texts import raw
 
 ReadTraces = Callable[[Path], Iterable[Trace]]
 NEAR = 0.01
@@ -53,7 +54,7 @@ async def check_example(
             score = await _of_texts(judged, example, judge)
         else:
             score = await _of_trace(judged, example, judge, list(read(folder / example.trace)))
-    except JudgeError as error:
+    except (JudgeError, TooLongError) as error:
         return Checked(example, None, str(error))
     if isinstance(score, str):
         return Checked(example, None, score)
@@ -63,7 +64,7 @@ async def check_example(
 async def _of_texts(judged: Judged, example: Example, judge: Judge) -> Score | str:
     rubric = judged.rubric
     inputs: dict[str, Given | Missing] = {
-        name: given(Piece((), example.inputs[name]))
+        name: given(raw((), example.inputs[name]))
         if name in example.inputs
         else Missing("the example does not give it", unstated=True)
         for name, _ in rubric.wanted

@@ -6,27 +6,31 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from baton.judges.clip import clip
 from baton.model import CaseRubric
 
 from .inputs import Given, Missing
 from .options import RubricOptions
 from .rubric import Claims, Each, Rubric
+from .shield import TooLongError
 from .subject import Subject
 
 # Behind a stop, unless small letters go on (`e.g. this`); CJK stops need no space.
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]*]))\s+(?![a-z])|(?<=[。！？])|\n+")
-MOST, LONGEST = 100, 4000
-"""How many things one answer labels, and how many characters of each are shown."""
+MOST = 100
+"""How many parts of a text one answer labels: about four pages, and 15,000 tokens of reasons."""
 _WORD = re.compile(r"\w")
 
 
 class Item(NamedTuple):
-    """One of several things to label: its name, what it says, the ids of what holds it."""
+    """One of several things to label: its name, what it says, the ids of what holds it.
+
+    ``ours`` says that it is from a rubric or a config, and not from a case or a trace.
+    """
 
     name: str
     text: str
     ids: tuple[str, ...] = ()
+    ours: bool = False
 
 
 def items_of(
@@ -36,6 +40,7 @@ def items_of(
 
     Raises:
         ValueError: two statements have one id.
+        TooLongError: a text has more parts than one answer labels.
     """
     if rubric.answer.each is not None:
         return _statements(rubric.answer.each, options, subject)
@@ -51,8 +56,8 @@ def sentences(text: str) -> list[str]:
 
 
 def _statements(each: Each, options: RubricOptions, subject: Subject) -> list[Item] | Missing:
-    found = [Item(name, text) for name, text in each.items.items()]
-    found += _named(options.statements, "config")
+    found = [Item(name, text, ours=True) for name, text in each.items.items()]
+    found += _named(options.statements, "config", ours=True)
     if not each.items:
         case = subject.case.rubrics if subject.case is not None else []
         found += _named(_of_type(case, each.type), "case")
@@ -70,9 +75,9 @@ def _of_type(rubrics: Iterable[CaseRubric], kind: str | None) -> list[CaseRubric
     return [rubric for rubric in rubrics if kind is None or rubric.type in (kind, None)]
 
 
-def _named(rubrics: Iterable[CaseRubric], where: str) -> list[Item]:
+def _named(rubrics: Iterable[CaseRubric], where: str, *, ours: bool = False) -> list[Item]:
     return [
-        Item(rubric.id or f"{where} {number}", rubric.text)
+        Item(rubric.id or f"{where} {number}", rubric.text, ours=ours)
         for number, rubric in enumerate(rubrics, 1)
     ]
 
@@ -87,9 +92,9 @@ def _claims(claims: Claims, inputs: dict[str, Given | Missing]) -> list[Item] | 
         for text in (sentences(piece.text) if claims.by == "sentence" else [piece.text])
     ]
     if len(texts) > MOST:
-        return Missing(f"`{claims.of}` has {len(texts)} parts; one answer labels at most {MOST}")
-    found = [
-        Item(str(number), clip(text, LONGEST).text, ids)
-        for number, (ids, text) in enumerate(texts, 1)
-    ]
+        # An error, as for all that is too long: what is skipped would escape by adding sentences.
+        raise TooLongError(
+            f"`{claims.of}` has {len(texts)} parts; one answer labels at most {MOST}"
+        )
+    found = [Item(str(number), text, ids) for number, (ids, text) in enumerate(texts, 1)]
     return found or Missing(f"nothing to judge: `{claims.of}` is empty")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
@@ -16,6 +16,7 @@ from baton.plugins import RUBRIC_SUFFIXES
 from .evidence import FINDINGS
 from .inputs import INPUTS, input_of, names_for
 from .rubric import Rubric
+from .texts import Kind
 
 FOLDER = Path(__file__).parent.parent / "rubrics"
 
@@ -121,6 +122,16 @@ def _input_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
             yield ("inputs", index), f"`{name}` is of {', '.join(units)}, not of {rubric.unit}"
         elif wanted.index(name) != index:
             yield ("inputs", index), f"`{name}` stands twice"
+    for key in rubric.hides:
+        name, _, kind = key.partition(".")
+        if input_of(name, rubric.unit) is None:
+            hint = suggestion(name, names_for(rubric.unit))
+            yield ("hides", key), f"no input `{name}` of a {rubric.unit}; {hint}"
+        elif kind and kind not in get_args(Kind):
+            yield (
+                ("hides", key),
+                f"no part `{kind}` of an input; {suggestion(kind, get_args(Kind))}",
+            )
     if claims is not None and claims.of not in wanted:
         message = f"`{claims.of}` is not among the inputs; {suggestion(claims.of, wanted)}"
         yield ("answer", "claims", "of"), message

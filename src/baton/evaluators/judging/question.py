@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from baton.model import JudgeRequest
 
 from .answers import answer_guide, answer_schema, numbered
 from .inputs import Given, Missing, input_of
 from .items import Item
-from .rubric import Rubric
-from .section import Section
-from .shield import shielded
+from .rubric import LISTED, Hidden, Rubric
+from .section import LeftOut, Section, said_of
+from .shield import TooLongError, shielded
 from .subject import Subject
-from .texts import Piece
+from .texts import Kind, Piece, line
 
 _ROLE = (
     "You judge the work of AI agents. You are shown material from the record of one conversation, "
@@ -23,13 +23,20 @@ _ROLE = (
 )
 
 
+_LEFT_OUT = (
+    "Some of the material is too long to be shown. Marks such as ⟨... 90 characters left out here "
+    "...⟩ stand for what is left out: take neither side because of that."
+)
+_STATEMENTS = "The statements are listed in the last block of the material."
+
+
 class Question(NamedTuple):
-    """A request, what it shows, and the things to label one by one."""
+    """A request, what it shows, the things to label one by one, and what it leaves out."""
 
     request: JudgeRequest
     sections: list[Section]
     items: list[Item] | None
-    cut: dict[str, int]
+    left_out: list[LeftOut]
 
 
 def inputs_of(rubric: Rubric, subject: Subject) -> dict[str, Given | Missing]:
@@ -61,7 +68,7 @@ def sections_of(
         if isinstance(answer, Missing):
             if answer.unstated:
                 continue
-            text = f"not recorded: {answer.says}"
+            text = line(f"not recorded: {answer.says}")
             found.append(Section(name, input_.title, text, missing=True))
         else:
             text = "\n".join(piece.text for piece in answer.pieces) or f"({input_.none})"
@@ -78,17 +85,35 @@ def question_of(
     """Put the request together.
 
     ``text`` stands for ``{rubric}`` in the prompt, ``limit`` is how many characters of material
-    are shown at most.
+    are shown at most. Statements of a case are material, those of a rubric or a config are ours.
+
+    Raises:
+        TooLongError: it can't be shown so that a verdict counts.
     """
     claims = rubric.answer.claims if items is not None else None
+    ours = items is not None and claims is None and all(item.ours for item in items)
     if claims is not None and items is not None:
         shown = [each for each in sections if claims.by == "sentence" or each.name != claims.of]
-        sections = [*shown, _listed(items)]
-    content, cut = shielded(sections, limit)
+        sections = [*shown, _listed("What to label, one by one", items)]
+    elif items is not None and not ours:
+        sections = [*sections, _listed("The statements", items)]
+
+    def matters(name: str, kind: Kind | None) -> bool:
+        kinds = get_args(Kind) if kind is None else (kind,)
+        return any(rubric.hidden(name, each) != "nothing" for each in kinds)
+
+    content, left_out = shielded(sections, limit, matters)
+    if _may_hide(rubric, left_out, "fault") and _may_hide(rubric, left_out, "excuse"):
+        raise TooLongError(
+            f"too long to judge: {said_of(left_out)} can't be shown, and no verdict counts without "
+            f"it: raise `max_chars` (now {limit:,})"
+        )
     parts = [
         _ROLE,
         rubric.prompt.replace("{rubric}", text or "").strip(),
-        answer_guide(rubric.answer, items, statements=claims is None),
+        _STATEMENTS if items is not None and claims is None and not ours else "",
+        answer_guide(rubric.answer, items, statements=ours),
+        _LEFT_OUT if left_out else "",
     ]
     request = JudgeRequest(
         rubric=rubric.name,
@@ -97,8 +122,24 @@ def question_of(
         content=content,
         schema=answer_schema(rubric.answer, items),
     )
-    return Question(request, sections, items, cut)
+    return Question(request, sections, items, left_out)
 
 
-def _listed(items: Sequence[Item]) -> Section:
-    return Section("claims", "What to label, one by one", numbered(items), whole=True)
+def cant_tell(rubric: Rubric, question: Question, *, passes: bool) -> bool:
+    """Tell whether what is left out could turn a verdict over.
+
+    A fault that is in sight is one, whatever else there is; that nothing is wrong is only known of
+    what was shown. What a rubric ``hides`` says where it is otherwise.
+    """
+    return _may_hide(rubric, question.left_out, "fault" if passes else "excuse")
+
+
+def _may_hide(rubric: Rubric, left_out: Sequence[LeftOut], what: Hidden) -> bool:
+    found = {rubric.hidden(one.section, one.kind) for one in left_out}
+    return what in found or "either" in found
+
+
+def _listed(title: str, items: Sequence[Item]) -> Section:
+    pieces = numbered(items)
+    text = "\n".join(piece.text for piece in pieces)
+    return Section(LISTED, title, text, pieces, is_list=True)

@@ -13,7 +13,12 @@ from baton.model import Unit
 Direction = Literal["higher", "lower"]
 Report = Literal["each", "mean", "pooled"]
 Kind = Literal["transfer", "delegate", "sequence"]
+Hidden = Literal["fault", "excuse", "either", "nothing"]
 Samples = Annotated[int, msgspec.Meta(ge=1, le=99)]
+
+
+LISTED = "listed"
+"""The name of the section that lists what is labelled one by one."""
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -169,7 +174,9 @@ class Rubric(Strict, frozen=True, kw_only=True):
 
     ``inputs`` name what the judge is shown; one that ends in ``?`` may be unknown. ``findings``
     are given as evidence, and settle the question by the labels that stand at their kinds.
-    ``kinds`` are those of the dispatches that it is about.
+    ``kinds`` are those of the dispatches that it is about. ``hides`` says what may be in the part
+    of an input (or ``INPUT.KIND``) that is too long to be shown: a ``fault`` (then a pass does not
+    count), an ``excuse`` (then a failure does not), ``either`` or ``nothing`` that matters.
     """
 
     name: str
@@ -187,7 +194,14 @@ class Rubric(Strict, frozen=True, kw_only=True):
     kinds: list[Kind] | None = None
     report: Report = "each"
     findings: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    hides: dict[str, Hidden] = msgspec.field(default_factory=dict)
     tests: list[Example] = msgspec.field(default_factory=list)
+
+    def hidden(self, name: str, kind: str) -> Hidden:
+        """Say what a part of an input that is not shown may hide; a fault, unless it is stated."""
+        if self.answer.claims is not None and name == LISTED:
+            name = self.answer.claims.of
+        return self.hides.get(f"{name}.{kind}") or self.hides.get(name, "fault")
 
     @property
     def wanted(self) -> list[tuple[str, bool]]:

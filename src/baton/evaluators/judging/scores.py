@@ -9,7 +9,10 @@ from baton.model import Evidence, JudgeUse, Score, Status, Unit
 
 from .evidence import Settled
 from .rubric import Rubric
-from .scoring import brief, summed
+from .scoring import Verdict, brief, summed
+from .section import LeftOut, said_of
+
+_MOST = 10  # steps that a score names, those first of which the most is left out
 
 
 class Scorer(NamedTuple):
@@ -23,6 +26,12 @@ class Scorer(NamedTuple):
         """What one score is about."""
         return "trace" if self.rubric.report != "each" else self.rubric.unit
 
+    def passes(self, value: float) -> bool:
+        """Tell whether a value reaches the threshold, or keeps below it where lower is better."""
+        limit = self.rubric.threshold
+        higher = self.rubric.direction == "higher"
+        return value >= limit - 1e-9 if higher else value <= limit + 1e-9
+
     def scored(
         self,
         value: float,
@@ -32,10 +41,8 @@ class Scorer(NamedTuple):
         use: JudgeUse | None = None,
     ) -> Score:
         """Give a verdict: passed from the threshold on, or up to it where lower is better."""
-        limit = self.rubric.threshold
-        higher = self.rubric.direction == "higher"
-        passed = value >= limit - 1e-9 if higher else value <= limit + 1e-9
-        score = self.unscored("passed" if passed else "failed", reason, details, use, value)
+        status: Status = "passed" if self.passes(value) else "failed"
+        score = self.unscored(status, reason, details, use, value)
         score.evidence = list(evidence)
         return score
 
@@ -60,6 +67,29 @@ class Scorer(NamedTuple):
             details=dict(details or {}),
             judge=use,
         )
+
+    def cant_tell(
+        self,
+        left_out: Sequence[LeftOut],
+        verdict: Verdict,
+        details: Mapping[str, Any],
+        use: JudgeUse | None,
+        *,
+        passes: bool,
+    ) -> Score:
+        """Say that a verdict does not count, as what was not shown could turn it over.
+
+        It is an error, as for votes that are not known: skipped, padding would be a way out.
+        """
+        kept = ("unknown", "unanswered", "cut", "not_shown")
+        label = verdict.details.get("label", verdict.value)
+        said = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"
+        reason = (
+            f"can't tell: {said_of(left_out)} were not shown to the judge and may hold "
+            f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; of the rest {said}"
+        )
+        told = {name: details[name] for name in kept if name in details}
+        return self.unscored("error", reason, {**told, "of_the_rest": verdict.details}, use)
 
     def settled(self, settled: Settled) -> Score:
         """Give the verdict of a finding, for which no judge was asked."""
@@ -94,6 +124,21 @@ class Scorer(NamedTuple):
         reason = f"mean of {len(counted)}; the worst: {worst.reason}"
         evidence = [each for score in counted for each in score.evidence]
         return self.scored(value / sum(weights), reason, details, evidence, use)
+
+
+def not_shown(left_out: Sequence[LeftOut]) -> dict[str, Any]:
+    """Return what a score says of what a judge was not shown: by input, and by step."""
+    if not left_out:
+        return {}
+    cut: dict[str, int] = {}
+    for one in left_out:
+        cut[one.section] = cut.get(one.section, 0) + one.chars
+    ranked = sorted(left_out, key=lambda one: -one.chars)[:_MOST]
+    steps = [
+        {"input": one.section, "ids": list(one.ids), "what": one.kind, "chars": one.chars}
+        for one in ranked
+    ]
+    return {"cut": cut, "not_shown": steps}
 
 
 def _unit(score: Score, agents: Mapping[str, str | None]) -> dict[str, Any]:

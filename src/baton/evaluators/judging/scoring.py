@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from baton.judges.clip import clip
 from baton.model import Evidence, JudgeUse, Score
 
 from .items import Item
 from .poll import Decision
 from .section import Section
+from .shield import LONGEST
 
-_KEPT = ("label", "votes", "spread", "tie", "items", "settled_by", "judge_error")
+_KEPT = ("label", "votes", "spread", "tie", "items", "settled_by", "judge_error", "not_shown")
 
 
 class Verdict(NamedTuple):
@@ -36,7 +38,8 @@ def verdict_of(
     worst = [(item, d) for item, d in pairs if d.number is not None and d.number == least]
     details: dict[str, Any] = {
         "items": [
-            {"id": item.name, "text": item.text, **_told(decision)} for item, decision in pairs
+            {"id": item.name, "text": clip(item.text, LONGEST).text, **_told(decision)}
+            for item, decision in pairs
         ],
         "counted": len(counted),
     }

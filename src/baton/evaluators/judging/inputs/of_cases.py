@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from baton.evaluators.judging.subject import Subject
-from baton.evaluators.judging.texts import Piece, block, plain, value
+from baton.evaluators.judging.texts import block, piece, plain, raw, value
 
 from .given import Given, Missing, given
 
@@ -60,8 +60,8 @@ def scenario(subject: Subject) -> Given | Missing:
     found = subject.case.scenario if subject.case is not None else None
     if found is None:
         return Missing("the case has no scenario: state how the user starts, and the plan", True)
-    texts = [block("the first message:", found.start), block("the plan:", found.plan)]
-    return given(*(Piece((), text) for text in texts))
+    start, plan = block("the first message:", found.start), block("the plan:", found.plan)
+    return given(piece((), *start), piece((), *plan))
 
 
 def _of_turns(subject: Subject, field: str) -> Given | Missing:
@@ -79,4 +79,4 @@ def _stated(subject: Subject, texts: list[str], field: str) -> Given | Missing:
     if not texts:
         where = f"turn {subject.number} of the case" if subject.number else "the case"
         return Missing(f"no expectation: {where} states no `{field}`", True)
-    return given(*(Piece((), text) for text in texts))
+    return given(*(raw((), text) for text in texts))

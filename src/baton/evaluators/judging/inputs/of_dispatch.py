@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from baton.evaluators.judging.subject import Subject
 from baton.evaluators.judging.texts import (
+    INDENT,
+    Part,
     Piece,
     block,
-    call_text,
-    dispatch_text,
+    call_parts,
+    dispatch_parts,
+    piece,
     plain,
+    raw,
     run_pieces,
     step_pieces,
     tools_text,
@@ -41,11 +45,11 @@ def call(subject: Subject) -> Given | Missing:
     if not known(subject.trace, dispatch, "prompt"):
         return Missing("the prompt is not recorded: record the arguments of calls")
     made_by = _tool_call(subject)
-    text = dispatch_text(dispatch, bare=made_by is not None and _says(made_by, dispatch))
+    parts = dispatch_parts(dispatch, bare=made_by is not None and _says(made_by, dispatch))
     if made_by is not None:
-        text += "\n" + call_text(made_by, result=False)
-    pieces = [Piece((dispatch.id,), text), Piece((dispatch.id,), _allowed(subject, dispatch))]
-    return given(*pieces)
+        parts += call_parts(made_by, result=False)
+    allowed = _allowed(subject, dispatch)
+    return given(piece((dispatch.id,), *parts), piece((dispatch.id,), *allowed))
 
 
 def received(subject: Subject) -> Given | Missing:
@@ -59,9 +63,9 @@ def received(subject: Subject) -> Given | Missing:
         )
     card = subject.trace.agents.get(dispatch.to_agent)
     own = [run for run in subject.runs if run.id in dispatch.runs]
-    pieces = [Piece((run.id,), block("it was given:", plain(run.input))) for run in own]
+    pieces = [piece((run.id,), *block("it was given:", plain(run.input))) for run in own]
     if card is not None and card.instructions:
-        pieces.append(Piece((dispatch.id,), block("its instructions:", card.instructions)))
+        pieces.append(piece((dispatch.id,), *block("its instructions:", card.instructions)))
     return given(*pieces)
 
 
@@ -83,9 +87,10 @@ def result(subject: Subject) -> Given | Missing:
     dispatch = _the(subject)
     back = round_trip(subject.trace, dispatch).result
     if back:
-        return given(Piece((dispatch.id,), plain(back)))
+        return given(raw((dispatch.id,), plain(back)))
     if dispatch.error:
-        return given(Piece((dispatch.id,), block(f"it {dispatch.status}:", dispatch.error)))
+        parts = block(f"it {dispatch.status}:", dispatch.error)
+        return given(piece((dispatch.id,), *parts))
     if not known(subject.trace, dispatch, "result"):
         return Missing(f"what `{subject.agent}` answered is not recorded: record results of calls")
     return Missing("nothing came back")
@@ -102,7 +107,7 @@ def after(subject: Subject) -> Given | Missing:
     pieces = step_pieces(subject.trace, trip.after)
     turn = subject.turn
     if turn is not None and turn.output and not any(plain(turn.output) in p.text for p in pieces):
-        pieces.append(Piece((turn.id,), block("the answer to the user:", plain(turn.output))))
+        pieces.append(piece((turn.id,), *block("the answer to the user:", plain(turn.output))))
     return given(*pieces)
 
 
@@ -117,7 +122,7 @@ def siblings(subject: Subject) -> Given | Missing:
         and d.kind != "return"
         and (d.id in together or d.from_run == dispatch.from_run)
     ]
-    return given(*(Piece((d.id,), dispatch_text(d)) for d in others))
+    return given(*(piece((d.id,), *dispatch_parts(d)) for d in others))
 
 
 def own_tools(subject: Subject) -> Given | Missing:
@@ -132,7 +137,7 @@ def own_tools(subject: Subject) -> Given | Missing:
             f"which tools `{sender.agent}` has is not recorded: give the agents' definitions as "
             "`agents:`"
         )
-    return given(Piece((sender.id,), tools_text(tools)))
+    return given(piece((sender.id,), tools_text(tools)))
 
 
 def _the(subject: Subject) -> Dispatch:
@@ -147,20 +152,20 @@ def _tool_call(subject: Subject) -> ToolCall | None:
     return next((call for call in calls if call.id == _the(subject).call), None)
 
 
-def _allowed(subject: Subject, dispatch: Dispatch) -> str:
+def _allowed(subject: Subject, dispatch: Dispatch) -> tuple[Part, ...]:
     if dispatch.tools_allowed is None or not known(subject.trace, dispatch, "tools_allowed"):
-        return "tools that the receiver may use: not recorded"
+        return ("tools that the receiver may use: not recorded",)
     tools = dispatch.tools_allowed
     offered = dispatch.tools_source == "offered"
     what = "was offered" if offered else "may use"
-    return block(f"tools that the receiver {what}:", tools_text(tools))
+    return (f"tools that the receiver {what}:", f"{INDENT}{tools_text(tools)}")
 
 
 def _input_of(subject: Subject, run: AgentRun) -> list[Piece]:
     asked: Content | None = subject.turn.input if subject.turn is not None else None
     if run.input is None or (asked is not None and plain(run.input) == plain(asked)):
         return []
-    return [Piece((run.id,), block(f"{run.agent} was given:", plain(run.input)))]
+    return [piece((run.id,), *block(f"{run.agent} was given:", plain(run.input)))]
 
 
 def _says(call: ToolCall, dispatch: Dispatch) -> bool:

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 from baton.evaluators.judging.subject import Subject
 from baton.evaluators.judging.texts import (
+    INDENT,
     Piece,
     block,
-    call_text,
-    card_text,
+    call_parts,
+    card_parts,
+    line,
+    piece,
     plain,
+    raw,
     run_pieces,
     step_pieces,
     tools_text,
@@ -33,7 +37,7 @@ def request(subject: Subject) -> Given | Missing:
         return Missing("no turn was played")
     if not known(subject.trace, turn, "input"):
         return Missing(f"the user's message is not recorded: {_MESSAGES}")
-    return given(Piece((turn.id,), plain(turn.input)))
+    return given(raw((turn.id,), plain(turn.input)))
 
 
 def history(subject: Subject) -> Given | Missing:
@@ -52,13 +56,13 @@ def answer(subject: Subject) -> Given | Missing:
         run = subject.run
         if not known(subject.trace, run, "output"):
             return Missing(f"what `{run.agent}` answered is not recorded: {_ANSWERS}")
-        return given(Piece((run.id,), plain(run.output)))
+        return given(raw((run.id,), plain(run.output)))
     if not subject.turns:
         return Missing("no turn was played")
     turn = subject.turns[-1]
     if not known(subject.trace, turn, "output"):
         return Missing(f"the answer is not recorded: {_ANSWERS}")
-    return given(Piece((turn.id,), plain(turn.output)))
+    return given(raw((turn.id,), plain(turn.output)))
 
 
 def answers(subject: Subject) -> Given | Missing:
@@ -67,7 +71,7 @@ def answers(subject: Subject) -> Given | Missing:
     if unseen is not None:
         return unseen
     said = [
-        Piece((step.id,), plain(step.content))
+        raw((step.id,), plain(step.content))
         for run in subject.runs
         for step in run.steps
         if isinstance(step, Said) and not step.thought
@@ -87,7 +91,7 @@ def transcript(subject: Subject) -> Given | Missing:
     pieces: list[Piece] = []
     for turn in subject.turns:
         if subject.unit == "trace" and turn.input:
-            pieces.append(Piece((turn.id,), block("the user said:", plain(turn.input))))
+            pieces.append(piece((turn.id,), *block("the user said:", plain(turn.input))))
         runs = [subject.run] if subject.run is not None else turn.runs
         pieces += [piece for run in runs for piece in run_pieces(subject.trace, run)]
     return given(*pieces)
@@ -99,7 +103,7 @@ def tool_calls(subject: Subject) -> Given | Missing:
     if unseen is not None:
         return unseen
     return given(
-        *(Piece((call.id,), f"{run.agent} {call_text(call)}") for run, call in _calls(subject))
+        *(piece((call.id,), *call_parts(call, by=run.agent)) for run, call in _calls(subject))
     )
 
 
@@ -109,7 +113,7 @@ def sources(subject: Subject) -> Given | Missing:
     if unseen is not None:
         return unseen
     pieces = [
-        Piece((call.id,), block(f"the tool {call.name} gave:", plain(call.result)))
+        piece((call.id,), *block(f"the tool {call.name} gave:", plain(call.result), "results"))
         for _, call in _calls(subject)
         if call.result and call.status == "ok"
     ]
@@ -117,7 +121,7 @@ def sources(subject: Subject) -> Given | Missing:
         for step in run.steps:
             if isinstance(step, Said):
                 pieces += [
-                    Piece((step.id,), block("cited:", value(source)))
+                    piece((step.id,), *block("cited:", source, "results"))
                     for source in step.sources or ()
                 ]
     made_by = {run.id for run in subject.runs}
@@ -128,7 +132,7 @@ def sources(subject: Subject) -> Given | Missing:
         if d.result and not d.runs and d.from_run in made_by
     ]
     pieces += [
-        Piece((d.id,), block(f"the agent {d.to_agent} gave:", plain(d.result))) for d in opaque
+        piece((d.id,), *block(f"the agent {d.to_agent} gave:", plain(d.result))) for d in opaque
     ]
     return given(*pieces)
 
@@ -138,7 +142,7 @@ def received(subject: Subject) -> Given | Missing:
     run = _run(subject)
     if not known(subject.trace, run, "input"):
         return Missing(f"what `{run.agent}` was given is not recorded: record inputs of agents")
-    return given(Piece((run.id,), plain(run.input)))
+    return given(raw((run.id,), plain(run.input)))
 
 
 def others(subject: Subject) -> Given | Missing:
@@ -159,7 +163,7 @@ def before(subject: Subject) -> Given | Missing:
     if not known(subject.trace, run, "steps"):
         return Missing(f"what `{run.agent}` did before is not recorded: {_STEPS}")
     steps = run.steps[: [step.id for step in run.steps].index(call.id)]
-    head = [Piece((run.id,), block(f"{run.agent} was given:", plain(run.input)))]
+    head = [piece((run.id,), *block(f"{run.agent} was given:", plain(run.input)))]
     return given(*(head if run.input else []), *step_pieces(subject.trace, steps))
 
 
@@ -168,7 +172,7 @@ def call(subject: Subject) -> Given | Missing:
     _, made = _placed(subject)
     if not known(subject.trace, made, "arguments"):
         return Missing("what the tool was called with is not recorded: record arguments of calls")
-    return given(Piece((made.id,), call_text(made, result=False)))
+    return given(piece((made.id,), *call_parts(made, result=False)))
 
 
 def result(subject: Subject) -> Given | Missing:
@@ -176,7 +180,7 @@ def result(subject: Subject) -> Given | Missing:
     _, made = _placed(subject)
     if not known(subject.trace, made, "result"):
         return Missing("what the tool answered is not recorded: record results of calls")
-    return given(Piece((made.id,), made.error or plain(made.result)))
+    return given(raw((made.id,), made.error or plain(made.result), "results"))
 
 
 def tools(subject: Subject) -> Given | Missing:
@@ -186,7 +190,8 @@ def tools(subject: Subject) -> Given | Missing:
         card = subject.trace.agents.get(run.agent)
         names = run.tools_offered or (card.tools if card is not None else None)
         if names is not None:
-            found.append(Piece((run.id,), block(f"{run.agent} has:", tools_text(names))))
+            head = line(f"{run.agent} has:")
+            found.append(piece((run.id,), head, f"{INDENT}{tools_text(names)}"))
     if not found and subject.runs:
         return Missing(f"which tools the agents have is not recorded: {_DEFINITIONS}")
     return given(*found)
@@ -197,7 +202,7 @@ def catalogue(subject: Subject) -> Given | Missing:
     cards = subject.trace.agents
     if not cards:
         return Missing(f"which agents there are is not recorded: {_DEFINITIONS}")
-    return given(*(Piece((), card_text(name, card)) for name, card in cards.items()))
+    return given(*(piece((), *card_parts(name, card)) for name, card in cards.items()))
 
 
 def instructions(subject: Subject) -> Given | Missing:
@@ -205,7 +210,7 @@ def instructions(subject: Subject) -> Given | Missing:
     names = dict.fromkeys(run.agent for run in subject.runs)
     cards = [(name, subject.trace.agents.get(name)) for name in names]
     found = [
-        Piece((), block(f"{name} is told:", card.instructions))
+        piece((), *block(f"{name} is told:", card.instructions))
         for name, card in cards
         if card is not None and card.instructions
     ]
@@ -219,7 +224,7 @@ def state(subject: Subject) -> Given | Missing:
     holder = subject.trace if subject.turn is None else subject.turn
     if not known(subject.trace, holder, "state"):
         return Missing("the state of the session is not recorded")
-    return given(Piece((holder.id,), "" if holder.state is None else value(holder.state)))
+    return given(raw((holder.id,), "" if holder.state is None else value(holder.state)))
 
 
 def _talk(subject: Subject, turns: list[Turn]) -> Given | Missing:
@@ -230,7 +235,7 @@ def _talk(subject: Subject, turns: list[Turn]) -> Given | Missing:
                 what = "messages of users" if field == "input" else "answers"
                 return Missing(f"{what} are not recorded: {_MESSAGES}, and {_ANSWERS}")
             text = plain(getattr(turn, field)) or "(nothing)"
-            pieces.append(Piece((turn.id,), block(who, text)))
+            pieces.append(piece((turn.id,), *block(who, text)))
     return given(*pieces)
 
 
