@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from baton.model.limits import JSON_DEPTH
 
 # All bytes but brackets and quotes.
 _OTHERS = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _SQUARE = bytes.maketrans(b"{}", b"[]")
+TOO_DEEP = f"nested too deeply: more than {JSON_DEPTH.value} levels, which is the limit"
 _RUN = re.compile(rb"\[++|\]++")
 _QUOTED = re.compile(rb'"[^"]*+"')
 
@@ -51,6 +54,21 @@ def _deepest(brackets: bytes) -> int:
         depth += length if run[0][0] == 91 else -length
         deepest = max(deepest, depth)
     return deepest
+
+
+def decode_json(data: bytes | str, limit: int = JSON_DEPTH.value) -> Any:
+    """Parse JSON that is a part of something else, such as the text of an attribute.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON, not UTF-8, or has more than ``limit`` levels.
+    """
+    try:
+        text = data.encode() if isinstance(data, str) else data
+        if is_too_deep(text, limit):
+            raise msgspec.DecodeError(TOO_DEEP)
+        return msgspec.json.decode(text)
+    except UnicodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def is_value_too_deep(value: Any, limit: int = JSON_DEPTH.value) -> bool:

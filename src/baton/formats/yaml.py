@@ -33,7 +33,8 @@ class _CoreLoader(_Loader):  # type: ignore[misc]
     yaml_constructors: ClassVar[dict[str | None, Any]] = {
         tag: make
         for tag, make in _Loader.yaml_constructors.items()
-        if tag is None or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
+        if tag is None
+        or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
     }
 
 
@@ -147,79 +148,108 @@ def _check(text: str, file: str) -> None:
     """Go over the events of a document, and refuse one that is too large or too deep to build.
 
     The parser is a state machine and gives one event after the other, so nothing here nests.
-    An alias counts as what it stands for, also in a merge key. With ``a: &a [x, x]`` and
-    ``b: &b [*a, *a]``, ``b`` has 1 + 2 * 3 nodes.
-
-    Raises:
-        InputError: a limit is passed, a value contains itself, or there are duplicate keys.
     """
-    doubled: list[Problem] = []
-    more = 0
-    stack: list[_Size] = []
-    known: dict[str, tuple[int, int]] = {}
-    written = aliased = 0
+    check = _Check(file)
     loader = _CoreLoader(text)
     try:
         while loader.check_event():
             event = loader.get_event()
             if isinstance(event, yaml.ScalarEvent):
-                written += 1
-                holder = stack[-1] if stack else None
-                if holder is not None:
-                    if holder.wants_key and event.value != "<<":
-                        if event.value not in holder.keys:
-                            holder.keys.add(event.value)
-                        elif len(doubled) < FAULTS.value:
-                            message = f"duplicate key `{event.value[:200]}`"
-                            doubled.append(_problem(file, event, message))
-                        else:
-                            more += 1
-                    holder.add(1, 0)
-                if event.anchor is not None:
-                    known[event.anchor] = (1, 0)
+                check.scalar(event)
             elif isinstance(event, yaml.CollectionStartEvent):
-                written += 1
-                is_mapping = isinstance(event, yaml.MappingStartEvent)
-                stack.append(_Size(event.anchor, is_mapping=is_mapping))
-                if event.anchor is not None:
-                    known.pop(event.anchor, None)
-                if len(stack) > YAML_DEPTH.value:
-                    raise _too_deep(file, event)
+                check.start(event)
             elif isinstance(event, yaml.CollectionEndEvent):
-                done = stack.pop()
-                if done.anchor is not None:
-                    known[done.anchor] = (done.nodes, done.depth)
-                if stack:
-                    stack[-1].add(done.nodes, done.depth)
+                check.end()
             elif isinstance(event, yaml.AliasEvent):
-                if any(size.anchor == event.anchor for size in stack):
-                    message = f"`*{event.anchor}` is inside the value that it stands for"
-                    raise InputError(_problem(file, event, message))
-                # An alias without an anchor is an error that the composer words.
-                nodes, depth = known.get(event.anchor, (1, 0))
-                aliased += nodes
-                if stack:
-                    stack[-1].add(nodes, depth)
-                if len(stack) + depth > YAML_DEPTH.value:
-                    raise _too_deep(file, event)
-                if aliased > YAML_ALIASED.value:
-                    message = (
-                        f"aliases repeat more than {YAML_ALIASED.value:,} values, which is the "
-                        "limit; write the values out, or use fewer aliases of aliases"
-                    )
-                    raise InputError(_problem(file, event, message))
-            if written > YAML_NODES.value:
-                message = (
-                    f"holds more than {YAML_NODES.value:,} values, which is the limit for YAML; "
-                    "write it as JSON lines, or as several files"
-                )
-                raise InputError(_problem(file, event, message))
+                check.alias(event)
     finally:
         loader.dispose()
-    if more:
-        doubled.append(Problem(file=file, message=f"and {more:,} more duplicate keys"))
-    if doubled:
-        raise InputError(doubled)
+    check.done()
+
+
+class _Check:
+    """Counts what a document would be when it is built.
+
+    An alias counts as what it stands for, also in a merge key. With ``a: &a [x, x]`` and
+    ``b: &b [*a, *a]``, the value of ``b`` has 1 + 2 * 3 nodes.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._doubled: list[Problem] = []
+        self._more = 0
+        self._open: list[_Size] = []
+        self._known: dict[str, tuple[int, int]] = {}
+        self._written = self._aliased = 0
+
+    def scalar(self, event: Any) -> None:
+        """Count a text or number, and look for duplicate keys."""
+        self._count(event)
+        if event.anchor is not None:
+            self._known[event.anchor] = (1, 0)
+        if not self._open:
+            return
+        holder = self._open[-1]
+        if holder.wants_key and event.value != "<<":
+            if event.value not in holder.keys:
+                holder.keys.add(event.value)
+            elif len(self._doubled) < FAULTS.value:
+                message = f"duplicate key `{event.value[:200]}`"
+                self._doubled.append(_problem(self._file, event, message))
+            else:
+                self._more += 1
+        holder.add(1, 0)
+
+    def start(self, event: Any) -> None:
+        """Open a list or mapping."""
+        self._count(event)
+        self._open.append(_Size(event.anchor, is_mapping=isinstance(event, yaml.MappingStartEvent)))
+        if len(self._open) > YAML_DEPTH.value:
+            raise _too_deep(self._file, event)
+
+    def end(self) -> None:
+        """Close a list or mapping."""
+        done = self._open.pop()
+        if done.anchor is not None:
+            self._known[done.anchor] = (done.nodes, done.depth)
+        if self._open:
+            self._open[-1].add(done.nodes, done.depth)
+
+    def alias(self, event: Any) -> None:
+        """Count all that an alias stands for."""
+        if any(size.anchor == event.anchor for size in self._open):
+            message = f"`*{event.anchor}` is inside the value that it stands for"
+            raise InputError(_problem(self._file, event, message))
+        # An alias without an anchor is an error that the composer words.
+        nodes, depth = self._known.get(event.anchor, (1, 0))
+        self._aliased += nodes
+        if self._open:
+            self._open[-1].add(nodes, depth)
+        if len(self._open) + depth > YAML_DEPTH.value:
+            raise _too_deep(self._file, event)
+        if self._aliased > YAML_ALIASED.value:
+            message = (
+                f"aliases repeat more than {YAML_ALIASED.value:,} values, which is the limit; "
+                "write the values out, or use fewer aliases of aliases"
+            )
+            raise InputError(_problem(self._file, event, message))
+
+    def done(self) -> None:
+        """Report duplicate keys."""
+        if self._more:
+            message = f"and {self._more:,} more duplicate keys"
+            self._doubled.append(Problem(file=self._file, message=message))
+        if self._doubled:
+            raise InputError(self._doubled)
+
+    def _count(self, event: Any) -> None:
+        self._written += 1
+        if self._written > YAML_NODES.value:
+            message = (
+                f"holds more than {YAML_NODES.value:,} values, which is the limit for YAML; write "
+                "it as JSON lines, or as several files"
+            )
+            raise InputError(_problem(self._file, event, message))
 
 
 def _problem(file: str, event: Any, message: str) -> Problem:
@@ -227,5 +257,5 @@ def _problem(file: str, event: Any, message: str) -> Problem:
 
 
 def _too_deep(file: str, event: Any) -> InputError:
-    limit = f"nested more than {YAML_DEPTH.value} levels deep, which is the limit"
+    limit = f"nested too deeply: more than {YAML_DEPTH.value} levels, which is the limit"
     return InputError(_problem(file, event, limit))

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from .errors import InputError, Problem
-
 
 class Limit(NamedTuple):
     """One limit: what it counts, its value, and why it is there.
@@ -31,6 +29,8 @@ class Limit(NamedTuple):
         Raises:
             InputError: the environment variable is not a whole number above zero.
         """
+        from .errors import InputError, Problem
+
         given = os.environ.get(self.variable) if self.variable is not None else None
         if not given:
             return self.value
@@ -87,6 +87,14 @@ FILE_BYTES = Limit(
     "are read in pieces and may be longer.",
     "BATON_MAX_FILE_BYTES",
 )
+SPAN_FILE_BYTES = Limit(
+    "span file bytes",
+    "bytes of a file of OpenTelemetry spans",
+    32 << 30,
+    "Such a file is read span by span, and takes little memory. A sparse file of a terabyte takes "
+    "no room on the disk, and hours to look through.",
+    "BATON_MAX_SPAN_FILE_BYTES",
+)
 PIPE_BYTES = Limit(
     "pipe bytes",
     "bytes that are read from a pipe or from standard input",
@@ -94,6 +102,14 @@ PIPE_BYTES = Limit(
     "A pipe has no size that could be checked first: what comes out of it is copied to a "
     "temporary file, and an endless one would fill the disk.",
     "BATON_MAX_PIPE_BYTES",
+)
+PIPE_SECONDS = Limit(
+    "pipe seconds",
+    "seconds to wait for the next bytes of a pipe",
+    120,
+    "A pipe that nobody writes to never ends. What is piped in comes from a command that runs "
+    "at the same time, and such commands write sooner.",
+    "BATON_MAX_PIPE_SECONDS",
 )
 FAULTS = Limit(
     "faults",
@@ -130,7 +146,9 @@ LIMITS: tuple[Limit, ...] = (
     YAML_NODES,
     YAML_ALIASED,
     FILE_BYTES,
+    SPAN_FILE_BYTES,
     PIPE_BYTES,
+    PIPE_SECONDS,
     FAULTS,
     NAME_LENGTH,
     PATTERN_LENGTH,
