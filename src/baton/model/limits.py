@@ -131,6 +131,12 @@ PATTERN_LENGTH = Limit(
     10_000,
     "Compiling takes time with the length. Long alternatives of words are a few hundred.",
 )
+PATTERN_SIZE = Limit(
+    "pattern size",
+    "parts of a regular expression when its counted repeats are written out",
+    100_000,
+    "`((a{1000}){1000}){1000}` is a pattern of 23 characters that takes for ever to compile.",
+)
 PATTERN_MILLISECONDS = Limit(
     "pattern time",
     "milliseconds that one search with a regular expression of a dataset or config may take",
@@ -152,6 +158,7 @@ LIMITS: tuple[Limit, ...] = (
     FAULTS,
     NAME_LENGTH,
     PATTERN_LENGTH,
+    PATTERN_SIZE,
     PATTERN_MILLISECONDS,
 )
 """All of them, for the table in the documentation."""
