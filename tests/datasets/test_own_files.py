@@ -125,7 +125,7 @@ def test_an_unknown_key_beside_the_cases_is_refused(tmp_path: Path) -> None:
         ("cases:\n\t- id: a\n", "cases.yaml:2: not YAML:"),
         ("cases: [{id: a, input: Hi}\n", "cases.yaml:2: not YAML:"),
         ('{"cases": [{"id": "a", "input" "Hi"}]}', "cases.yaml:1: not JSON:"),
-        ("cases:\n- id: a\n  input: Hi\n  id: b\n", "cases.yaml:4: the key `id` stands twice"),
+        ("cases:\n- id: a\n  input: Hi\n  id: b\n", "cases.yaml:4: duplicate key `id`"),
         ("cases: 3\n", "cases.yaml:1: cases: has to be a list"),
         ("cases: []\n", "cases.yaml: holds no cases"),
         ("cases:\n- {id: a, input: x}\n- {id: a, input: y}\n", "cases.yaml:3: the case id `a`"),

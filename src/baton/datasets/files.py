@@ -13,6 +13,8 @@ import msgspec
 from baton.formats.comments import without_comments
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.nesting import is_too_deep
+from baton.formats.opening import iter_lines
 from baton.formats.prune import Stray
 from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem
 from baton.model.dataset import Format
@@ -24,6 +26,7 @@ from .sniff import Dialect, dialect_of_case, dialect_of_mapping
 from .steps import steps_case
 from .strands import Known, strands_case
 
+_NAMED = 20  # Keys that a note names; a file of another tool has a handful that Baton ignores.
 _SUFFIXES = {".json", ".jsonl", ".ndjson", ".yaml", ".yml"}
 
 
@@ -214,8 +217,10 @@ def _checked(
         raise InputError(problems)
     notes = []
     if strays:
-        names = ", ".join(sorted({f"`{stray.path[-1]}`" for stray in strays}))
-        notes.append(f"{file}: not read, as Baton does not know them: {names}")
+        names = sorted({f"`{stray.path[-1]}`" for stray in strays})
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        shown = ", ".join(names[:_NAMED])
+        notes.append(f"{file}: not read, as Baton does not know them: {shown}{more}")
     if scenarios:
         notes.append(f"{file}: {scenarios} of {count} cases need a simulated user")
     if known.undecided:
@@ -251,10 +256,12 @@ def _parser(dialect: Dialect, label: str, names: Known) -> Callable[[Document, l
 
 def _json_lines_dialect(path: Path) -> Dialect | None:
     """Tell the dialect of a JSON-lines file by its first line; ``None`` when it is none."""
-    with path.open("rb") as stream:
-        first = next((line for line in stream if not line.isspace()), b"")
-        if not any(not line.isspace() for line in stream):
-            return None
+    if not path.is_file():
+        return None  # A pipe can be read only once.
+    lines = (line for line in iter_lines(path) if not line.isspace())
+    first = next(lines, b"")
+    if next(lines, None) is None or is_too_deep(first):
+        return None
     try:
         keys = msgspec.json.decode(first)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

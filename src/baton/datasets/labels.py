@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from baton.formats.document import Document, read_bytes
+from baton.formats.opening import iter_lines
 from baton.model import Dataset, InputError, Location, Problem, suggestion
 
 
@@ -68,11 +69,10 @@ def is_labels_file(path: Path) -> bool:
     """Tell a file of labels: its first line is an object with ``rubric`` and what it says."""
     if not path.is_file() or path.suffix not in (".jsonl", ".json"):
         return False
-    with path.open("rb") as file:
-        first = next((line for line in file if line.strip()), b"")
     try:
+        first = next((line for line in iter_lines(path) if line.strip()), b"")
         found = msgspec.json.decode(first)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return (
         isinstance(found, dict) and "rubric" in found and not {"label", "score"}.isdisjoint(found)

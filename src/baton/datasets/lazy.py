@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, overload
 
 from baton.formats.document import Document
+from baton.formats.opening import iter_lines
 from baton.model import Case, Location
 
 Parse = Callable[[Document], Case]
@@ -99,12 +100,11 @@ def line_documents(file: str) -> tuple[int, Callable[[int], Document]]:
     """Count the lines of a JSON-lines file that are not blank, and give their documents."""
     offsets, lines = array("Q"), array("L")
     at = 0
-    with open(file, "rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.isspace():
-                offsets.append(at)
-                lines.append(number)
-            at += len(line)
+    for number, line in enumerate(iter_lines(file), 1):
+        if not line.isspace():
+            offsets.append(at)
+            lines.append(number)
+        at += len(line)
 
     def document(index: int) -> Document:
         with open(file, "rb") as stream:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from baton.formats.patterns import BadPatternError
 from baton.formats.stated_agents import TRANSFER_TOOL
 from baton.model import (
     Case,
@@ -30,7 +31,6 @@ from .calls.report import TurnCalls, evidence, only_more_arguments, turn_calls, 
 from .calls.rules import Rule
 from .calls.scope import Scope, callers_beyond, calls_in_scope, unknown_of
 from .calls.scores import Mode, pair_calls, turn_score
-from .calls.values import BadPatternError
 from .turns import Pair, Unscored, stated_turns
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]

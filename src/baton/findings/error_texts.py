@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from baton.formats.nesting import is_too_deep
 from baton.model import Content
 
 _OF_RUNTIMES = re.compile(
@@ -62,7 +63,7 @@ def error_in(content: Content | None, asked: Content | None = None) -> str | Non
 
 
 def _object(text: str) -> Any:
-    if not (text.startswith("{") and text.endswith("}")):
+    if not (text.startswith("{") and text.endswith("}")) or is_too_deep(text.encode()):
         return None
     try:
         return json.loads(text)

@@ -14,7 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.formats.nesting import decode_json
 from baton.model import Content
+from baton.model.limits import JSON_DEPTH
 
 from .common_words import COMMON, LANGUAGES, UNITS
 from .numbers import (
@@ -140,33 +142,36 @@ def plain_text(value: Content | Any) -> str:
     return "\n".join(_leaves(value))
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _leaves(value: Any, depth: int = 0) -> Iterator[str]:
     if isinstance(value, str):
-        data = as_json(value)
+        data = as_json(value, JSON_DEPTH.value - depth)
         if data is None:
             yield value
         else:
-            yield from _leaves(data)
+            yield from _leaves(data, depth + 1)
     elif isinstance(value, dict):
         for name, each in value.items():
             if each is True:
                 yield str(name)
             else:
-                yield from _leaves(each)
+                yield from _leaves(each, depth + 1)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _leaves(each)
+            yield from _leaves(each, depth + 1)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 
 
-def as_json(text: str) -> dict[str, Any] | list[Any] | None:
-    """Return the object or list that a text as a whole is; ``None`` when it is neither."""
+def as_json(text: str, levels: int = JSON_DEPTH.value) -> dict[str, Any] | list[Any] | None:
+    """Return the object or list that a text as a whole is; ``None`` when it is neither.
+
+    So is one with more ``levels`` than these: texts of JSON within texts of JSON add up.
+    """
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        data = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        data = decode_json(text, levels)
+    except msgspec.DecodeError:
         return None
     return data if isinstance(data, dict | list) else None
 

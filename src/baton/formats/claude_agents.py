@@ -24,7 +24,11 @@ def agents_folder(folder: Path) -> dict[str, AgentCard]:
     """
     inner = folder / ".claude" / "agents"
     root = inner if inner.is_dir() else folder / "agents" if folder.name == ".claude" else folder
-    cards = dict(agent_file(path) for path in sorted(root.rglob("*.md")) if is_agent_file(path))
+    cards = dict(
+        agent_file(path)
+        for path in sorted(root.rglob("*.md"))
+        if path.is_file() and is_agent_file(path)
+    )
     if not cards:
         message = "no agent definitions: needs .md files with `name:` between lines of `---`"
         raise InputError(Problem(file=str(folder), message=message))

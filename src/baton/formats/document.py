@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Sequence
-from os import PathLike
-from pathlib import Path as FilePath
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from baton.model import InputError, Problem
+from baton.model.limits import FAULTS, JSON_DEPTH
 
 from .explain import Fault, Path, explain, path_text
+from .nesting import is_too_deep
+from .opening import read_bytes
 from .positions import json_line
 from .prune import Stray, prune
 from .spelling import normalise
 from .yaml import load_yaml, yaml_line, yaml_node
+
+__all__ = ["Document", "raw_documents", "read_bytes"]
 
 T = TypeVar("T")
 _Shallow = dict[str, msgspec.Raw] | list[msgspec.Raw]
@@ -35,6 +38,7 @@ class Document:
         self.data = data
         self.kind = kind
         self.first_line = first_line
+        self.deepest = JSON_DEPTH.value
         self._base: Path = ()
         self._parsed: Any = _UNPARSED
         self._whole: Document | None = None
@@ -61,6 +65,7 @@ class Document:
             return self._parsed
         if self.kind == "yaml":
             return load_yaml(self.text, self.file)
+        self._check_depth()
         try:
             return msgspec.json.decode(self.data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -104,12 +109,16 @@ class Document:
         *,
         strays: list[Stray] | None = None,
         spellings: tuple[type[T], ...] = (),
+        deepest: int = JSON_DEPTH.value,
     ) -> T:
         """Decode into ``type_``: the typed fast path, then the slow one of :meth:`convert`.
 
-        ``spellings`` are twins of ``type_`` to try on the fast path as well.
+        ``spellings`` are twins of ``type_`` to try on the fast path as well. ``deepest`` is how
+        many levels the document may have.
         """
+        self.deepest = deepest
         if self.kind == "json" and self._parsed is _UNPARSED:
+            self._check_depth()
             for attempt in (type_, *spellings):
                 try:
                     return msgspec.json.decode(self.data, type=attempt)
@@ -138,12 +147,20 @@ class Document:
             return msgspec.convert(value, type_)
         except msgspec.ValidationError as error:
             faults = explain(value, type_, path) or [Fault(path, str(error))]
-            raise InputError(self.problem_at(f.path, f.message) for f in faults) from None
+            problems = [self.problem_at(f.path, f.message) for f in faults[: FAULTS.value]]
+            if len(faults) > FAULTS.value:
+                problems.append(self.problem(f"and {len(faults) - FAULTS.value:,} more problems"))
+            raise InputError(problems) from None
         except RecursionError:
             raise self._too_deep() from None
 
+    def _check_depth(self) -> None:
+        if is_too_deep(self.data, self.deepest):
+            raise self._too_deep()
+
     def _too_deep(self) -> InputError:
-        return InputError(self.problem("nested too deeply to be read", self.first_line))
+        message = f"nested too deeply: more than {self.deepest} levels, which is the limit"
+        return InputError(self.problem(message, self.first_line))
 
     def _yaml_node(self) -> Any:
         """Compose the document once, however many lines are asked for."""
@@ -152,6 +169,7 @@ class Document:
         return self._node
 
     def _json_again(self, error: Exception) -> Any:
+        self._check_depth()
         try:
             return _whole_texts(json.loads(self.text, parse_constant=_refuse_constant))
         except json.JSONDecodeError as worse:
@@ -199,13 +217,3 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
         at = start + len(text)
         line += text.count(b"\n")
     return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
-
-
-def read_bytes(file: str | PathLike[str]) -> bytes:
-    """Read a file; raises InputError when it cannot be read."""
-    try:
-        return FilePath(file).read_bytes()
-    except FileNotFoundError:
-        raise InputError(Problem(file=str(file), message="no such file or folder")) from None
-    except OSError as error:
-        raise InputError(Problem(file=str(file), message=error.strerror or str(error))) from None

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from baton.model import InputError, Problem, nearest, suggestion
+from baton.model.limits import FAULTS
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -131,13 +132,15 @@ def _or_mapping(fault: Fault, info: inspect.UnionType) -> Fault:
 
 def _explain_struct(value: dict[str, Any], info: inspect.StructType, path: Path) -> list[Fault]:
     fields = {field.encode_name: field for field in info.fields}
-    faults = []
+    free = [name for name in fields if name not in value] or list(fields)
+    faults: list[Fault] = []
     for key, item in value.items():
         if key in fields:
             faults += _explain(item, fields[key].type, (*path, key))
         elif info.forbid_unknown_fields and key != info.tag_field:
-            free = [name for name in fields if name not in value] or list(fields)
-            faults.append(Fault((*path, key), f"unknown key; {suggestion(str(key), free)}"))
+            # Looking for the key that was meant takes time, and nobody is shown more than these.
+            meant = f"; {suggestion(str(key), free)}" if len(faults) < FAULTS.value else ""
+            faults.append(Fault((*path, key), f"unknown key{meant}"))
     faults += [
         Fault(path, f"`{name}` is missing")
         for name, field in fields.items()
@@ -200,5 +203,5 @@ def _describe(value: Any) -> str:
     if isinstance(value, dict | list):
         kind = "a mapping" if isinstance(value, dict) else "a list"
         return kind if value else f"an empty {kind.removeprefix('a ')}"
-    text = msgspec.json.encode(value).decode()
+    text = msgspec.json.encode(value[:60] if isinstance(value, str) else value).decode()
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,6 +1,6 @@
 """YAML as people mean it: only ``true`` and ``false`` are booleans, a date is text.
 
-``no``, ``off`` and ``2025-01-01`` stay the words they are, keys are text and stand once.
+``no``, ``off`` and ``2025-01-01`` stay the words they are, keys are text and unique.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import yaml
 
 from baton.model import InputError, Problem
+from baton.model.limits import FAULTS, YAML_ALIASED, YAML_DEPTH, YAML_NODES
 from baton.model.visible import visible
 
 from .explain import Path
@@ -28,6 +29,14 @@ class _CoreLoader(_Loader):  # type: ignore[misc]
     """The safe loader with the scalars of YAML 1.2's core schema."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+    # Without those whose values are no JSON data: sets, bytes, dates, lists of pairs. The tags of
+    # the core schema are enough; any other tag is an error that names it.
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {
+        tag: make
+        for tag, make in _Loader.yaml_constructors.items()
+        if tag is None
+        or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
+    }
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -56,21 +65,19 @@ _CoreDumper.add_representer(str, _text)
 def load_yaml(text: str, file: str) -> Any:
     """Parse one YAML document into plain data.
 
+    Its size and depth are checked before anything is built.
+
     Raises:
-        InputError: it is not YAML, or a key stands twice; with file and line.
+        InputError: it is not YAML, is over a limit, or has duplicate keys; with file and line.
     """
-    loader = _CoreLoader(text)
     try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        twice = list(_doubled(node))
-        if twice:
-            raise InputError(
-                Problem(file=file, line=line, message=f"the key `{key}` stands twice")
-                for key, line in twice
-            )
-        return loader.construct_document(node)
+        _check(text, file)
+        loader = _CoreLoader(text)
+        try:
+            node = loader.get_single_node()
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
@@ -78,10 +85,12 @@ def load_yaml(text: str, file: str) -> Any:
         if "cannot start any token" in what and mark and "\t" in text.splitlines()[mark.line]:
             what = "a tab; YAML is indented with spaces"
         raise InputError(Problem(file=file, line=line, message=f"not YAML: {what}")) from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise InputError(Problem(file=file, message=f"not YAML: {error}")) from error
-    finally:
-        loader.dispose()
+    except LookupError as error:
+        # How PyYAML's constructors fail for `!!bool maybe` and `!!int ""`.
+        message = f"not YAML: a value does not fit its tag ({error})"
+        raise InputError(Problem(file=file, message=message)) from error
 
 
 def dump_yaml(value: Any) -> str:
@@ -94,7 +103,8 @@ def dump_yaml(value: Any) -> str:
 
 
 def yaml_node(text: str) -> Any:
-    """Return the node of a YAML document, for :func:`yaml_line`."""
+    """Return the node of a document that :func:`load_yaml` has read, for :func:`yaml_line`."""
+    _check(text, "")
     loader = _CoreLoader(text)
     try:
         return loader.get_single_node()
@@ -124,22 +134,139 @@ def _child(node: Any, step: str | int) -> tuple[Any, int | None]:
     return None, None
 
 
-def _doubled(root: Any) -> list[tuple[str, int]]:
-    """Find keys that stand twice in one mapping; aliased nodes are visited once."""
-    found, stack, seen = [], [root], set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            keys: set[str] = set()
-            for key, item in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
-                    if key.value in keys:
-                        found.append((key.value, key.start_mark.line + 1))
-                    keys.add(key.value)
-                stack.append(item)
-        elif isinstance(node, yaml.SequenceNode):
-            stack.extend(node.value)
-    return sorted(found, key=lambda pair: pair[1])
+class _Size:
+    """Size of a value with what its aliases repeat: ``nodes`` in all, ``depth`` in levels."""
+
+    __slots__ = ("anchor", "depth", "is_mapping", "keys", "nodes", "wants_key")
+
+    def __init__(self, anchor: str | None, *, is_mapping: bool) -> None:
+        self.anchor = anchor
+        self.is_mapping = is_mapping
+        self.keys: set[str] = set()
+        self.wants_key = is_mapping
+        self.nodes = 1
+        self.depth = 1
+
+    def add(self, nodes: int, depth: int) -> None:
+        """Take in a value that this one holds."""
+        self.nodes += nodes
+        self.depth = max(self.depth, depth + 1)
+        if self.is_mapping:
+            self.wants_key = not self.wants_key
+
+
+def _check(text: str, file: str) -> None:
+    """Go over the events of a document, and refuse one that is too large or too deep to build.
+
+    The parser is a state machine and gives one event after the other, so nothing here nests.
+    """
+    check = _Check(file)
+    loader = _CoreLoader(text)
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            if isinstance(event, yaml.ScalarEvent):
+                check.scalar(event)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                check.start(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                check.end()
+            elif isinstance(event, yaml.AliasEvent):
+                check.alias(event)
+    finally:
+        loader.dispose()
+    check.done()
+
+
+class _Check:
+    """Counts what a document would be when it is built.
+
+    An alias counts as what it stands for, also in a merge key. With ``a: &a [x, x]`` and
+    ``b: &b [*a, *a]``, the value of ``b`` has 1 + 2 * 3 nodes.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._doubled: list[Problem] = []
+        self._more = 0
+        self._open: list[_Size] = []
+        self._known: dict[str, tuple[int, int]] = {}
+        self._written = self._aliased = 0
+
+    def scalar(self, event: Any) -> None:
+        """Count a text or number, and look for duplicate keys."""
+        self._count(event)
+        if event.anchor is not None:
+            self._known[event.anchor] = (1, 0)
+        if not self._open:
+            return
+        holder = self._open[-1]
+        if holder.wants_key and event.value != "<<":
+            if event.value not in holder.keys:
+                holder.keys.add(event.value)
+            elif len(self._doubled) < FAULTS.value:
+                message = f"duplicate key `{event.value[:200]}`"
+                self._doubled.append(_problem(self._file, event, message))
+            else:
+                self._more += 1
+        holder.add(1, 0)
+
+    def start(self, event: Any) -> None:
+        """Open a list or mapping."""
+        self._count(event)
+        self._open.append(_Size(event.anchor, is_mapping=isinstance(event, yaml.MappingStartEvent)))
+        if len(self._open) > YAML_DEPTH.value:
+            raise _too_deep(self._file, event)
+
+    def end(self) -> None:
+        """Close a list or mapping."""
+        done = self._open.pop()
+        if done.anchor is not None:
+            self._known[done.anchor] = (done.nodes, done.depth)
+        if self._open:
+            self._open[-1].add(done.nodes, done.depth)
+
+    def alias(self, event: Any) -> None:
+        """Count all that an alias stands for."""
+        if any(size.anchor == event.anchor for size in self._open):
+            message = f"`*{event.anchor}` is inside the value that it stands for"
+            raise InputError(_problem(self._file, event, message))
+        # An alias without an anchor is an error that the composer words.
+        nodes, depth = self._known.get(event.anchor, (1, 0))
+        self._aliased += nodes
+        if self._open:
+            self._open[-1].add(nodes, depth)
+        if len(self._open) + depth > YAML_DEPTH.value:
+            raise _too_deep(self._file, event)
+        if self._aliased > YAML_ALIASED.value:
+            message = (
+                f"aliases repeat more than {YAML_ALIASED.value:,} values, which is the limit; "
+                "write the values out, or use fewer aliases of aliases"
+            )
+            raise InputError(_problem(self._file, event, message))
+
+    def done(self) -> None:
+        """Report duplicate keys."""
+        if self._more:
+            message = f"and {self._more:,} more duplicate keys"
+            self._doubled.append(Problem(file=self._file, message=message))
+        if self._doubled:
+            raise InputError(self._doubled)
+
+    def _count(self, event: Any) -> None:
+        self._written += 1
+        if self._written > YAML_NODES.value:
+            message = (
+                f"holds more than {YAML_NODES.value:,} values, which is the limit for YAML; write "
+                "it as JSON lines, or as several files"
+            )
+            raise InputError(_problem(self._file, event, message))
+
+
+def _problem(file: str, event: Any, message: str) -> Problem:
+    return Problem(file=file, line=event.start_mark.line + 1, message=message)
+
+
+def _too_deep(file: str, event: Any) -> InputError:
+    limit = f"nested too deeply: more than {YAML_DEPTH.value} levels, which is the limit"
+    return InputError(_problem(file, event, limit))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from .limits import NAME_LENGTH
 from .secrets import knows_secrets, mask
 from .trace import Trace
 
@@ -57,11 +58,15 @@ def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6
     ``cutoff`` is how alike they have to be at least: 0 (not at all) to 1 (the same). Names that
     are much less alike than the best one are left out.
     """
-    wanted = _fold(word)
-    alike = {
-        name: difflib.SequenceMatcher(a=_fold(name), b=wanted).ratio()
-        for name in dict.fromkeys(known)
-    }
+    if len(word) > NAME_LENGTH.value:
+        return []
+    matcher = difflib.SequenceMatcher(b=_fold(word))
+    alike: dict[str, float] = {}
+    for name in dict.fromkeys(known):
+        matcher.set_seq1(_fold(name[: NAME_LENGTH.value]))
+        # Two upper bounds that take little time; few names of thousands pass them.
+        if matcher.real_quick_ratio() >= cutoff and matcher.quick_ratio() >= cutoff:
+            alike[name] = matcher.ratio()
     least = max(cutoff, max(alike.values(), default=0.0) - 0.15)
     best = sorted((name for name in alike if alike[name] >= least), key=lambda name: -alike[name])
     return best[:limit]

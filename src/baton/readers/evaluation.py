@@ -9,6 +9,7 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.formats.evaluation_folder import HEADER, INDEX
 from baton.model import AgentCard, InputError, Problem, Source, Trace
+from baton.model.limits import RECORD_DEPTH
 
 from .own import read_record
 
@@ -49,7 +50,7 @@ class Bodies:
         """Read one line; ``None`` where it has scores alone, of a trace that lies elsewhere."""
         if document.first_line in self._stale:
             return None
-        body = document.decode(_Body, strays=[])
+        body = document.decode(_Body, strays=[], deepest=RECORD_DEPTH.value)
         recorded = bytes(body.trace)
         if not recorded:
             return None
@@ -77,6 +78,6 @@ def _stale(index: Path) -> set[int]:
                 if earlier is not None:
                     stale.add(earlier)
                 last[row.position, row.repeat] = number
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return stale  # torn by a crash, or gone: what was read counts
     return stale

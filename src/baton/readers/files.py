@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
+from baton.formats.opening import iter_lines
 from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, Source, Trace
 
@@ -34,27 +35,30 @@ class LineRange:
         self.count = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._path.open("rb") as stream:
-            if self._start:
-                # The line that begins here ends the one before it.
-                stream.seek(self._start - 1)
-                stream.readline()
-            while stream.tell() < self._end and (line := stream.readline()):
+        # The line that begins one byte before the range ends the one before it.
+        at = max(self._start - 1, 0)
+        for line in iter_lines(self._path, at):
+            is_before, at = at < self._start, at + len(line)
+            if not is_before:
                 self.count += 1
                 yield line
+            if at >= self._end:
+                return
 
 
 class FileReader:
     """Reads the traces of one file.
 
-    A trace that names itself nowhere gets the file's name, without suffixes, for an id.
+    A trace that names itself nowhere gets the file's name, without suffixes, for an id. ``name``
+    is that name where ``path`` leads to a copy.
     """
 
-    def __init__(self, path: Path, catalog: Catalog) -> None:
+    def __init__(self, path: Path, catalog: Catalog, *, name: str | None = None) -> None:
         self._path = path
         self._file = str(path)
         self._catalog = catalog
-        self._stem = path.name.split(".")[0]
+        self._name = name or path.name
+        self._stem = self._name.split(".")[0]
         self._bodies: Bodies | None = None
 
     def traces(self) -> Iterator[Trace]:
@@ -85,7 +89,7 @@ class FileReader:
             )
         elif start == b'"':
             yield from self._read_quoted(Document(self._file, data, "json"))
-        elif self._path.suffix in (".yaml", ".yml"):
+        elif self._name.endswith((".yaml", ".yml")):
             yield from self._read_yaml(Document(self._file, data, "yaml"))
 
     def can_be_cut(self) -> bool:
@@ -106,13 +110,8 @@ class FileReader:
 
     def _json_lines(self) -> Kind | None:
         """Tell what the lines of a JSON-lines file are; ``None`` when it is none."""
-        try:
-            with self._path.open("rb") as stream:
-                first = next((line for line in stream if not line.isspace()), b"")
-                more = next((line for line in stream if not line.isspace()), None)
-        except OSError as error:
-            message = error.strerror or str(error)
-            raise InputError(Problem(file=self._file, message=message)) from None
+        lines = (line for line in iter_lines(self._path) if not line.isspace())
+        first, more = next(lines, b""), next(lines, None)
         if more is None or not first.lstrip().startswith(b"{"):
             return None
         try:
@@ -141,8 +140,7 @@ class FileReader:
             document = Document(self._file, b"[" + b",\n".join(lines) + b"]", "json")
             yield self._events(document)
             return
-        with self._path.open("rb") as stream:
-            yield from self._read_each_line(stream)
+        yield from self._read_each_line(iter_lines(self._path))
 
     def _read_each_line(self, stream: Iterable[bytes]) -> Iterator[Trace]:
         yield from self._read_all(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.formats.opening import copied, iter_lines
 from baton.model import AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 
@@ -118,8 +117,8 @@ def without_secrets(error: InputError) -> InputError:
 
 
 def _is_empty(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return not any(line.strip() for line in stream)
+    """Tell whether a file holds nothing but blanks; of what else it is, a pipe, this is unknown."""
+    return file.is_file() and not any(line.strip() for line in iter_lines(file))
 
 
 def load_traces(
@@ -193,13 +192,22 @@ def _together(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
 
 def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
     """Read what comes through a pipe, once it is all there."""
-    with tempfile.NamedTemporaryFile(prefix="baton-", suffix=pipe.suffix) as copy:
-        with pipe.open("rb") as stream:
-            shutil.copyfileobj(stream, copy)
-        copy.flush()
-        for trace in FileReader(Path(copy.name), catalog).traces():
-            trace.source.location = str(pipe)
-            yield trace
+    with copied(pipe) as copy:
+
+        def told(text: str | None) -> str:
+            return (text or "").replace(str(copy), str(pipe))
+
+        try:
+            for trace in FileReader(copy, catalog, name=pipe.name).traces():
+                trace.source.location = str(pipe)
+                for lost in trace.dropped:
+                    lost.example = told(lost.example) or None
+                yield trace
+        except InputError as error:
+            raise InputError(
+                msgspec.structs.replace(each, file=told(each.file), message=told(each.message))
+                for each in error.problems
+            ) from None
 
 
 def _read_spans(files: list[Path], catalog: Catalog) -> Iterator[Trace]:

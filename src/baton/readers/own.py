@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from baton.formats.document import Document
 from baton.model import SCHEMA_VERSION, InputError, Source, Trace, integrity_problems
+from baton.model.limits import RECORD_DEPTH
 
 
 def read_record(document: Document, source: Source) -> Trace:
@@ -13,7 +14,7 @@ def read_record(document: Document, source: Source) -> Trace:
         InputError: it is of another schema version, has faults, or contradicts itself.
     """
     try:
-        trace = document.decode(Trace)
+        trace = document.decode(Trace, deepest=RECORD_DEPTH.value)
     except InputError:
         value = document.value()
         version = value.get("schema_version") if isinstance(value, dict) else None

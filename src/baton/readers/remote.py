@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -50,11 +51,17 @@ def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
 
     Gives the addresses by the copies; raises InputError.
     """
-    with tempfile.TemporaryDirectory(prefix="baton-") as temporary:
+    with ExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="baton-"))
         copies: dict[Path, str] = {}
         for address in shard.files:
             system, name = _opened(address)
             copy = Path(temporary) / PurePosixPath(name).name
+            if Path("/proc/self/fd").is_dir():
+                # What is fetched has no name of its own, so that it is gone with the process,
+                # however that ends; a link that leads nowhere is all that may be left.
+                nameless = stack.enter_context(tempfile.TemporaryFile(prefix="baton-"))
+                copy.symlink_to(f"/proc/{os.getpid()}/fd/{nameless.fileno()}")
             try:
                 _copy(system, name, copy, shard)
             except (OSError, ValueError) as error:

@@ -68,7 +68,7 @@ def test_a_rubric_is_read_and_words_like_yes_stay_words(tmp_path: Path) -> None:
             "threshold: 1\ntests: [{name: a, inputs: {answer: x}, label: maybe}]",
             "polite.yaml:6: tests[0].label: no label `maybe`",
         ),
-        ("name: polite", "name: polite\nname: rude", "polite.yaml:2: the key `name` stands twice"),
+        ("name: polite", "name: polite\nname: rude", "polite.yaml:2: duplicate key `name`"),
     ],
 )  # fmt: skip
 def test_a_fault_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+from baton.formats.patterns import compiled
 from baton.model import ExpectedToolCall
 
 from . import values
@@ -79,7 +80,7 @@ class CallRules:
     def name(self, expected: str, actual: str) -> bool:
         """Tell whether the names agree."""
         if self.names == "regex":
-            return values.pattern(expected).fullmatch(actual) is not None
+            return compiled(expected).fullmatch(actual) is not None
         if self.names == "exact" or not (expected and actual):
             return expected == actual
         one, other = expected.casefold(), actual.casefold()

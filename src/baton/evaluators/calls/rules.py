@@ -9,6 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from baton.formats.patterns import compiled
+
 from . import values
 from .values import ABSENT
 
@@ -57,7 +59,7 @@ class Rule(
         if kinds[0] in _NEAR and not math.isfinite(getattr(self, kinds[0])):
             raise ValueError(f"`{kinds[0]}` has to be a finite number; `any: true` takes all")
         if isinstance(self.regex, str):
-            values.pattern(self.regex)
+            compiled(self.regex)
 
     @property
     def kind(self) -> str:
@@ -114,7 +116,7 @@ class Rule(
     def _found_in(self, expected: Any, actual: Any) -> bool:
         if self.regex is True:
             return expected is not ABSENT and values.matches(expected, actual)
-        searched = values.pattern(str(self.regex))
+        searched = compiled(str(self.regex))
         return isinstance(actual, str) and searched.search(actual) is not None
 
     def _near(self, expected: Any, actual: Any) -> bool:

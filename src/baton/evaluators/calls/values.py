@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.patterns import compiled
+
 Word = tuple[str, int]
 """A word, and how often it stood before, counting itself."""
 
@@ -24,10 +26,6 @@ _SHORT_TEXT = 400
 # Beyond these a number has no use as one, and Python refuses to convert it.
 _LONGEST_NUMBER = 300
 _LARGEST_FLOAT = 1e300
-
-
-class BadPatternError(ValueError):
-    """Text that has to be a regular expression and is none."""
 
 
 def identity(value: Any, *, flags_apart: bool = True) -> Hashable:
@@ -90,7 +88,7 @@ def matches(expected: Any, actual: Any) -> bool:
     if isinstance(expected, list) and isinstance(actual, list):
         return len(expected) == len(actual) and all(map(matches, expected, actual))
     if isinstance(expected, str):
-        return isinstance(actual, str) and pattern(expected).search(actual) is not None
+        return isinstance(actual, str) and compiled(expected).search(actual) is not None
     return equal(expected, actual)
 
 
@@ -157,15 +155,6 @@ def number(value: Any) -> int | float | None:
             return None
         return int(value) if value.is_integer() else value
     return value
-
-
-@lru_cache(maxsize=16384)
-def pattern(text: str) -> re.Pattern[str]:
-    """Compile a regular expression; raises BadPatternError with what is wrong."""
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise BadPatternError(f"`{text}` is not a regular expression: {error}") from None
 
 
 def _close(one: float, other: float) -> bool:

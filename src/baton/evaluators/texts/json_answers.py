@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.nesting import decode_json
 from baton.model import Content
 
 _FENCE = "```"
@@ -25,8 +26,8 @@ def json_in(answer: Content | None) -> Any:
     text = answer.text or ""
     for candidate in (text, *_fenced(text)):
         try:
-            return msgspec.json.decode(candidate)
-        except (msgspec.DecodeError, RecursionError):
+            return decode_json(candidate)
+        except msgspec.DecodeError:
             continue
     return msgspec.UNSET
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Literal
 
 import msgspec
 
+from baton.formats.patterns import BadPatternError, Pattern, compiled
 from baton.model import InputError, Problem
 
 from .rouge import rouge1
@@ -29,13 +29,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             text = text.casefold()
         return " ".join(text.split()) if self.normalize_whitespace else text
 
-    def pattern(self, regex: str, path: str = "") -> re.Pattern[str]:
+    def pattern(self, regex: str, path: str = "") -> Pattern:
         """Compile a pattern; raises InputError that names ``path`` when it is none."""
         try:
-            return re.compile(regex, 0 if self.case_sensitive else re.IGNORECASE)
-        except re.error as error:
-            message = f"{regex!r} is not a regular expression: {error}"
-            raise InputError(Problem(path=path, message=message)) from None
+            return compiled(regex, ignore_case=not self.case_sensitive)
+        except BadPatternError as error:
+            raise InputError(Problem(path=path, message=f"{regex!r} {error.why}")) from None
 
     def found_in(self, wanted: str, text: str) -> bool:
         """Tell whether a text holds another; an empty one is found in nothing but itself."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from baton.formats.patterns import Pattern
 from baton.model import Content, ExpectedTurn
 from baton.plugins import FROM_CASES
 
@@ -48,7 +48,7 @@ class Rules:
     def __init__(self, options: RuleOptions) -> None:
         """Raise InputError for a pattern or a schema that is none."""
         self._options = options
-        self._regex: re.Pattern[str] | None = None
+        self._regex: Pattern | None = None
         self._schema: SchemaCheck | None = None
         if options.regex is not None:
             self._regex = options.pattern(options.regex, "config.regex")

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.nesting import decode_json
 from baton.model import Content, ExpectedTurn, Trace, Turn, known
 
 NOTHING: Any = msgspec.UNSET
@@ -27,8 +28,8 @@ def data_of(answer: Content | None) -> Any:
 def json_of(text: str | None) -> Any:
     """Return what a text is as JSON; ``NOTHING`` when it is none."""
     try:
-        return NOTHING if text is None else msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return NOTHING if text is None else decode_json(text)
+    except msgspec.DecodeError:
         return NOTHING
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.formats.document import read_bytes
+from baton.formats.nesting import decode_json
 from baton.model import InputError, Problem
 
 _HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
@@ -93,8 +94,8 @@ def _meta(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = msgspec.json.decode(read_bytes(path))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        value = decode_json(read_bytes(path))
+    except msgspec.DecodeError as error:
         raise InputError(Problem(file=str(path), message=f"not JSON: {error}")) from None
     return value if isinstance(value, dict) else {}
 

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 import msgspec
 
+from baton.formats.nesting import TOO_DEEP, is_too_deep
 from baton.model import Dropped, InputError, Problem
 
 from .sdk import from_sdk
@@ -76,6 +77,8 @@ def read_lines(file: str, data: bytes) -> Lines:
     torn = False
     values: list[tuple[int, Any]] = []
     for place, (number, line) in enumerate(numbered):
+        if is_too_deep(line):
+            raise _too_deep(file, number)
         try:
             values.append((number, msgspec.json.decode(line)))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -83,9 +86,6 @@ def read_lines(file: str, data: bytes) -> Lines:
                 torn = True
                 continue
             message = f"this line is no JSON: {error}"
-            raise InputError(Problem(file=file, line=number, message=message)) from None
-        except RecursionError:
-            message = "nested too deeply to be read"
             raise InputError(Problem(file=file, line=number, message=message)) from None
     return Lines(entries=list(_entries(file, values)), torn=torn)
 
@@ -96,13 +96,16 @@ def to_entries(messages: Iterable[dict[str, Any]], file: str = "messages") -> li
 
 
 def _list(file: str, data: bytes) -> list[tuple[int, Any]]:
+    if is_too_deep(data):
+        raise _too_deep(file, 1)
     try:
         return [(1, value) for value in msgspec.json.decode(data, type=list[Any])]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(Problem(file=file, line=1, message=f"not JSON: {error}")) from None
-    except RecursionError:
-        message = "nested too deeply to be read"
-        raise InputError(Problem(file=file, line=1, message=message)) from None
+
+
+def _too_deep(file: str, line: int) -> InputError:
+    return InputError(Problem(file=file, line=line, message=TOO_DEEP))
 
 
 def _entries(file: str, values: Iterable[tuple[int, Any]]) -> Iterator[Entry]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.nesting import decode_json
 from baton.model import Content, Part
 
 _DEEP = 100
-_DECODE = msgspec.json.Decoder().decode
 HIDDEN = frozenset({"[REDACTED]", "__REDACTED__", "<elided>", "<redacted>", "[redacted]"})
 """What instrumentations write in place of content that is not to be recorded."""
 _ATTACHMENTS = frozenset(
@@ -26,8 +26,8 @@ def parsed(value: Any) -> Any:
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
-        return _DECODE(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_json(value)
+    except msgspec.DecodeError:
         return value
 
 

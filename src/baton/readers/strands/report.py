@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import Document
+from baton.formats.nesting import TOO_DEEP, decode_json, is_too_deep
 from baton.formats.prune import Stray
 from baton.formats.strands import Report, Row, Session
 from baton.model import (
@@ -83,13 +84,15 @@ def read_row(document: Document, source: Source, catalog: Catalog, fallback_id: 
 def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[Stray]]:
     """Read a row; what it expects and how it was judged is left to others."""
     strays: list[Stray] = []
+    path = ("cases", number)
     try:
+        if is_too_deep(bytes(raw)):
+            raise InputError(document.problem_at(path, TOO_DEEP))
         return msgspec.json.decode(raw, type=Row), strays
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        path = ("cases", number)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         try:
-            value = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            value = decode_json(bytes(raw))
+        except msgspec.DecodeError as error:
             raise InputError(document.problem_at(path, f"cannot be read: {error}")) from None
         row = document.convert(value, Row, path=path, strays=strays)
         return row, [stray for stray in strays if len(stray.path) > 3]

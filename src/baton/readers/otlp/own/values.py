@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.formats.nesting import decode_json
 from baton.model import Content, Usage
 
 Attributes = dict[str, Any]
-_JSON = msgspec.json.decode
 USAGE = "baton.usage."
 _TOKENS = {
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -63,7 +63,7 @@ def content_of(text: str) -> Attributes:
         ValueError: it is no such message.
     """
     found: Attributes = {}
-    told = _JSON(text)
+    told = decode_json(text)
     if not (isinstance(told, list) and len(told) == 1 and isinstance(told[0], dict)):
         raise ValueError("not one message")
     for part in told[0].get("parts", ()):
@@ -103,10 +103,10 @@ def _write_result(name: str, value: Content) -> Attributes:
 
 def _read_result(name: str, attributes: Mapping[str, Any]) -> Any:
     if "baton.result" in attributes:
-        return _JSON(attributes["baton.result"])
+        return decode_json(attributes["baton.result"])
     told = attributes[name]
     if attributes.get("baton.result.form") == "data":
-        return {"data": _JSON(told)}
+        return {"data": decode_json(told)}
     return {"text": told}
 
 
@@ -115,7 +115,7 @@ def _write_tools(name: str, value: list[str]) -> Attributes:
 
 
 def _read_tools(name: str, attributes: Mapping[str, Any]) -> Any:
-    return [each["name"] for each in _JSON(attributes[name])]
+    return [each["name"] for each in decode_json(attributes[name])]
 
 
 def write_usage(usage: Usage) -> Attributes:
@@ -145,7 +145,8 @@ def read_usage(attributes: Mapping[str, Any]) -> Attributes | None:
 
 PLAIN = Form(lambda name, value: {name: value}, lambda name, attributes: attributes[name])
 DATA = Form(
-    lambda name, value: {name: as_json(value)}, lambda name, attributes: _JSON(attributes[name])
+    lambda name, value: {name: as_json(value)},
+    lambda name, attributes: decode_json(attributes[name]),
 )
 ASKED = Form(_write_messages("user"), _read_messages)
 ANSWERED = Form(_write_messages("assistant"), _read_messages)

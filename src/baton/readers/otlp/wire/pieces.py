@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from baton.model import InputError, Problem
+from baton.model.limits import SPAN_FILE_BYTES
 
 from .json_records import Record, json_records
 from .mapped import Chain, Mapped
@@ -29,6 +31,10 @@ def file_records(path: Path, report: Report, limits: Limits) -> Iterator[Record]
     """
     try:
         with open(path, "rb", buffering=1 << 20) as stream:
+            if os.fstat(stream.fileno()).st_size > SPAN_FILE_BYTES.current():
+                most = f"{SPAN_FILE_BYTES.current():,} bytes, which is the limit"
+                message = f"is larger than {most}{SPAN_FILE_BYTES.raised_by()}"
+                raise InputError(Problem(file=report.file, message=message))
             yield from _stream_records(stream, report, limits)
     except OSError as error:
         message = error.strerror or str(error)

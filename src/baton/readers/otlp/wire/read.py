@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from baton.formats.nesting import is_value_too_deep
 from baton.model import Dropped, InputError, Problem
-from baton.readers.otlp.span import Conversation, Span
+from baton.readers.otlp.span import Conversation, Event, Span
 
 from .assign import assign
 from .group import conversation
@@ -60,6 +61,7 @@ def read_conversations(
 def _fill(shelf: Shelf, path: Path, report: Report, limits: Limits) -> None:
     flushed = 0
     for record in file_records(path, report, limits):
+        _drop_deep_values(record, report)
         if not isinstance(record, Span):
             shelf.add_log(record)
         elif record.trace_id and record.span_id:
@@ -69,6 +71,25 @@ def _fill(shelf: Shelf, path: Path, report: Report, limits: Limits) -> None:
         if report.read - flushed > _IN_MEMORY:
             flushed = report.read
             shelf.flush()
+
+
+def _drop_deep_values(record: Span | Event, report: Report) -> None:
+    """Leave out attributes that are nested beyond the limit; the rest of a record stays."""
+    holders = [record.attributes]
+    if isinstance(record, Span):
+        holders += [event.attributes for event in record.events]
+    for attributes in holders:
+        deep = [
+            key
+            for key, value in attributes.items()
+            if isinstance(value, dict | list) and is_value_too_deep(value)
+        ]
+        for key in deep:
+            del attributes[key]
+            report.lose("attributes nested too deep", example=f"{report.file}: {key}")
+    if isinstance(record, Event) and is_value_too_deep(record.body):
+        record.body = None
+        report.lose("attributes nested too deep", example=f"{report.file}: body")
 
 
 def _tell_what_was_odd(

@@ -1,0 +1,174 @@
+"""Opening what users name: regular files and pipes, within limits, and nothing else.
+
+A name may stand for a device that never ends, a pipe that nobody writes to, or a sparse file of
+a terabyte that takes no room on the disk. All of these are told before anything is read.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO
+
+from baton.model import InputError, Problem
+from baton.model.limits import FILE_BYTES, PIPE_BYTES, PIPE_SECONDS, Limit
+
+_HEAD = 4096
+_LARGE = 64 << 20
+_STEP = 1 << 20
+_File = str | PathLike[str]
+
+
+def read_bytes(file: _File) -> bytes:
+    """Read a text file, or a pipe, as a whole.
+
+    Raises:
+        InputError: it cannot be read, is neither a file nor a pipe, is larger than the limit, or
+            starts with what is no text.
+    """
+    try:
+        with _opened(file) as stream:
+            mode = os.fstat(stream.fileno())
+            if stat.S_ISFIFO(mode.st_mode):
+                return b"".join(_pieces(stream.fileno(), file, FILE_BYTES))
+            most = FILE_BYTES.current()
+            if mode.st_size > most:
+                raise _too_large(file, FILE_BYTES)
+            head = stream.read(_HEAD)
+            # A sparse file has no content but zeros, takes no room on the disk, and all its size
+            # in memory. Small files are left to the readers, which say what they miss in them.
+            if mode.st_size > _LARGE and b"\0" in head:
+                raise InputError(_problem(file, "not UTF-8 text: it has zero bytes"))
+            # The size is 0 for some files that have content, below /proc for one.
+            data = head + stream.read(most - len(head) + 1)
+    except OSError as error:
+        raise InputError(_problem(file, error.strerror or str(error))) from None
+    if len(data) > most:
+        raise _too_large(file, FILE_BYTES)
+    return data
+
+
+def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
+    """Yield the lines of a regular file from byte ``start`` on, none longer than the limit.
+
+    Raises:
+        InputError: it cannot be read, is no regular file, or a line is too long.
+    """
+    try:
+        with open_file(file) as stream:
+            most = FILE_BYTES.current()
+            if os.fstat(stream.fileno()).st_size > most:
+                _check_lines(stream, file, most)
+            stream.seek(start)
+            while line := stream.readline(most + 1):
+                if len(line) > most:
+                    raise _too_large(file, FILE_BYTES, "has a line of more than")
+                yield line
+    except OSError as error:
+        raise InputError(_problem(file, error.strerror or str(error))) from None
+
+
+def open_file(file: _File) -> BinaryIO:
+    """Open a regular file for reading, and nothing else.
+
+    Raises:
+        InputError: there is no such file, it is no regular file, or cannot be opened.
+    """
+    stream = _opened(file)
+    if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise InputError(_problem(file, "is a pipe; a regular file is needed here"))
+    return stream
+
+
+@contextmanager
+def copied(pipe: Path) -> Iterator[Path]:
+    """Copy what comes out of a pipe to a temporary file, and give a path to it.
+
+    The file has no name, so that it is gone with the process, however that ends.
+
+    Raises:
+        InputError: it is no pipe (but a device or a socket), more comes than the limit, or
+            nothing comes for too long.
+    """
+    # Where open files have no names of their own (macOS), the file has to have one.
+    numbered = Path("/proc/self/fd").is_dir()
+    make = tempfile.TemporaryFile if numbered else tempfile.NamedTemporaryFile
+    with make(prefix="baton-") as copy:
+        try:
+            with _opened(pipe) as stream:
+                for piece in _pieces(stream.fileno(), pipe, PIPE_BYTES):
+                    copy.write(piece)
+        except OSError as error:
+            raise InputError(_problem(pipe, error.strerror or str(error))) from None
+        copy.flush()
+        yield Path(f"/proc/self/fd/{copy.fileno()}" if numbered else copy.name)
+
+
+def _opened(file: _File) -> BinaryIO:
+    """Open a file or pipe without waiting; what it is, is asked of the open file."""
+    try:
+        flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(file, os.O_RDONLY | flags)
+    except FileNotFoundError:
+        raise InputError(_problem(file, "no such file or folder")) from None
+    except (OSError, ValueError) as error:
+        message = getattr(error, "strerror", None) or str(error)
+        raise InputError(_problem(file, message)) from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(_problem(file, "is a folder; a file is needed here"))
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            what = "a socket" if stat.S_ISSOCK(mode) else "a device"
+            raise InputError(_problem(file, f"is {what}; only files and pipes are read"))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
+    """Yield what comes out of an open pipe that does not block."""
+    seconds, most, count = PIPE_SECONDS.current(), limit.current(), 0
+    while True:
+        ready, _, _ = select.select([pipe], [], [], seconds)
+        piece = os.read(pipe, _STEP) if ready else None
+        if piece is None:
+            message = (
+                f"nothing came out of the pipe for {seconds} seconds{PIPE_SECONDS.raised_by()}"
+            )
+            raise InputError(_problem(file, message))
+        if not piece:
+            return
+        count += len(piece)
+        if count > most:
+            raise _too_large(file, limit)
+        yield piece
+
+
+def _check_lines(stream: BinaryIO, file: _File, most: int) -> None:
+    """Check that the first line ends within the limit, before any memory is taken for it."""
+    read = 0
+    while piece := stream.read(_STEP):
+        if b"\n" in piece:
+            return
+        read += len(piece)
+        if read > most or b"\0" in piece[:_HEAD]:
+            break
+    raise _too_large(file, FILE_BYTES, "has a line of more than")
+
+
+def _too_large(file: _File, limit: Limit, what: str = "is larger than") -> InputError:
+    most = f"{limit.current():,} bytes, which is the limit{limit.raised_by()}"
+    return InputError(_problem(file, f"{what} {most}"))
+
+
+def _problem(file: _File, message: str) -> Problem:
+    return Problem(file=os.fspath(file), message=message)
