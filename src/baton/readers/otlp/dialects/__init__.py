@@ -32,7 +32,7 @@ DIALECTS: tuple[Dialect, ...] = tuple(sorted(_found(), key=lambda dialect: diale
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:
     """Tell spans that belong to the turn before, though nothing links them with it."""
-    return any(dialect.goes_on(before, spans) for dialect in DIALECTS)
+    return any(d.goes_on is not None and d.goes_on(before, spans) for d in DIALECTS)
 
 
 def read_node(span: Span) -> Node | None:
@@ -56,5 +56,6 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
     llama_index.resolve(nodes)
     alone: list[Node] = []
     for dialect in DIALECTS:
-        alone += dialect.resolve(nodes, logs)
+        if dialect.resolve is not None:
+            alone += dialect.resolve(nodes, logs)
     return alone

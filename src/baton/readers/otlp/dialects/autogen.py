@@ -51,7 +51,7 @@ def read(span: Span) -> Node:
     return node
 
 
-def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Return what the messages in these spans tell, as nodes of their own in time order."""
     seen: dict[str, Node] = {}
     named = any(node.kind == "agent" for node in nodes)

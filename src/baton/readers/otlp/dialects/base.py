@@ -10,14 +10,6 @@ from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Event, Span
 
 
-def _nothing_to_settle(nodes: list[Node], logs: list[Event]) -> list[Node]:
-    return []
-
-
-def _never_goes_on(before: list[Span], spans: list[Span]) -> bool:
-    return False
-
-
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
     """A convention in which an instrumentation writes spans.
@@ -48,8 +40,8 @@ class Dialect:
     rank: int
     claims: Callable[[Span], bool]
     read: Callable[[Span], Node]
-    resolve: Callable[[list[Node], list[Event]], list[Node]] = _nothing_to_settle
-    goes_on: Callable[[list[Span], list[Span]], bool] = _never_goes_on
+    resolve: Callable[[list[Node], list[Event]], list[Node]] | None = None
+    goes_on: Callable[[list[Span], list[Span]], bool] | None = None
     prefixes: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()

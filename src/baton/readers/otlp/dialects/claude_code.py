@@ -57,7 +57,7 @@ def read(span: Span) -> Node:
     return node
 
 
-def goes_on(before: list[Span], spans: list[Span]) -> bool:
+def goes_on(_before: list[Span], spans: list[Span]) -> bool:
     """Tell spans that continue the turn before: they begin with what a background agent answers."""
     prompts = (span.attributes.get("user_prompt") for span in spans if claims(span))
     prompt = next((prompt for prompt in prompts if prompt is not None), None)

@@ -222,7 +222,7 @@ def _of_workflow(span: Span) -> Node:
     return node
 
 
-def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Tell by the executor around a message who hands work over with it."""
     for node in nodes:
         if node.kind != "handoff" or node.span.scope != _MAF:

@@ -27,6 +27,7 @@ KIND = "langsmith.span.kind"
 _SCOPE = "langsmith"
 _NAME = "langsmith.trace.name"
 _METADATA = "langsmith.metadata."
+_MARK = _METADATA + "ls_agent_type"
 _GIVEN, _MADE = "gen_ai.prompt", "gen_ai.completion"
 _OPERATIONS = frozenset(
     {"chat", "execute_tool", "embeddings", "llm", "tool", "chain", "prompt", "parser", "retriever",
@@ -112,12 +113,11 @@ def _content(span: Span) -> tuple[Any, Any]:
 
 def _model(span: Span, carried: langchain.Carried) -> Node:
     node = genai.read_model(span)
-    for side, key in ((carried.given, _GIVEN), (carried.made, _MADE)):
-        if key in span.attributes:
-            if key == _GIVEN:
-                node.heard = side or None
-            else:
-                node.spoken = side or None
+    if _GIVEN in span.attributes:
+        node.heard = carried.given or None
+    if _MADE in span.attributes:
+        node.spoken = carried.made or None
+    node.agent = node.agent or text(carried.metadata.get("lc_agent_name"))
     node.model = node.model or text(carried.metadata.get("ls_model_name"))
     node.usage = _usage(span.attributes, carried.metadata)
     return node
@@ -128,6 +128,7 @@ def _tool(span: Span, carried: langchain.Carried) -> Node:
     node = Node(span=span, kind="tool")
     node.name = text(attributes.get("gen_ai.tool.name")) or _named(span)
     node.call = text(first(attributes, "gen_ai.tool.call.id", _METADATA + "tool_call_id"))
+    node.agent = text(carried.metadata.get("lc_agent_name"))
     node.arguments = _arguments(carried.given)
     made = carried.made
     node.result = content(made["output"] if isinstance(made, dict) and "output" in made else made)
@@ -195,19 +196,23 @@ def _error(said: str | None) -> str | None:
     return message if isinstance(message, str) and message else printed or said
 
 
-def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Make agents of the chains that LangSmith's integrations mark as some.
 
-    The mark is inherited by what runs below: the outermost run of one mark is the agent. A root
-    is named after its trace (``claude.conversation``), which is no name of an agent.
+    What runs below inherits the mark. So only the outermost ``root`` is an agent, and a
+    ``subagent`` where none is around it since the last tool call. A root is named after its trace
+    (``claude.conversation``), which is not the name of an agent.
     """
-    marks: dict[int, Any] = {}
+    above: dict[int, frozenset[str]] = {}
     for node in nodes:
-        mark = node.span.attributes.get(_METADATA + "ls_agent_type") if claims(node.span) else None
-        around = marks.get(id(node.parent)) if node.kind != "tool" else None
-        marks[id(node)] = None if node.kind == "tool" else mark or around
+        around = above.get(id(node.parent), frozenset())
+        above[id(node)] = around - {"subagent"} if node.kind == "tool" else around
+        mark = node.span.attributes.get(_MARK)
+        if mark not in _AGENTS or node.kind == "tool" or not claims(node.span):
+            continue
+        above[id(node)] = around | {mark}
         unclear = node.kind == "none" and node.graph is not None and not node.graph.path
-        if mark in _AGENTS and unclear and (mark != around or node.parent is None):
+        if unclear and mark not in around:
             own = text(node.span.attributes.get(_METADATA + "lc_agent_name"))
             node.kind, node.name = "agent", own or (node.name if mark == "subagent" else None)
     return []
@@ -227,8 +232,6 @@ DIALECT = Dialect(
     read=read,
     resolve=resolve,
     prefixes=("langsmith.",),
-    sessions=tuple(
-        _METADATA + key for key in ("session_id", "thread_id", "conversation_id")
-    ),
+    sessions=tuple(_METADATA + key for key in ("session_id", "thread_id", "conversation_id")),
     session=session,
 )

@@ -89,7 +89,7 @@ def _answer(node: Node) -> None:
         node.result = answer_content(None, told)
 
 
-def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Put calls below the one dispatch during which they were made, where there is just one."""
     dispatches = [node for node in nodes if claims(node.span) and node.mode == "delegate"]
     at_work = Overlaps(dispatches)
