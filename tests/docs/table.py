@@ -39,6 +39,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "openai-agents-traceloop": ("OpenAI Agents", "Traceloop"),
     "langgraph": ("LangGraph, LangChain", "OpenInference"),
     "langgraph-traceloop": ("LangGraph, LangChain", "Traceloop"),
+    "langsmith": ("LangGraph, LangChain", "LangSmith"),
+    "vercel-ai": ("Vercel AI SDK", "its own spans"),
     "pydantic-ai": ("pydantic-ai, Logfire", "its own spans"),
     "autogen": ("AutoGen", "its own spans"),
     "microsoft-agent-framework": ("Microsoft Agent Framework", "its own spans"),

@@ -16,7 +16,8 @@ from .truth import CAPTURES
 
 FAMILIES = (
     ("openai-agents", "openai-agents-otel", "openai-agents-otel-genai", "openai-agents-traceloop"),
-    ("langgraph", "langgraph-traceloop"),
+    ("langgraph", "langgraph-traceloop", "langsmith"),
+    ("vercel-ai",),
     ("google-adk",),
     ("strands",),
     ("pydantic-ai",),

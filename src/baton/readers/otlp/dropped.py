@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from .dialects import DIALECTS
 from .node import Node
 
-_FOREIGN = ("gen_ai.", "llm.", "ai.", "agent.", "openinference.", "traceloop.entity.", "langsmith.")
-_LABELS = frozenset({"gen_ai.conversation.id"})
+_FOREIGN = tuple(prefix for dialect in DIALECTS for prefix in dialect.prefixes)
+_LABELS = frozenset(
+    key for dialect in DIALECTS for key in (*dialect.sessions, *dialect.conversations)
+)
+"""Attributes that only say which conversation a span belongs to: no content is lost with them."""
 
 
 def unread(node: Node) -> str | None:

@@ -83,15 +83,20 @@ def find_runs(ordered: list[Node]) -> list[Work]:
     loose = [node for node in ordered if node.kind in _DONE and not finder.take(node)]
     found = sorted(finder.found, key=_start)
     if loose:
-        found += _Program(found).runs(sorted(loose, key=_start))
+        found += _Program(found).runs(sorted(loose, key=_done))
         found.sort(key=_start)
     for work in found:
-        work.owned.sort(key=_start)
+        work.owned.sort(key=_done)
     return _joined(found)
 
 
 def _start(item: Node | Work) -> float:
     return item.started
+
+
+def _done(node: Node) -> tuple[float, bool]:
+    """Order what was done: of a request and a tool that start together, the request comes first."""
+    return node.started, node.kind == "tool"
 
 
 class _Finder:

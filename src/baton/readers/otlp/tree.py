@@ -12,6 +12,9 @@ from .node import Node
 from .span import Event, Span
 
 _OWNED = frozenset({"model", "tool", "handoff"})
+_MILLISECOND = 0.001
+_FLOAT_ERROR = 0.0005
+"""How far from a whole number of milliseconds a time of today may be as a float of seconds."""
 
 
 def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
@@ -33,8 +36,8 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
         if node.parent is not None:
             node.parent.children.append(node)
     for node in nodes.values():
-        node.children.sort(key=_start)
-    roots = sorted((node for node in nodes.values() if node.parent is None), key=_start)
+        node.children.sort(key=_in_turn)
+    roots = sorted((node for node in nodes.values() if node.parent is None), key=_in_turn)
     ordered = list(_walk(roots))
     alone = resolve(ordered, logs)
     _take_in(ordered)
@@ -51,6 +54,15 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
 
 def _start(node: Node) -> float:
     return node.started
+
+
+def _in_turn(node: Node) -> tuple[float, float]:
+    """Order what stands below one thing: of two that start together, the one that ends first.
+
+    Clocks may count whole milliseconds, as those of JavaScript do: a request of 0.3 ms and the
+    tool that it calls start at the same time.
+    """
+    return node.started, node.ended
 
 
 def _cut_cycles(nodes: list[Node]) -> None:
@@ -137,7 +149,7 @@ def _look_up(ordered: list[Node]) -> None:
         closed = kind in ("agent", "tool")
         node.in_workflow = parent if kind == "workflow" else None if closed else parent.in_workflow
         agent = node.in_agent
-        if agent is not None and agent.ended < node.started and node.kind in _OWNED:
+        if agent is not None and node.kind in _OWNED and _had_ended(agent, node):
             _leave(node, agent)
 
 
@@ -146,10 +158,23 @@ def _leave(node: Node, agent: Node | None) -> None:
 
     Some instrumentations leave the context of an agent open behind it.
     """
-    while agent is not None and agent.ended < node.started:
+    while agent is not None and _had_ended(agent, node):
         agent = agent.in_agent
     if agent is not None:
         node.in_agent, node.in_tool, node.in_model = agent, None, None
+
+
+def _had_ended(agent: Node, node: Node) -> bool:
+    """Tell whether an agent had ended when something below its span started.
+
+    JavaScript counts starts in whole milliseconds and ends in fractions of them: a request at
+    .840 may well belong to an agent that ended at .83993.
+    """
+    if agent.ended >= node.started:
+        return False
+    milliseconds = node.started * 1000
+    counted = abs(milliseconds - round(milliseconds)) < _FLOAT_ERROR
+    return not counted or node.started - agent.ended >= _MILLISECOND
 
 
 def _imply(ordered: list[Node]) -> bool:

@@ -15,10 +15,11 @@ from typing import Any
 
 from baton.readers.otlp.messages import Answer, Call, Message
 from baton.readers.otlp.node import Node
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import content, first, parsed, shown, text, whole
 
+from .base import Dialect
 from .genai import fail
 from .handover import hand_over
 
@@ -50,7 +51,7 @@ def read(span: Span) -> Node:
     return node
 
 
-def resolve(nodes: list[Node]) -> list[Node]:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Return what the messages in these spans tell, as nodes of their own in time order."""
     seen: dict[str, Node] = {}
     named = any(node.kind == "agent" for node in nodes)
@@ -188,3 +189,6 @@ def _time(value: Any) -> float | None:
         return datetime.fromisoformat(value).timestamp()
     except ValueError:
         return None
+
+
+DIALECT = Dialect(name="autogen", rank=80, claims=claims, read=read, resolve=resolve)

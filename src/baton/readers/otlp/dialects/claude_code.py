@@ -15,6 +15,7 @@ from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, shown, text, whole
 
+from .base import Dialect
 from .genai import fail
 
 _SCOPE = "com.anthropic.claude_code"
@@ -56,7 +57,7 @@ def read(span: Span) -> Node:
     return node
 
 
-def goes_on(spans: list[Span]) -> bool:
+def goes_on(_before: list[Span], spans: list[Span]) -> bool:
     """Tell spans that continue the turn before: they begin with what a background agent answers."""
     prompts = (span.attributes.get("user_prompt") for span in spans if claims(span))
     prompt = next((prompt for prompt in prompts if prompt is not None), None)
@@ -98,11 +99,11 @@ def _output(node: Node) -> None:
             node.result = content(first(event.attributes, "output", "content", "result"))
 
 
-def resolve(nodes: list[Node], logs: list[Event]) -> None:
+def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
     """Take content, cost and refusals out of the log records, by the ids of request and call."""
     own = [node for node in nodes if claims(node.span)]
     if not own:
-        return
+        return []
     requests = {
         id_: node
         for node in own
@@ -121,6 +122,7 @@ def resolve(nodes: list[Node], logs: list[Event]) -> None:
             _called(call, told)
         elif name == "tool_decision" and call is not None:
             _decided(call, told)
+    return []
 
 
 def _records(own: list[Node], logs: list[Event]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -153,3 +155,8 @@ def _decided(call: Node, told: Mapping[str, Any]) -> None:
     if told.get("decision") == "reject":
         source = str(told.get("source", ""))
         call.refused_by = "user" if source.startswith("user") else "policy"
+
+
+DIALECT = Dialect(
+    name="claude-code", rank=10, claims=claims, read=read, resolve=resolve, goes_on=goes_on
+)

@@ -9,11 +9,12 @@ import re
 
 from baton.model import Usage
 from baton.readers.otlp.node import Node
-from baton.readers.otlp.span import ERROR, Span
+from baton.readers.otlp.span import ERROR, Event, Span
 from baton.readers.otlp.tokens import usage_of, usage_of_gemini
 from baton.readers.otlp.values import amount, content, first, parsed, text
 
 from . import genai_content as carried
+from .base import Dialect
 from .handover import hand_over
 from .tools import tool_names
 
@@ -221,7 +222,7 @@ def _of_workflow(span: Span) -> Node:
     return node
 
 
-def resolve(nodes: list[Node]) -> None:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Tell by the executor around a message who hands work over with it."""
     for node in nodes:
         if node.kind != "handoff" or node.span.scope != _MAF:
@@ -231,6 +232,7 @@ def resolve(nodes: list[Node]) -> None:
             node.agent = executor.name
         else:
             node.kind = "none"
+    return []
 
 
 def _reasons(span: Span) -> list[str]:
@@ -263,3 +265,14 @@ def error_text(span: Span) -> str | None:
             if said:
                 return str(said)
     return text(span.attributes.get("error.type"))
+
+
+DIALECT = Dialect(
+    name="genai",
+    rank=90,
+    claims=claims,
+    read=read,
+    resolve=resolve,
+    prefixes=("gen_ai.", "llm.", "agent."),
+    conversations=("gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from baton.readers.otlp.messages import read_messages
 from baton.readers.otlp.node import GraphPlace, Node
@@ -21,19 +21,30 @@ _ASKS = ("GraphInterrupt", "NodeInterrupt")
 _MOVES = ("ParentCommand", "GraphBubbleUp", *_ASKS)
 
 
-def refine(node: Node) -> None:
-    """Read LangChain's own metadata and serialised values."""
-    told = _metadata(node.span)
+class Carried(NamedTuple):
+    """What a span says of a LangChain run, raw: metadata, what it was given, what it made."""
+
+    metadata: Mapping[str, Any]
+    given: Any
+    made: Any
+
+
+def refine(node: Node, carried: Carried | None = None) -> None:
+    """Read LangChain's own metadata and serialised values.
+
+    ``carried`` holds them where the convention of the span has names of its own for them.
+    """
+    carried = carried or _carried(node.span)
     node.framework = "langgraph"
-    node.graph = _place(told)
+    node.graph = _place(carried.metadata)
     node.waits = moved(node.span, _ASKS)
     if node.failed and moved(node.span):
         node.failed, node.error = False, None
     if node.kind == "tool":
-        _tool(node)
+        _tool(node, carried.made)
     elif node.kind in ("agent", "none"):
         node.kind = "none"
-        _run(node)
+        _run(node, carried.given, carried.made)
     elif node.kind == "model":
         node.model = None if node.model == "unknown" else node.model
 
@@ -44,6 +55,13 @@ def is_from(span: Span) -> bool:
     return isinstance(metadata, str) and (
         '"langgraph_' in metadata or '"lc_agent_name"' in metadata
     )
+
+
+def _carried(span: Span) -> Carried:
+    attributes = span.attributes
+    given = first(attributes, "input.value", "traceloop.entity.input")
+    made = first(attributes, "output.value", "traceloop.entity.output")
+    return Carried(_metadata(span), given, made)
 
 
 def _metadata(span: Span) -> Mapping[str, Any]:
@@ -75,19 +93,22 @@ def _place(told: Mapping[str, Any]) -> GraphPlace:
 
 
 def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
-    """Tell the exception by which LangGraph leaves a graph on purpose from a failure."""
-    return any(
-        str(event.attributes.get("exception.type", "")).rpartition(".")[2] in how
-        for event in span.events
-        if event.name == "exception"
-    )
+    """Tell the exception by which LangGraph leaves a graph on purpose from a failure.
+
+    LangSmith records it as a bare ``Exception`` whose message is ``ParentCommand(Command(...``.
+    """
+    for event in span.events:
+        if event.name == "exception":
+            type_ = str(event.attributes.get("exception.type", "")).rpartition(".")[2]
+            if type_ == "Exception":
+                type_ = str(event.attributes.get("exception.message", "")).partition("(")[0]
+            if type_ in how:
+                return True
+    return False
 
 
-def _run(node: Node) -> None:
+def _run(node: Node, given: Any, made: Any) -> None:
     """Tell what a graph added from what it has at its end: all messages, those given it too."""
-    attributes = node.span.attributes
-    given = first(attributes, "input.value", "traceloop.entity.input")
-    made = first(attributes, "output.value", "traceloop.entity.output")
     node.heard = None if given is None else (lambda: read_messages(_asked(_inner(given, "inputs"))))
     node.spoken = None if made is None else (lambda: _added(node, _inner(made, "outputs")))
 
@@ -111,11 +132,10 @@ def _added(node: Node, made: Any) -> list[Any]:
     return list(read_messages(made["messages"])[len(node.heard_messages()) :])
 
 
-def _tool(node: Node) -> None:
+def _tool(node: Node, made: Any) -> None:
     """Take the result out of a serialised ToolMessage, or the target out of a Command."""
-    attributes = node.span.attributes
     node.arguments = _arguments(node.arguments)
-    value = _inner(first(attributes, "output.value", "traceloop.entity.output"), "output")
+    value = _inner(made, "output")
     if isinstance(value, dict) and "goto" in value and "update" in value:
         target = _goto(value["goto"])
         if target is not None:

@@ -11,6 +11,7 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
 
+from .base import Dialect
 from .genai import fail
 from .handover import hand_over
 
@@ -87,3 +88,8 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
         write=whole(figures.get("cache_creation_input_tokens")),
         cost=amount(costs.get("total")),
     )
+
+
+DIALECT = Dialect(
+    name="langfuse", rank=60, claims=claims, read=read, sessions=("langfuse.session.id",)
+)

@@ -13,6 +13,7 @@ from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
 
 from . import agno, crewai, langchain, llama_index, smolagents
+from .base import Dialect
 from .genai import fail
 from .handover import hand_over
 from .tools import tool_names
@@ -208,3 +209,8 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
         total=whole(attributes.get(prefix + "total")),
         cost=cost,
     )
+
+
+DIALECT = Dialect(
+    name="openinference", rank=40, claims=claims, read=read, prefixes=("openinference.", "llm.")
+)

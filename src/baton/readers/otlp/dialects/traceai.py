@@ -12,8 +12,10 @@ from math import inf
 from baton.readers.claude.texts import answer_content
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.overlaps import Overlaps
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, shown, text
+
+from .base import Dialect
 
 KIND = "claude_agent.span_kind"
 _TOOL = "claude_agent.tool."
@@ -87,7 +89,7 @@ def _answer(node: Node) -> None:
         node.result = answer_content(None, told)
 
 
-def resolve(nodes: list[Node]) -> None:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Put calls below the one dispatch during which they were made, where there is just one."""
     dispatches = [node for node in nodes if claims(node.span) and node.mode == "delegate"]
     at_work = Overlaps(dispatches)
@@ -109,9 +111,21 @@ def resolve(nodes: list[Node]) -> None:
             node.parent.children.remove(node)
             node.parent = inner
             inner.children.append(node)
+    return []
 
 
 def _nested(around: list[Node]) -> bool:
     """Tell dispatches each inside the one before from those that ran side by side."""
     ordered = sorted(around, key=lambda node: node.started)
     return all(inner.ended <= outer.ended for outer, inner in pairwise(ordered))
+
+
+DIALECT = Dialect(
+    name="traceai",
+    rank=20,
+    claims=claims,
+    read=read,
+    resolve=resolve,
+    goes_on=goes_on,
+    conversations=("claude_agent.session_id",),
+)

@@ -7,6 +7,7 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, first, parsed, shown, text
 
 from . import genai, langchain
+from .base import Dialect
 from .handover import hand_over
 
 KIND = "traceloop.span.kind"
@@ -84,3 +85,16 @@ def _tool(span: Span) -> Node:
     genai.fail(node)
     hand_over(node, None, span.attributes)
     return node
+
+
+DIALECT = Dialect(
+    name="traceloop",
+    rank=50,
+    claims=claims,
+    read=read,
+    prefixes=("traceloop.entity.", "llm."),
+    sessions=(
+        "traceloop.association.properties.session_id",
+        "traceloop.association.properties.thread_id",
+    ),
+)

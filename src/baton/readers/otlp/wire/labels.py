@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from baton.readers.otlp.dialects import DIALECTS
 
 SESSION_KEYS = (
     "session.id",
-    "langfuse.session.id",
+    *(key for dialect in DIALECTS for key in dialect.sessions),
     "agentevals.session_name",
-    "traceloop.association.properties.session_id",
-    "traceloop.association.properties.thread_id",
-    "langsmith.metadata.session_id",
-    "langsmith.metadata.thread_id",
-    "langsmith.metadata.conversation_id",
 )
 CONVERSATION_KEYS = (
+    # OpenTelemetry's own name comes first: others may stand beside it on the same span.
     "gen_ai.conversation.id",
-    "claude_agent.session_id",
-    "gcp.vertex.agent.session_id",
+    *(key for dialect in DIALECTS for key in dialect.conversations),
 )
+
+_SESSION_READERS = tuple(dialect.session for dialect in DIALECTS if dialect.session is not None)
 
 
 def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:
     """Return the session that is named outright; what a span says goes before its resource."""
-    return (
-        _first(attributes, SESSION_KEYS)
-        or _first(resource, SESSION_KEYS)
-        or _langsmith_session(attributes)
-    )
+    named = _first(attributes, SESSION_KEYS) or _first(resource, SESSION_KEYS)
+    if named is not None:
+        return named
+    return next((told for read in _SESSION_READERS if (told := read(attributes))), None)
 
 
 def conversation_of(attributes: dict[str, Any]) -> str | None:
@@ -35,14 +34,7 @@ def conversation_of(attributes: dict[str, Any]) -> str | None:
     return _first(attributes, CONVERSATION_KEYS)
 
 
-def _langsmith_session(attributes: dict[str, Any]) -> str | None:
-    """Return LangSmith's session, unless it is named: then it is a project, and no session."""
-    if "langsmith.trace.session_name" in attributes:
-        return None
-    return _first(attributes, ("langsmith.trace.session_id",))
-
-
-def _first(attributes: dict[str, Any], keys: tuple[str, ...]) -> str | None:
+def _first(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     for key in keys:
         if key in attributes:
             value = attributes[key]

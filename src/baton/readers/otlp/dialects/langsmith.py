@@ -1,0 +1,237 @@
+"""LangSmith's OpenTelemetry export: runs of LangChain, LangGraph and of traced functions.
+
+Each run is one span. ``langsmith.span.kind`` is its run type (llm, tool, chain, prompt, parser,
+retriever, embedding), and ``gen_ai.prompt`` and ``gen_ai.completion`` hold its inputs and outputs
+as JSON. The names of OpenTelemetry GenAI that stand beside them mislead: every run has an
+operation name, and a prompt template is a ``chat``, too.
+"""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Mapping
+from typing import Any
+
+from baton.model import Usage
+from baton.readers.otlp.node import Node
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.tokens import usage, usage_of
+from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
+
+from . import genai, langchain
+from .base import Dialect
+from .handover import hand_over
+
+KIND = "langsmith.span.kind"
+_SCOPE = "langsmith"
+_NAME = "langsmith.trace.name"
+_METADATA = "langsmith.metadata."
+_MARK = _METADATA + "ls_agent_type"
+_GIVEN, _MADE = "gen_ai.prompt", "gen_ai.completion"
+_OPERATIONS = frozenset(
+    {"chat", "execute_tool", "embeddings", "llm", "tool", "chain", "prompt", "parser", "retriever",
+     "embedding"}
+)  # fmt: skip
+"""All that LangSmith writes as ``gen_ai.operation.name``."""
+_AGENTS = frozenset({"root", "subagent"})
+"""What LangSmith's integrations write as ``ls_agent_type`` on runs of agents."""
+_TRACEBACK = "Traceback (most recent call last)"
+_PRINTED = re.compile(r"\w+\((.*?),?\)", re.DOTALL)
+_PYTHON = ("{'", "{}")
+
+
+def claims(span: Span) -> bool:
+    """Tell a run of LangSmith. Metadata alone is no sign: it is put on spans of others, too."""
+    return KIND in span.attributes or span.scope == _SCOPE
+
+
+def read(span: Span) -> Node:
+    """Read one run."""
+    attributes = span.attributes
+    operation = attributes.get("gen_ai.operation.name")
+    if span.scope != _SCOPE and operation is not None and operation not in _OPERATIONS:
+        return genai.read(span)  # labelled for LangSmith by hand, such as an `invoke_agent`
+    kind = str(attributes.get(KIND, "chain")).lower()
+    carried = _carried(span)
+    if kind == "llm":
+        node = _model(span, carried)
+    elif kind == "tool":
+        node = _tool(span, carried)
+    elif kind == "agent":  # no run type of its SDK, but what spans made by hand say
+        node = Node(span=span, kind="agent", heard=carried.given, spoken=carried.made)
+        node.name = text(attributes.get("gen_ai.agent.name")) or _named(span)
+    else:
+        node = Node(span=span, kind="none", name=_named(span))
+    genai.fail(node)
+    if node.failed:
+        node.error = _error(node.error)
+    if node.kind != "agent":
+        langchain.refine(node, carried)
+    target = text(carried.metadata.get("__handoff_destination"))
+    if node.kind == "tool" and target is not None:
+        node.mode, node.target = "transfer", node.target or target
+    if node.graph is not None and not _is_langchain(carried.metadata):
+        node.framework = "langsmith"
+    return node
+
+
+def _is_langchain(metadata: Mapping[str, Any]) -> bool:
+    integration = str(metadata.get("ls_integration", ""))
+    return integration.startswith("lang") or any(
+        key.startswith(("langgraph_", "lc_")) for key in metadata
+    )
+
+
+def _named(span: Span) -> str:
+    return text(span.attributes.get(_NAME)) or span.name
+
+
+def _carried(span: Span) -> langchain.Carried:
+    attributes = span.attributes
+    metadata = {
+        key.removeprefix(_METADATA): value
+        for key, value in attributes.items()
+        if key.startswith(_METADATA)
+    }
+    return langchain.Carried(metadata, *_content(span))
+
+
+def _content(span: Span) -> tuple[Any, Any]:
+    """Return inputs and outputs; both are an empty object where LangSmith hides them.
+
+    A run that failed has no outputs, and a tool may be given nothing: an empty object of one side
+    is then what there was.
+    """
+    given, made = (parsed(span.attributes.get(key)) for key in (_GIVEN, _MADE))
+    if made == {}:
+        made = None
+        failed = any(event.name == "exception" for event in span.events)
+        given = None if given == {} and not failed else given
+    return given, made
+
+
+def _model(span: Span, carried: langchain.Carried) -> Node:
+    node = genai.read_model(span)
+    if _GIVEN in span.attributes:
+        node.heard = carried.given or None
+    if _MADE in span.attributes:
+        node.spoken = carried.made or None
+    node.agent = node.agent or text(carried.metadata.get("lc_agent_name"))
+    node.model = node.model or text(carried.metadata.get("ls_model_name"))
+    node.usage = _usage(span.attributes, carried.metadata)
+    return node
+
+
+def _tool(span: Span, carried: langchain.Carried) -> Node:
+    attributes = span.attributes
+    node = Node(span=span, kind="tool")
+    node.name = text(attributes.get("gen_ai.tool.name")) or _named(span)
+    node.call = text(first(attributes, "gen_ai.tool.call.id", _METADATA + "tool_call_id"))
+    node.agent = text(carried.metadata.get("lc_agent_name"))
+    node.arguments = _arguments(carried.given)
+    made = carried.made
+    node.result = content(made["output"] if isinstance(made, dict) and "output" in made else made)
+    hand_over(node, None, attributes)
+    return node
+
+
+def _arguments(given: Any) -> Any:
+    """Return what a tool was given.
+
+    Older versions of LangChain write the arguments down as Python prints them:
+    ``{"input": "{'city': 'Porto'}"}``.
+    """
+    printed = given.get("input") if isinstance(given, dict) and set(given) == {"input"} else None
+    if isinstance(printed, str) and printed.startswith(_PYTHON):
+        try:
+            return literal_eval(printed)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return shown(given)
+    return shown(given)
+
+
+def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage | None:
+    """Return what a request spent: its metadata tell most, the attributes only sums.
+
+    LangChain's input tokens hold the cached ones, its output tokens those of thinking.
+    """
+    told = parsed(metadata.get("usage_metadata"))
+    if not isinstance(told, dict) or not {"input_tokens", "output_tokens"} & told.keys():
+        told = {
+            "input_tokens": attributes.get("gen_ai.usage.input_tokens"),
+            "output_tokens": attributes.get("gen_ai.usage.output_tokens"),
+            "input_token_details": _literal(attributes.get("gen_ai.usage.input_token_details")),
+            "output_token_details": _literal(attributes.get("gen_ai.usage.output_token_details")),
+        }
+    counts = {name: whole(told.get(f"{name}_tokens")) for name in ("input", "output")}
+    if counts["input"] is None and counts["output"] is None:
+        return usage_of(attributes, "gen_ai.usage.")
+    cached = told.get("input_token_details")
+    cached = cached if isinstance(cached, dict) else {}
+    return usage(
+        **counts,
+        total=(counts["input"] or 0) + (counts["output"] or 0),
+        read=whole(cached.get("cache_read")),
+        write=whole(cached.get("cache_creation")),
+        cost=amount(told.get("total_cost")),
+    )
+
+
+def _literal(printed: Any) -> Any:
+    """Return the object that the exporter wrote down as Python prints it."""
+    if not isinstance(printed, str):
+        return printed
+    try:
+        return literal_eval(printed)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _error(said: str | None) -> str | None:
+    """Return what an exception says, out of ``RuntimeError('it says')Traceback (most ...``."""
+    printed = (said or "").partition(_TRACEBACK)[0].strip()
+    found = _PRINTED.fullmatch(printed)
+    message = _literal(found.group(1)) if found is not None else None
+    return message if isinstance(message, str) and message else printed or said
+
+
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Make agents of the chains that LangSmith's integrations mark as some.
+
+    What runs below inherits the mark. So only the outermost ``root`` is an agent, and a
+    ``subagent`` where none is around it since the last tool call. A root is named after its trace
+    (``claude.conversation``), which is not the name of an agent.
+    """
+    above: dict[int, frozenset[str]] = {}
+    for node in nodes:
+        around = above.get(id(node.parent), frozenset())
+        above[id(node)] = around - {"subagent"} if node.kind == "tool" else around
+        mark = node.span.attributes.get(_MARK)
+        if mark not in _AGENTS or node.kind == "tool" or not claims(node.span):
+            continue
+        above[id(node)] = around | {mark}
+        unclear = node.kind == "none" and node.graph is not None and not node.graph.path
+        if unclear and mark not in around:
+            own = text(node.span.attributes.get(_METADATA + "lc_agent_name"))
+            node.kind, node.name = "agent", own or (node.name if mark == "subagent" else None)
+    return []
+
+
+def session(attributes: Mapping[str, Any]) -> str | None:
+    """Return LangSmith's session, unless it is named: then it is a project, and no session."""
+    told = attributes.get("langsmith.trace.session_id")
+    named = "langsmith.trace.session_name" in attributes
+    return told if isinstance(told, str) and told and not named else None
+
+
+DIALECT = Dialect(
+    name="langsmith",
+    rank=70,
+    claims=claims,
+    read=read,
+    resolve=resolve,
+    prefixes=("langsmith.",),
+    sessions=tuple(_METADATA + key for key in ("session_id", "thread_id", "conversation_id")),
+    session=session,
+)

@@ -1,0 +1,273 @@
+"""The Vercel AI SDK: ``ai.*`` spans of versions 3 to 6, and ``gen_ai.*`` spans of version 7.
+
+``generateText``, ``streamText`` and their like are one span each, with a span for each request to
+the model (``.doGenerate``, ``.doStream``) and for each tool call (``ai.toolCall``). Nothing but
+``functionId`` names an agent, also when it is an object of the class ``ToolLoopAgent``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from baton.model import AgentCard, Content, Usage
+from baton.readers.otlp.messages import Call, Message, read_messages
+from baton.readers.otlp.node import Node
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.tokens import usage, usage_of
+from baton.readers.otlp.values import content, finite, first, parsed, shown, text, whole
+
+from . import genai
+from .base import Dialect
+from .handover import hand_over
+from .tools import tool_names
+
+_OPERATION = "ai.operationId"
+_FUNCTION = "ai.telemetry.functionId"
+_SCOPE, _SCOPE_7 = "ai", "gen_ai"
+_FRAMEWORK = "vercel-ai"
+_NAME = re.compile(r"ai\.[A-Za-z]+(?:\.[A-Za-z]+)?")
+_AGENTS = frozenset(
+    {"ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject",
+     "ai.workflowAgent.stream"}
+)  # fmt: skip
+_REQUESTS = frozenset(
+    {f"{agent}.{do}" for agent in _AGENTS for do in ("doGenerate", "doStream")}
+)  # fmt: skip
+_TOOL = "ai.toolCall"
+_TRACELOOP = "traceloop.span.kind"
+_CALLING = frozenset({"tool-calls", "tool_calls", "tool-call"})
+
+
+def claims(span: Span) -> bool:
+    """Tell a span of the SDK.
+
+    Traceloop renames what such spans hold, and its own dialect reads that; what OpenInference and
+    LangSmith add to them stands beside what the SDK wrote.
+    """
+    attributes = span.attributes
+    if _TRACELOOP in attributes:
+        return False
+    if span.scope == _SCOPE_7 and "gen_ai.operation.name" in attributes:
+        return True
+    return _OPERATION in attributes or (span.scope == _SCOPE and _NAME.match(span.name) is not None)
+
+
+def read(span: Span) -> Node:
+    """Read one span."""
+    operation = text(span.attributes.get(_OPERATION))
+    if operation is None and "gen_ai.operation.name" in span.attributes:
+        node = _of_version_7(span)
+    else:
+        operation = operation or span.name.partition(" ")[0]
+        if operation in _AGENTS:
+            node = _agent(span)
+        elif operation in _REQUESTS:
+            node = _model(span)
+        elif operation == _TOOL:
+            node = _tool(span)
+        else:  # embeddings, images, speech: no agent is at work in them
+            node = Node(span=span, kind="none", name=operation)
+        genai.fail(node)
+    node.framework = _FRAMEWORK
+    return node
+
+
+def _of_version_7(span: Span) -> Node:
+    """Read what version 7 writes by OpenTelemetry's names, with results as JSON."""
+    if span.attributes["gen_ai.operation.name"] == "agent_step":
+        return Node(span=span, kind="none", name=span.name)
+    node = genai.read(span)
+    if node.kind == "tool" and "gen_ai.tool.call.result" in span.attributes:
+        node.result = _result(span.attributes["gen_ai.tool.call.result"])
+    return node
+
+
+def _agent(span: Span) -> Node:
+    attributes = span.attributes
+    node = Node(span=span, kind="agent")
+    node.name = text(attributes.get(_FUNCTION))
+    node.model = text(first(attributes, "ai.response.model", "ai.model.id"))
+    told = parsed(first(attributes, "ai.prompt", "ai.input"))
+    if told is not None:
+        node.heard = lambda: _asked(told)
+        system = first(told, "system", "instructions") if isinstance(told, dict) else None
+        node.instructions = _instructions(system)
+    node.output = _said(attributes)
+    if node.output is not None:
+        node.spoken = lambda: _answered(attributes, calls=False)
+    node.totals = _usage(attributes)
+    node.card = AgentCard(model=node.model)
+    return node
+
+
+def _asked(told: Any) -> list[Message]:
+    """Return what a call was asked: ``{"prompt": ...}`` or ``{"messages": [...]}``."""
+    if not isinstance(told, dict):
+        return read_messages(told)
+    asked = [read_messages(told[key]) for key in ("messages", "prompt") if told.get(key)]
+    return [message for found in asked for message in found]
+
+
+def _instructions(told: Any) -> Any:
+    """Return instructions, which may be a text, a system message or several."""
+    if isinstance(told, str):
+        return told
+    said = [one.content.plain() for one in read_messages(told) if one.content is not None]
+    return "\n".join(said) or None
+
+
+def _model(span: Span) -> Node:
+    """Read a request; where tools took the SDK's own names away, OpenTelemetry's are left."""
+    attributes = span.attributes
+    node = genai.read_model(span)
+    node.agent = text(attributes.get(_FUNCTION))  # counts where the span of the call is lost
+    node.model = text(
+        first(attributes, "ai.response.model", "gen_ai.response.model", "ai.model.id")
+    ) or node.model  # fmt: skip
+    heard = first(attributes, "ai.prompt.messages", "ai.prompt")
+    if heard is not None:
+        told = parsed(heard)
+        node.heard = lambda: _asked(told)
+    if _said(attributes) is not None or _calls_in(attributes) is not None:
+        node.spoken = lambda: _answered(attributes, calls=True)
+    node.offered = tool_names(attributes.get("ai.prompt.tools")) or node.offered
+    if node.offered is None and heard is not None:
+        node.offered = []  # the request is recorded, and it offers no tool
+    node.usage = _usage(attributes) or node.usage
+    reason = first(attributes, "ai.response.finishReason", "ai.finishReason")
+    node.calls = node.calls or reason in _CALLING
+    return node
+
+
+def _said(attributes: Mapping[str, Any]) -> Content | None:
+    said = text(first(attributes, "ai.response.text", "ai.result.text"))
+    if said is not None:
+        return Content(text=said)
+    made = first(attributes, "ai.response.object", "ai.result.object")
+    return None if made is None else _result(made)
+
+
+def _calls_in(attributes: Mapping[str, Any]) -> Any:
+    return first(attributes, "ai.response.toolCalls", "ai.result.toolCalls")
+
+
+def _answered(attributes: Mapping[str, Any], *, calls: bool) -> list[Message]:
+    """Return what a model or agent answered, as one message."""
+    message = Message(role="assistant", content=_said(attributes))
+    message.thought = text(first(attributes, "ai.response.reasoning", "ai.response.reasoningText"))
+    message.calls = list(_calls(parsed(_calls_in(attributes)))) if calls else []
+    return [message]
+
+
+def _calls(told: Any) -> Iterator[Call]:
+    """Read tool calls; ``args`` until version 4 and ``input`` since 5, both also as a text."""
+    for call in told if isinstance(told, list) else ():
+        name = text(call.get("toolName")) if isinstance(call, dict) else None
+        if name is not None:
+            arguments = shown(first(call, "input", "args"))
+            yield Call(id=text(call.get("toolCallId")), name=name, arguments=arguments)
+
+
+def _tool(span: Span) -> Node:
+    attributes = span.attributes
+    node = Node(span=span, kind="tool", name=text(attributes.get("ai.toolCall.name")))
+    node.name = node.name or span.name
+    node.agent = text(attributes.get(_FUNCTION))
+    node.call = text(attributes.get("ai.toolCall.id"))
+    node.arguments = shown(first(attributes, "ai.toolCall.args", "ai.toolCall.input"))
+    node.result = _result(first(attributes, "ai.toolCall.result", "ai.toolCall.output"))
+    hand_over(node, None, attributes)
+    return node
+
+
+def _result(value: Any) -> Content | None:
+    """Return a value that the SDK wrote as JSON, texts and numbers too: ``"231800 people"``."""
+    if isinstance(value, str) and value[:1] not in ("{", "["):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return content(value)
+        if not isinstance(value, str):
+            return None if value is None else Content(data=finite(value))
+    return content(value)
+
+
+def _usage(attributes: Mapping[str, Any]) -> Usage | None:
+    """Return the counts; those of the details, since version 6, say what the input holds.
+
+    Before, ``inputTokens`` held the cached ones with some providers and not with others.
+    """
+    prefix = "ai.usage."
+    given = whole(first(attributes, prefix + "inputTokens", prefix + "promptTokens"))
+    made = whole(first(attributes, prefix + "outputTokens", prefix + "completionTokens"))
+    if given is None and made is None:
+        return usage_of(attributes, "gen_ai.usage.")
+    details = prefix + "inputTokenDetails."
+    plain = whole(attributes.get(details + "noCacheTokens"))
+    read = whole(
+        first(attributes, details + "cacheReadTokens", prefix + "cachedInputTokens")
+    )  # fmt: skip
+    write = whole(attributes.get(details + "cacheWriteTokens"))
+    total = whole(first(attributes, prefix + "totalTokens", prefix + "tokens"))
+    if plain is not None:
+        given = plain + (read or 0) + (write or 0)
+        total = given + (made or 0)
+    thinking = whole(
+        first(attributes, prefix + "outputTokenDetails.reasoningTokens", prefix + "reasoningTokens")
+    )
+    return usage(
+        input=given, output=made, total=total, read=read, write=write, thinking=thinking
+    )  # fmt: skip
+
+
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Tell agents from mere requests among the calls of the SDK that have no ``functionId``.
+
+    One that opens a trace is an agent. So is one in a tool when it has tools itself: a tool may
+    well ask a model once, to sum up what it found. Any other is a part of the agent around it:
+    the loop of an agent that another instrumentation tells of.
+    """
+    for node in nodes:
+        if node.framework != _FRAMEWORK or node.kind != "agent" or node.name is not None:
+            continue
+        around = node.parent
+        while around is not None and around.kind not in ("agent", "tool"):
+            around = around.parent
+        if around is None or (around.kind == "tool" and _has_tools(node)):
+            continue
+        node.kind, node.card = "none", None
+    return []
+
+
+def _has_tools(agent: Node) -> bool:
+    inside = list(agent.children)
+    while inside:
+        node = inside.pop()
+        if node.kind == "tool" or (node.kind == "model" and node.offered):
+            return True
+        if node.kind != "agent":
+            inside += node.children
+    return False
+
+
+_LABELS = tuple(
+    prefix + name
+    for name in ("sessionId", "session_id", "threadId", "thread_id", "conversationId",
+                 "conversation_id", "chatId", "chat_id")
+    for prefix in ("ai.telemetry.metadata.", "ai.settings.context.")
+)  # fmt: skip
+"""Names that stores of traces look for in ``metadata``, and since version 7 in the context."""
+
+DIALECT = Dialect(
+    name="vercel-ai",
+    rank=30,
+    claims=claims,
+    read=read,
+    resolve=resolve,
+    prefixes=("ai.",),
+    sessions=_LABELS,
+)
