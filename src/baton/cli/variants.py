@@ -70,7 +70,7 @@ def _say(text: str) -> None:
 
 
 def _line(variant: Variant) -> str:
-    header = read_evaluation(variant.folder).header
+    header = read_evaluation(variant.folder, partial=True).header
     counts = ", ".join(f"{count} {status}" for status, count in header.cases.items() if count)
     return f"{variant.name}: {header.status} ({counts})  {variant.folder}"
 
