@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError
 
 from baton import __version__
-from baton.model import InputError
+from baton.formats.own_files import naming
+from baton.model import InputError, Terminated
 
 from .notes import say
+from .signals import terminable, told
 from .usage import usage_message
 
 BAD_INPUT = 2
@@ -59,8 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
     gc.set_threshold(100_000, 50, 1000)
     try:
-        code = _run(app, tokens)
-        sys.stdout.flush()
+        with terminable():
+            code = _run(app, tokens)
+        with naming("standard output"):
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         _drop_output()
@@ -70,6 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"baton: {place}{error.strerror or error}")
         _drop_output()
         return NOT_EVALUATED
+    except Terminated as ended:
+        text, code = told(ended)
+        say(f"baton: {text}")
+        return code
     except KeyboardInterrupt:
         say("baton: interrupted")
         return 130
@@ -91,5 +99,5 @@ def _run(commands: Callable[..., object], tokens: list[str]) -> int:
     except InputError as error:
         for problem in error.problems:
             say(f"baton: {problem}")
-        return BAD_INPUT
+        return NOT_EVALUATED if any(each.damaged for each in error.problems) else BAD_INPUT
     return result if isinstance(result, int) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from collections.abc import Callable
@@ -31,7 +30,7 @@ from baton.store import Kept
 
 from .backing import HERE, Backing, backend_of, recipe_of
 from .judging import JudgeOptions, judged_plan
-from .notes import note, say
+from .notes import note
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_config, note_unchecked, prepare
 from .progress import progress
@@ -53,8 +52,6 @@ from .target import Target, find_target, provider_of, variants_of
 from .variants import Printed, Variant
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-TERMINATED = 143
-"""The exit code of what SIGTERM ended, as shells have it."""
 
 
 def eval_command(
@@ -152,8 +149,6 @@ def eval_command(
     for place, job in zip(places, jobs, strict=True):
         backed = asked.backed(backend, job, place) if backend is not None else None
         folder = _play(job, partial(provider_of, found, asked.agents, place), backed)
-        if folder is None:
-            return TERMINATED
         done.append(Variant(job.variant, folder))
     return printed.all(done, found.config)
 
@@ -284,8 +279,8 @@ class _Asked(NamedTuple):
 
 def _play(
     job: _Job, make_provider: Callable[[], ConfiguredProvider[Any]], backed: _Backed | None
-) -> Path | None:
-    """Play all cases, and show how far it is; ``None`` when SIGTERM ended it."""
+) -> Path:
+    """Play all cases, and show how far it is."""
     # What agents print, when they are imported and later, is no part of the report.
     with redirect_stdout(sys.stderr):
         provider = make_provider()
@@ -305,13 +300,10 @@ def _play(
                 variant, recipe = backed.variant, backed.recipe
                 return evaluate_on(backed.backend, recipe, *work, variant=variant, **how)
             return run_until_terminated(evaluate_to_folder(*work, **how))
-        except (KeyboardInterrupt, asyncio.CancelledError) as ended:
+        except KeyboardInterrupt:
             for place in started:
                 note(f"what was done until now: baton report {place}")
-            if isinstance(ended, KeyboardInterrupt):
-                raise
-            say("baton: terminated")
-            return None
+            raise
         finally:
             shown.close()
 

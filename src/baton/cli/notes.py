@@ -12,6 +12,9 @@ def note(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error; that nobody reads it any more changes nothing else."""
-    with suppress(BrokenPipeError):
+    """Print a line on standard error; that nobody reads it any more changes nothing else.
+
+    A pipe may be closed, and a terminal (then writing is an input/output error).
+    """
+    with suppress(OSError):
         print(text, file=sys.stderr, flush=True)

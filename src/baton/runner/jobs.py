@@ -266,8 +266,13 @@ class _Team:
 def _work(
     end: Connection[bytes, bytes], others: list[Connection[bytes, bytes]], recorded: Recorded
 ) -> None:
-    """Score shards until there are no more; Ctrl-C is for the process that merges."""
+    """Score shards until there are no more; Ctrl-C is for the process that merges.
+
+    So is a terminal that closes. SIGTERM is how that process ends this one.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in others:
         other.close()
     while True:
@@ -275,7 +280,10 @@ def _work(
             shard = msgspec.msgpack.decode(end.recv_bytes(), type=Shard)
         except EOFError:
             return
-        end.send_bytes(msgspec.msgpack.encode(_score(recorded, shard)))
+        try:
+            end.send_bytes(msgspec.msgpack.encode(_score(recorded, shard)))
+        except BrokenPipeError:
+            return  # who merges is gone
 
 
 def _score(recorded: Recorded, shard: Shard) -> Batch:

@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     own, command = _split(sys.argv[1:] if arguments is None else arguments)
     told = parser.parse_args(own)
-    signal.signal(signal.SIGTERM, _end)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
+            signal.signal(getattr(signal, name), _end)
     code = 0
     try:
         with llm_server(told.script, port=told.port) as server, _Log(told.log, server) as log:
