@@ -86,14 +86,17 @@ def test_every_repeat_is_scored_again(baton: Baton, tmp_path: Path) -> None:
 def test_a_repeat_that_has_no_trace_is_an_error_when_it_is_scored_again(
     baton: Baton, tmp_path: Path
 ) -> None:
-    folder = evaluated(baton, tmp_path, "--repeat", "2")
-    lines = (folder / "bodies.jsonl").read_text().splitlines(keepends=True)
-    kept = [line for line in lines if '"case_id":"hello","repeat":1' not in line]
-    (folder / "bodies.jsonl").write_text("".join(kept))
+    folder = evaluated(baton, tmp_path, "--repeat", "2", "--concurrency", "1")
+    # As it is when the last of them was never played.
+    for name in ("index.jsonl", "bodies.jsonl"):
+        lines = (folder / name).read_text().splitlines(keepends=True)
+        (folder / name).write_text("".join(lines[:-1]))
+    header = json.loads((folder / "evaluation.json").read_text()) | {"status": "interrupted"}
+    (folder / "evaluation.json").write_text(json.dumps(header))
     outcome = baton("score", folder, "-d", "cases.yaml", "--json")
     assert outcome.code == 3
     errors = [r["error"] for r in json.loads(outcome.out)["results"] if r["status"] == "error"]
-    assert errors == ["no trace for case `hello`, repeat 2"]
+    assert errors == ["no trace for case `bye`, repeat 2"]
 
 
 def test_one_of_scores_alone_says_that_it_holds_no_trace(

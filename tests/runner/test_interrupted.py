@@ -198,7 +198,9 @@ def test_torn_lines_are_passed_over_and_what_is_broken_within_is_said(
     index.write_bytes(whole.replace(b'{"position"', b'{"posit', 1))
     with pytest.raises(InputError):
         read_evaluation(folder)
-    assert baton("report", folder).code == 2
+    report = baton("report", folder)
+    assert report.code == 3
+    assert "damaged: index.jsonl:1: " in report.out
 
 
 def test_a_function_that_never_ends_does_not_keep_the_process(start: Start, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from textwrap import dedent
 
 import pytest
 
+from baton.model import Terminated
 from baton.runner.loop import run, run_until_terminated
 
 
@@ -94,8 +95,9 @@ def test_sigterm_cancels_and_lets_it_clean_up() -> None:
             await asyncio.sleep(0.05)
             log.append("clean")
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(Terminated) as raised:
         run_until_terminated(main())
+    assert raised.value.signal == signal.SIGTERM
     assert log == ["clean"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 

@@ -84,6 +84,7 @@ def test_clock_times_stand_under_timings_only(tmp_path: Path) -> None:
     header = json.loads((writer.folder / "evaluation.json").read_text())
     assert set(header.pop("timings")) == {"started", "ended", "seconds"}
     header.pop("id")
+    assert set(header.pop("contents")) == {"rows", "bytes", "sha256"}
     assert header == {
         "name": "x", "dataset": ["a"], "status": "passed",
         "cases": {}, "evaluators": [], "problems": [], "repeats": 1,

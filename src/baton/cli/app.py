@@ -12,12 +12,14 @@ from contextlib import suppress
 from cyclopts import App, CycloptsError
 
 from baton import __version__
-from baton.model import InputError
+from baton.formats.own_files import naming
+from baton.model import InputError, Terminated
 from baton.model.secrets import forget
 from baton.model.visible import exception_line
 from baton.sink import safe_output
 
 from .notes import DEBUG, debugging, say
+from .signals import exit_of, terminable
 from .usage import usage_message
 
 BAD_INPUT = 2
@@ -83,8 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _answered(tokens: list[str]) -> int:
     """Run a command; word what is wrong with what it was given, or with files and pipes."""
     try:
-        code = _run(app, tokens)
-        sys.stdout.flush()
+        with terminable():
+            code = _run(app, tokens)
+        with naming("standard output"):
+            sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()
         return 0
@@ -114,6 +118,10 @@ def _stopped(error: BaseException) -> int:
     """Say in one line what ended a command; a fault of Baton comes with how to report it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, Terminated):
+        text, code = exit_of(error)
+        say(f"baton: {text}")
+        return code
     if isinstance(error, KeyboardInterrupt):
         say("baton: interrupted")
         return 130
@@ -151,5 +159,5 @@ def _run(commands: Callable[..., object], tokens: list[str]) -> int:
     except InputError as error:
         for problem in error.problems:
             say(f"baton: {problem}")
-        return BAD_INPUT
+        return NOT_EVALUATED if any(each.damaged for each in error.problems) else BAD_INPUT
     return result if isinstance(result, int) else 0

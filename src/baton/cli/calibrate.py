@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from baton.datasets.labels import HumanLabel, labels_of, of_rubric, read_labels
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import names_of
 from baton.formats.evaluation_folder import is_evaluation
-from baton.model import Case, Dataset, EvalContext, InputError, Problem, Trace
+from baton.model import Case, Dataset, EvalContext, InputError, Problem, Terminated, Trace
 from baton.model.redact import ON
 from baton.readers import iter_traces, load_catalog
 from baton.reports.calibrate import plain_calibration, print_calibration
@@ -43,7 +42,7 @@ from baton.store.traces import evaluation_traces
 
 from .judging import JudgeOptions
 from .kinds import kind_of_file
-from .notes import note, say
+from .notes import note
 from .numbers import Whole
 from .output import readers_may_leave
 from .rubric import rubric_evaluator
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 NO_EVIDENCE = 3
-TERMINATED = 143
 
 
 class _Labels(NamedTuple):
@@ -73,6 +71,7 @@ def calibrate_command(
     samples: Whole | None = None,
     reversed: Annotated[bool, Parameter(negative="")] = False,
     agents: Path | None = None,
+    traces: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     json: Annotated[bool, Parameter(negative="")] = False,
     out: Path = FOLDER,
 ) -> int:
@@ -100,6 +99,9 @@ def calibrate_command(
         Ask once more with labels and material in reverse order: does the order matter?
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    traces
+        Recordings that evaluations were made of: needed for the effects of length when these were
+        made on another machine, or moved. May be given several times.
     json
         Print the figures as JSON.
     out
@@ -115,16 +117,16 @@ def calibrate_command(
         named = judging not in (None, JudgeOptions())
         _only_when_asking(judge=named, against=against, samples=samples, reversed=reversed)
         context = settings.plan.context if settings else EvalContext()
-        things = _stored(stored, evaluator, agents, context)
+        things = _stored(stored, traces, evaluator, agents, context)
         report = calibration_report(evaluator, told.labels, things, None, context.agent_names)
     else:
         flags = (judging or JudgeOptions()).flags()
         job = _Job(evaluator, told, settings, flags, against, samples, reversed)
         try:
             report = run_until_terminated(job.report(_traces(rest, told, settings, agents)))
-        except asyncio.CancelledError:
-            say("baton: terminated; verdicts that were given are kept, the next run goes on there")
-            return TERMINATED
+        except Terminated:
+            note("verdicts that were given are kept: the next run takes them over")
+            raise
     if told.file is not None:
         keep(report, [told.file], out)
     with readers_may_leave():
@@ -158,12 +160,16 @@ def _only_when_asking(**options: object) -> None:
 
 
 def _stored(
-    folders: Iterable[Path], evaluator: Judged, agents: Path | None, context: EvalContext
+    folders: Iterable[Path],
+    traces: Sequence[Path],
+    evaluator: Judged,
+    agents: Path | None,
+    context: EvalContext,
 ) -> list[JudgedThing]:
     """Return the verdicts of evaluations, with lengths where their traces are still there."""
     found: list[JudgedThing] = []
     for folder in folders:
-        evaluation = read_evaluation(folder)
+        evaluation = read_evaluation(folder, traces=traces, agents=agents)
         shown = {}
         try:
             for trace in evaluation_traces(evaluation, agents):

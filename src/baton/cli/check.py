@@ -19,7 +19,7 @@ from baton.lint import lint, refuse_unknown
 from baton.model import InputError, Problem, counted
 from baton.model.visible import visible_line
 from baton.readers import load_catalog, load_traces
-from baton.readers.load import EMPTY, NOT_A_TRACE, files_below
+from baton.readers.load import EMPTY, NOT_A_TRACE, files_below, outside
 from baton.runner.plan import check_overrides, make_plan
 from baton.store import read_evaluation
 
@@ -74,19 +74,20 @@ def _check_folder(folder: Path, seen: dict[Kind, list[Path]]) -> list[Problem]:
     """Check every file of a folder; one that is nothing Baton reads is noted."""
     problems: list[Problem] = []
     found = 0
-    for file in files_below(folder):
-        if file.name == BODIES and is_evaluation(file.parent):
-            print(visible_line(f"{file.parent}: {_check_evaluation(file.parent)}"))
-            found += 1
-            continue
+    links: list[Path] = []
+    for file in files_below(folder, links):
         try:
-            print(visible_line(f"{file}: {_check(file, seen)}"))
+            if file.name == BODIES and is_evaluation(file.parent):
+                print(visible_line(f"{file.parent}: {_check_evaluation(file.parent)}"))
+            else:
+                print(visible_line(f"{file}: {_check(file, seen)}"))
             found += 1
         except InputError as error:
             if error.problems[0].message in (NOT_A_TRACE, EMPTY):
                 note(f"{file}: nothing that Baton reads")
             else:
                 problems += error.problems
+    problems += outside(links)
     if not found and not problems:
         problems.append(Problem(file=str(folder), message="holds nothing that Baton reads"))
     return problems

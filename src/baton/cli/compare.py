@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from baton.formats.own_files import make_folder, naming
 from baton.model import InputError, Problem
 
 from .notes import note
@@ -72,8 +73,9 @@ def compare_command(
         problems.append("--force compares them all the same")
         raise InputError(Problem(message=problem) for problem in problems)
     if markdown is not None:
-        markdown.parent.mkdir(parents=True, exist_ok=True)
-        markdown.write_text(markdown_of(compared, limit=show), encoding="utf-8")
+        make_folder(markdown.parent)
+        with naming(markdown):
+            markdown.write_text(markdown_of(compared, limit=show), encoding="utf-8")
     with readers_may_leave():
         if json:
             text = msgspec.json.format(msgspec.json.encode(plain_compared(compared)), indent=2)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from baton.datasets import load_dataset
+from baton.formats.own_files import make_folder, naming
 from baton.model import InputError
 from baton.readers import load_catalog
 
@@ -48,8 +49,9 @@ def convert_command(
     catalog = load_catalog(agents) if agents is not None else None
     cases = load_dataset(dataset, agents=catalog)
     converted = convert(cases, to, out, agents=catalog, redaction=redacting.of())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(converted.text, encoding="utf-8")
+    make_folder(out.parent)
+    with naming(out):
+        out.write_text(converted.text, encoding="utf-8")
     for text in (*cases.notes, *converted.notes):
         note(text)
     for loss in converted.losses:

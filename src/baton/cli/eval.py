@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from contextlib import redirect_stdout
@@ -30,7 +29,7 @@ from baton.store import Kept
 
 from .backing import HERE, Backing, backend_of, recipe_of
 from .judging import JudgeOptions, judged_plan
-from .notes import note, say
+from .notes import note
 from .numbers import Whole
 from .output import OUT, header_of, load_cases, note_config, note_trust, note_unchecked, prepare
 from .progress import progress
@@ -53,8 +52,6 @@ from .target import Target, find_target, provider_of, trust_in, variants_of
 from .variants import Printed, Variant
 
 Several = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-TERMINATED = 143
-"""The exit code of what SIGTERM ended, as shells have it."""
 
 
 def eval_command(
@@ -169,8 +166,6 @@ def eval_command(
     done = []
     for job, provider, workers in zip(jobs, providers, backed, strict=True):
         folder = _play(job, provider, workers)
-        if folder is None:
-            return TERMINATED
         done.append(Variant(job.variant, folder))
     return printed.all(done, found.config)
 
@@ -311,8 +306,9 @@ class _Asked(NamedTuple):
         return structs.replace(request, target=target, judge=judge, variant=variant)
 
 
-def _play(job: _Job, provider: ConfiguredProvider[Any], backed: _Backed | None) -> Path | None:
-    """Play all cases, and show how far it is; ``None`` when SIGTERM ended it."""
+def _play(job: _Job, provider: ConfiguredProvider[Any], backed: _Backed | None) -> Path:
+    """Play all cases, and show how far it is."""
+    # What agents print while they play is no part of the report.
     with redirect_stdout(sys.stderr):
         shown = progress(left_to_play(job.kept, len(job.cases) * job.options.repeat))
         started: list[Path] = []
@@ -330,13 +326,10 @@ def _play(job: _Job, provider: ConfiguredProvider[Any], backed: _Backed | None) 
                 variant, recipe = backed.variant, backed.recipe
                 return evaluate_on(backed.backend, recipe, *work, variant=variant, **how)
             return run_until_terminated(evaluate_to_folder(*work, **how))
-        except (KeyboardInterrupt, asyncio.CancelledError) as ended:
+        except KeyboardInterrupt:
             for place in started:
                 note(f"what was done until now: baton report {place}")
-            if isinstance(ended, KeyboardInterrupt):
-                raise
-            say("baton: terminated")
-            return None
+            raise
         finally:
             shown.close()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from baton.model import InputError, counted
 
@@ -22,6 +24,7 @@ def export_command(
     otlp: str,
     only: Literal["spans", "results"] | None = None,
     agents: Path | None = None,
+    traces: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     headers_from: str | None = None,
     encoding: Literal["json", "protobuf"] | None = None,
     timeout: float = 30,
@@ -45,6 +48,9 @@ def export_command(
         Of evaluations only spans, or only results.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    traces
+        Recordings that the evaluations were made of: needed when these were made on another
+        machine, or moved. May be given several times.
     headers_from
         The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
     encoding
@@ -70,7 +76,13 @@ def export_command(
     sink = open_sink(target, encoding=encoding, headers=headers, limits=limits)
     try:
         done = export(
-            recordings, sink, only=only, agents=agents, on_note=note, redact=redacting.asked
+            recordings,
+            sink,
+            only=only,
+            agents=agents,
+            traces=traces,
+            on_note=note,
+            redact=redacting.asked,
         )
         if done.spans or done.results:
             sink.finish()

@@ -41,6 +41,7 @@ def label_command(
     by: str | None = None,
     config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
     agents: Path | None = None,
+    traces: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
 ) -> int:
     """Walk through the dispatches of an evaluation and label them, for `baton calibrate`.
 
@@ -61,13 +62,17 @@ def label_command(
         A config, for rubrics of your own.
     agents
         Agent definitions, for traces that lie elsewhere.
+    traces
+        Recordings that the evaluation was made of: needed when it was made on another machine, or
+        moved. May be given several times.
     """
     if not has_terminal():
         raise InputError(
             "labels are given in a terminal, and this is none; write them to a file instead: "
             "docs/calibration.md says how"
         )
-    stored = read_evaluation(evaluation if evaluation is not None else latest_evaluation(OUT))
+    folder = evaluation if evaluation is not None else latest_evaluation(OUT)
+    stored = read_evaluation(folder, traces=traces, agents=agents)
     settings = load_config(config) if config is not None else None
     evaluator = rubric_evaluator(rubric or rubric_of(stored), settings)
     file = LabelFile(labels)

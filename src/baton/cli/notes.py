@@ -23,7 +23,8 @@ def note(text: str) -> None:
 def say(text: str) -> None:
     """Print one line on standard error; that nobody reads it any more changes nothing else.
 
-    A newline in an id or a file name is shown as an escape: it starts no line of its own.
+    A newline in an id or a file name is shown as an escape: it starts no line of its own. A pipe
+    may be closed, and a terminal (then writing is an input/output error).
     """
-    with suppress(BrokenPipeError):
+    with suppress(OSError):
         print(visible_line(mask(text)), file=sys.stderr, flush=True)

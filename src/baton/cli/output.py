@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from baton.config.provenance import provenance_of, refuse_others
 from baton.config.shape import ReporterSpec
 from baton.config.trust import Trust
 from baton.datasets import load_dataset
+from baton.formats.own_files import naming
 from baton.model import BatonError, Dataset, InputError, Problem
 from baton.model.secrets import masked
 from baton.plugins import reporter_entry, resolve
@@ -156,13 +157,15 @@ def report(
     show: int,
     detailed: bool = False,
     reports: Reports = NONE,
+    traces: Sequence[Path] = (),
+    agents: Path | None = None,
 ) -> int:
     """Print the report, write those that are asked for, and return the exit code.
 
     ``reports`` are those beside the config's; ``show`` is how many cases that did not pass are
-    printed in full.
+    printed in full. ``traces`` are the recordings that were scored, with their ``agents``.
     """
-    evaluation = read_evaluation(folder)
+    evaluation = read_evaluation(folder, partial=True, traces=traces, agents=agents)
     wanted = settings.reporters if settings else []
     if any(each.type == "github" and each.output_path is None for each in wanted):
         reports = replace(reports, github=True)
@@ -189,8 +192,9 @@ def report(
 def readers_may_leave() -> Iterator[None]:
     """Let whoever reads standard output stop (``| head``): the verdict stays what it is."""
     try:
-        yield
-        sys.stdout.flush()
+        with naming("standard output"):
+            yield
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

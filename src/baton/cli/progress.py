@@ -51,11 +51,13 @@ class Bar:
     def add(self, result: CaseResult) -> None:
         """Take one more result."""
         self._counter.add(result.status)
-        self._progress.update(self._task, advance=1, description=str(self._counter))
+        with suppress(OSError):  # a terminal that was closed: the results are written all the same
+            self._progress.update(self._task, advance=1, description=str(self._counter))
 
     def close(self) -> None:
         """Take the bar away."""
-        self._progress.stop()
+        with suppress(OSError):
+            self._progress.stop()
 
 
 class Lines:
@@ -70,7 +72,7 @@ class Lines:
         """Take one more result."""
         done = self._counter.add(result.status)
         if done % self._step == 0 or done == self._total:
-            with suppress(BrokenPipeError):  # that nobody reads along changes nothing
+            with suppress(OSError):  # that nobody reads along changes nothing
                 print(f"{done} of {self._total}: {self._counter}", file=self._out, flush=True)
 
     def close(self) -> None:

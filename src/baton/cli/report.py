@@ -12,10 +12,14 @@ from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
 from baton.sink import command_output
 from baton.store import latest_evaluation, read_evaluation
+from baton.store.traces import recordings_of
 
+from .notes import note
 from .output import OUT, prepare, readers_may_leave, write_reports
 from .redacting import AS_CONFIGURED, Redacting
 from .reports import NONE, Format, Reports
+
+_WITH_TRACES = {"html", "otlp"}
 
 
 def report_command(
@@ -25,8 +29,10 @@ def report_command(
     json: Annotated[bool, Parameter(negative="")] = False,
     reports: Reports = NONE,
     redacting: Redacting = AS_CONFIGURED,
+    traces: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    agents: Path | None = None,
 ) -> int:
-    """Report on a stored evaluation; the exit code is its own.
+    """Report on a stored evaluation; the exit code is its own, or 3 when the folder is damaged.
 
     Parameters
     ----------
@@ -36,10 +42,18 @@ def report_command(
         What to print.
     json
         The same as --format json.
+    traces
+        Recordings that the evaluation was made of: needed for pages with traces when it was made
+        on another machine, or moved. May be given several times.
+    agents
+        Agent definitions that these recordings were scored with.
     """
     folder = evaluation if evaluation is not None else latest_evaluation(OUT)
-    stored = read_evaluation(folder, redacting.asked)
+    stored = read_evaluation(folder, redacting.asked, partial=True, traces=traces, agents=agents)
     printed = "json" if json else format
+    if {printed, *reports.files()} & _WITH_TRACES:
+        if refused := recordings_of(stored).refused:
+            note(f"{folder}: {refused}")
     prepare(None, reports.files())
     with readers_may_leave():
         out = command_output(sys.stdout) if printed == "github" else sys.stdout

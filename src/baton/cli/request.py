@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from baton.config import Config
-from baton.formats.evaluation_folder import HEADER
+from baton.formats.evaluation_folder import Header, read_header
 from baton.model import Dataset, InputError, Problem
 from baton.runner.options import RunOptions
 from baton.runner.plan import Plan
@@ -49,14 +49,10 @@ class Basis(msgspec.Struct, kw_only=True):
     evaluators: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class Earlier(msgspec.Struct, kw_only=True):
-    """What a folder tells of the evaluation in it."""
+class Earlier(Header, kw_only=True):
+    """What a folder tells of the evaluation in it, and of how that was asked for."""
 
-    name: str
-    status: str
     run: RunOptions = msgspec.field(default_factory=RunOptions)
-    repeats: int = 1
-    planned: int | None = None
     request: Request | None = None
     basis: Basis | None = None
 
@@ -67,14 +63,7 @@ def earlier(folder: Path) -> tuple[Earlier, Request, Basis]:
     Raises:
         InputError: no evaluation, or one that holds no request: of recorded traces, or older.
     """
-    file = folder / HEADER
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Earlier)
-    except FileNotFoundError:
-        message = "no evaluation: such a folder has an evaluation.json"
-        raise InputError(Problem(file=str(folder), message=message)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
-        raise InputError(Problem(file=str(file), message=str(error))) from None
+    found = read_header(folder, Earlier)
     if found.request is None or found.basis is None:
         message = (
             "does not say how it was made: recorded traces are scored again by `baton score`, and "

@@ -212,9 +212,15 @@ def kept_of(begun: Start, basis: Basis, cases: Dataset, *, force: bool) -> Kept 
     for what in changed:
         note(f"changed since, and resumed all the same: {what}")
     kept = keep(begun.folder)
+    for text in kept.lost:
+        note(f"{begun.folder}: {text}")
     for row in kept.rows():
         if cases.ids[row.position : row.position + 1] != [row.case_id]:
             raise InputError(Problem(file=str(begun.folder), message=_SAME_CASES))
+        for name, _, _ in row.scores:
+            if name not in basis.evaluators:
+                message = f"has scores of `{name}`, which is not asked for: start a new evaluation"
+                raise InputError(Problem(file=str(begun.folder), message=message))
     return kept
 
 
@@ -225,8 +231,9 @@ def is_complete(folder: Path, before: Earlier) -> bool:
     """Tell whether nothing of an evaluation is missing, and nothing an error."""
     if before.status not in ("passed", "failed", "error") or before.planned is None:
         return False
-    stored = read_evaluation(folder)
-    return len(stored) == before.planned and not stored.header.cases.get("error")
+    stored = read_evaluation(folder, partial=True)
+    is_whole = len(stored) == before.planned and not stored.damage
+    return is_whole and not stored.header.cases.get("error")
 
 
 def left_to_play(kept: Kept | None, total: int) -> int:

@@ -14,14 +14,13 @@ from msgspec import structs
 
 from baton.config import load_config
 from baton.config.planning import recorded_plan
-from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
 from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
 from baton.readers.shard import Shard, is_address
 from baton.readers.shards import BYTES, iter_shards
 from baton.runner.plan import Plan
 from baton.runner.recorded import score_to_folder
-from baton.store import read_evaluation
 
 from .backing import HERE, Backing, backend_of, expanded, recipe_of
 from .judging import JudgeOptions, judged_plan
@@ -128,6 +127,13 @@ def score_command(
         "input_problems": problems,
         "repeats": max((_repeats(path) for path in files), default=1) if cases else 1,
     }
+    told: dict[str, Any] = {
+        "json": json,
+        "show": show,
+        "reports": reports,
+        "traces": files,
+        "agents": None if definitions is None else Path(definitions),
+    }
     if spec is not None or len(files) < len(words):
         if jobs != 1:
             raise InputError("--jobs is for traces that are scored here: --workers goes there")
@@ -156,7 +162,7 @@ def score_command(
                 on_note=note,
                 **how,
             )
-        return report(folder, settings, json=json, show=show, reports=reports)
+        return report(folder, settings, **told)
     read = _read(files, paths, catalog, problems)
     if dry_run:
         from .dry_run import dry_run as rehearse
@@ -178,9 +184,9 @@ def score_command(
         )
         if found is None:
             raise _nothing(files, [InputError(problem) for problem in problems])
-        return report(found, settings, json=json, show=show, reports=reports)
+        return report(found, settings, **told)
     folder = score_to_folder(plan, read, cases, **how)
-    return report(folder, settings, json=json, show=show, reports=reports)
+    return report(folder, settings, **told)
 
 
 def _read_from(traces: Sequence[str], definitions: Path | str | None) -> dict[str, Any]:
@@ -194,7 +200,7 @@ def _read_from(traces: Sequence[str], definitions: Path | str | None) -> dict[st
 def _note_datasets(paths: Sequence[Path]) -> None:
     """Say what an evaluation that is scored again without cases was made with."""
     for path in paths:
-        if is_evaluation(path) and (used := read_evaluation(path).header.dataset):
+        if is_evaluation(path) and (used := read_header(path, Header).dataset):
             options = " ".join(f"--dataset {name}" for name in used)
             note(f"{path}: scored without cases; it was made with {options}")
 
@@ -202,7 +208,7 @@ def _note_datasets(paths: Sequence[Path]) -> None:
 def _repeats(path: Path) -> int:
     """Return how often an evaluation that is scored again played its cases."""
     folder = path.parent if path.name == BODIES else path
-    return read_evaluation(folder).header.repeats if is_evaluation(folder) else 1
+    return read_header(folder, Header).repeats if is_evaluation(folder) else 1
 
 
 def _several(jobs: int, plan: Plan) -> bool:

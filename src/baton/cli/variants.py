@@ -72,7 +72,7 @@ def _say(text: str) -> None:
 
 
 def _line(variant: Variant) -> str:
-    header = read_evaluation(variant.folder).header
+    header = read_evaluation(variant.folder, partial=True).header
     counts = ", ".join(f"{count} {status}" for status, count in header.cases.items() if count)
     return visible_line(f"{variant.name}: {header.status} ({counts})  {variant.folder}")
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from baton.model import InputError
+from baton.model import InputError, Terminated
 
 from .notes import DEBUG, debugging, note
 from .target import find_target, trust_in
@@ -19,6 +19,9 @@ from .watched import affected, case_hashes, changed, watched
 
 _PAUSE = 0.3
 """Seconds between two looks; an editor may write a file in several steps."""
+
+_CLEANING = 15.0
+"""Seconds that an evaluation has to end its agents' processes: some steps of up to 5 each."""
 
 
 def watch_command(
@@ -66,6 +69,8 @@ def watch_command(
             note(f"changed: {', '.join(_short(file) for file in different[:3])}")
             if chosen != []:
                 code = _evaluate(agent, datasets if chosen is None else chosen, trust)
+    except Terminated:
+        raise
     except KeyboardInterrupt:
         return code
 
@@ -77,7 +82,20 @@ def _evaluate(agent: Sequence[str], datasets: Sequence[str], trust: Sequence[Pat
     debug = [DEBUG] if debugging.get() else []
     # With -P, modules of the current folder do not take the place of Baton's own.
     command = [sys.executable, "-P", "-m", "baton", *debug, "eval", *agent, *words]
-    return subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
+    process = subprocess.Popen(command)  # noqa: S603 - ourselves
+    try:
+        return process.wait()
+    except KeyboardInterrupt as ended:
+        # Ctrl-C reaches every process of a terminal, a signal to this one is passed on. What is in
+        # play gets time to clean up.
+        if isinstance(ended, Terminated):
+            process.terminate()
+        try:
+            process.wait(_CLEANING)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        raise
 
 
 def _short(file: Path) -> str:

@@ -15,6 +15,7 @@ from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.nesting import is_too_deep
 from baton.formats.opening import iter_lines
+from baton.formats.own_files import stays_in
 from baton.formats.prune import Stray
 from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem
 from baton.model.dataset import Format
@@ -42,12 +43,13 @@ class FileCases(NamedTuple):
     notes: list[str]
 
 
-def dataset_files(folder: Path) -> list[Path]:
+def dataset_files(folder: Path, links: list[Path] | None = None) -> list[Path]:
     """List the files below a folder that may hold cases.
 
-    Hidden folders are left out, and so is what Baton itself wrote.
+    Hidden folders are left out, and so is what Baton itself wrote. So are links that lead out of
+    the folder, which ``links`` takes: a dataset of others may so name any file of the user.
     """
-    return sorted(
+    found = sorted(
         path
         for path in folder.rglob("*")
         if path.suffix in _SUFFIXES
@@ -55,6 +57,10 @@ def dataset_files(folder: Path) -> list[Path]:
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and not is_evaluation(path.parent)
     )
+    leading_out = [path for path in found if not stays_in(path, folder)]
+    if leading_out and links is not None:
+        links += leading_out
+    return [path for path in found if path not in leading_out] if leading_out else found
 
 
 class About(NamedTuple):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from baton.formats.own_files import make_folder, naming, write_whole
 from baton.model import InputError, Problem
 
 from .labels import LabelLine, label_lines
@@ -38,8 +39,8 @@ class LabelFile:
     def add(self, line: LabelLine) -> None:
         """Write one more label."""
         text = msgspec.json.encode(line) + b"\n"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab+") as file:
+        make_folder(self.path.parent)
+        with naming(self.path), self.path.open("ab+") as file:
             if file.tell():
                 file.seek(-1, 2)
                 text = text if file.read(1) == b"\n" else b"\n" + text
@@ -51,7 +52,5 @@ class LabelFile:
         if not self._lines or (self._lines[-1].rubric, self._lines[-1].by) != (rubric, by):
             return None
         data = self.path.read_bytes().rstrip()
-        draft = self.path.with_name(f"{self.path.name}.tmp")
-        draft.write_bytes(data[: data.rfind(b"\n") + 1])
-        draft.replace(self.path)
+        write_whole(self.path, data[: data.rfind(b"\n") + 1])
         return self._lines.pop()

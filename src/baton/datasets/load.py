@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from baton.formats.own_files import LEADS_OUT
 from baton.model import AgentCard, CaseIndex, Dataset, InputError, Problem, suggestion
 from baton.model.dataset import Format
 
@@ -88,7 +89,8 @@ def _read(
             raise InputError(Problem(file=str(target), message=_NOT_A_DATASET))
         return [found]
     parts = []
-    for file in dataset_files(target):
+    links: list[Path] = []
+    for file in dataset_files(target, links):
         stem = file.relative_to(target).with_name(file.name.split(".")[0]).as_posix()
         try:
             found = read_file(file, About(stem, agents))
@@ -99,6 +101,7 @@ def _read(
             notes.append(f"{file}: holds no cases")
         elif found is not None:
             parts.append(found)
+    problems += [Problem(file=str(link), message=LEADS_OUT) for link in links]
     return parts
 
 

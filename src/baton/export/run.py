@@ -10,11 +10,12 @@ from typing import Literal
 import msgspec
 
 from baton.formats.evaluation_folder import is_evaluation
-from baton.model import InputError, Trace
+from baton.model import InputError, Problem, Trace
 from baton.model.redact import Redaction
 from baton.readers import iter_traces
 from baton.reports.html.traces import Traces
 from baton.store import StoredEvaluation, read_evaluation
+from baton.store.traces import recordings_of
 
 from .places import Originals, Written
 from .results import events_of
@@ -41,12 +42,14 @@ def export(
     *,
     only: Only | None = None,
     agents: Path | None = None,
+    traces: Sequence[Path] = (),
     on_note: Say,
     redact: Redaction | None = None,
 ) -> Exported:
     """Write the spans of recordings, and the results of evaluation folders, each when it is read.
 
     ``redact`` says what is taken out of them: secrets by default, or what a folder says.
+    ``traces`` are the recordings that evaluations were made of, where these are not believed.
 
     Raises:
         InputError: a path is no recording, or the sink does not take what it is given.
@@ -58,12 +61,10 @@ def export(
     if recordings and only == "results":
         raise InputError(f"{recordings[0]} is no evaluation folder: it has no results")
     if recordings:
-        traces = iter_traces(
-            recordings, agents=agents, on_problem=done.unread.append, redact=redact
-        )
-        _spans(traces, sink, done)
+        read = iter_traces(recordings, agents=agents, on_problem=done.unread.append, redact=redact)
+        _spans(read, sink, done)
     for folder in folders:
-        evaluation = read_evaluation(folder, redact)
+        evaluation = read_evaluation(folder, redact, traces=traces, agents=agents)
         export_evaluation(evaluation, sink, done, only=only, agents=agents, on_note=on_note)
     return done
 
@@ -82,8 +83,12 @@ def export_evaluation(
     on_note: Say = _nothing,
 ) -> None:
     """Write an evaluation; raises as :func:`export` does."""
-    header = evaluation.header
-    originals = Originals([Path(p) for p in header.traces], [Path(p) for p in header.dataset])
+    found = recordings_of(evaluation)
+    if found.refused is not None:
+        problem = Problem(file=str(evaluation.folder), message=found.refused)
+        done.unread.append(InputError(problem))
+    read = found.paths if found.are_elsewhere else []
+    originals = Originals(read, found.exclude)
     if only != "results":
         traces = _traces(evaluation, agents, done)
         if only is None:
@@ -109,15 +114,15 @@ def _without(
 
 def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -> Iterator[Trace]:
     """Yield the traces that an evaluation keeps, or that it judged where they lie."""
-    header = evaluation.header
-    recorded = [path for path in map(Path, header.traces) if path.exists()]
-    yield from iter_traces(
-        recorded or evaluation.folder,
-        agents=agents or (header.definitions if recorded else None),
-        exclude=[Path(path) for path in header.dataset],
-        on_problem=done.unread.append,
-        redact=header.redaction,
-    )
+    found = recordings_of(evaluation)
+    if found.refused is None:
+        yield from iter_traces(
+            found.paths or evaluation.folder,
+            agents=agents or found.agents,
+            exclude=found.exclude,
+            on_problem=done.unread.append,
+            redact=evaluation.header.redaction,
+        )
 
 
 def _spans(traces: Iterator[Trace], sink: Sink, done: Exported) -> None:

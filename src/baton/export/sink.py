@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
+from baton.formats.own_files import make_folder, naming, open_own
 from baton.model import InputError, Problem
 from baton.readers.otlp.span import Span
 
@@ -86,18 +87,23 @@ class _File:
 
     def write(self, data: bytes) -> None:
         assert self._file is not None  # noqa: S101 - nobody writes after the end
-        self._file.write(data)
+        with naming(self._path):
+            self._file.write(data)
 
     def finish(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with naming(self._path):
+                self._file.close()
             self._draft.replace(self._path)
             self._file = None
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
-            self._draft.unlink(missing_ok=True)
+            try:
+                with naming(self._path):
+                    self._file.close()
+            finally:
+                self._draft.unlink(missing_ok=True)
             self._file = None
 
 
@@ -183,8 +189,9 @@ class _ToEndpoint:
 
 def _opened(draft: Path, path: Path) -> IO[bytes]:
     try:
-        draft.parent.mkdir(parents=True, exist_ok=True)
-        return draft.open("wb")
+        make_folder(draft.parent)
+        draft.unlink(missing_ok=True)  # left by a crash, or a link that leads elsewhere
+        return open_own(draft, "xb")
     except OSError as error:
         message = f"cannot be written: {error.strerror}"
         raise InputError(Problem(file=str(path), message=message)) from None

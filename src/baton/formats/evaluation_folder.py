@@ -1,12 +1,429 @@
-"""The files of an evaluation folder, for those that write one and those that come upon one."""
+"""Evaluation folders: their files, and the one way to open a folder that others may have made.
+
+``evaluation.json`` is the header. ``index.jsonl`` has a line for each case and repeat with the
+place of its body in ``bodies.jsonl``. When an evaluation ends, the header gets its ``contents``:
+the number of lines, the size of the bodies and a digest of the index, whose lines hold a CRC of
+each body. So what is missing or changed is seen, and which cases it belongs to.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import heapq
+import os
+import re
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal, TypeVar
+
+import msgspec
+
+from baton.model import (
+    AgentCard,
+    AgentScores,
+    AgentValue,
+    Efficiency,
+    EfficiencySums,
+    EvaluatorCounts,
+    GateResult,
+    Hop,
+    InputError,
+    Problem,
+    Provenance,
+    Routed,
+    RoutingCell,
+    Status,
+    counted,
+)
+from baton.model.redact import Redaction, redaction_of
+
+from .own_files import open_regular
 
 HEADER, INDEX, BODIES = "evaluation.json", "index.jsonl", "bodies.jsonl"
+UNFINISHED = ("running", "interrupted")
+_NAMED = 10
+"""How many lost cases a message names; it counts the others."""
+_SEARCHED = 64 << 20
+"""Bytes of bodies without an index line in which the names of lost cases are looked for: a
+hostile file may have a gap of terabytes that takes no room on the disk."""
+_START = re.compile(rb'\{"case_id":("(?:[^"\\]|\\.){0,2000}"),')
+
+# A place has to fit into the 31 bits that it is given in `Lines`; repeats are also counted up to
+# in reports (pass@k), and nobody plays a case a hundred thousand times.
+_Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+_Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+_Repeats = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+
+H = TypeVar("H", bound="Header")
+
+
+class Contents(msgspec.Struct, kw_only=True):
+    """What a finished folder holds: lines of the index, bytes of bodies, digest of the index."""
+
+    rows: _Size
+    bytes: _Size
+    sha256: str
+
+
+class Header(msgspec.Struct, kw_only=True):
+    """What ``evaluation.json`` says, as far as reports and readers need it."""
+
+    id: str = ""
+    name: str = ""
+    status: str = ""
+    cases: dict[Status, _Size] = msgspec.field(default_factory=dict)
+    evaluators: list[EvaluatorCounts] = msgspec.field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
+    notices: list[str] = msgspec.field(default_factory=list)
+    repeats: _Repeats = 1
+    planned: _Size | None = None
+    dataset: list[str] = msgspec.field(default_factory=list)
+    traces: list[str] = msgspec.field(default_factory=list)
+    definitions: str | None = None
+    agents: list[dict[str, AgentCard]] = msgspec.field(default_factory=list)
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
+    evaluator_versions: dict[str, str] = msgspec.field(default_factory=dict)
+    timings: dict[str, Any] = msgspec.field(default_factory=dict)
+    pass_rule: Literal["all"] | dict[str, float] = "all"
+    routing: list[RoutingCell] = msgspec.field(default_factory=list)
+    efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
+    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+    gate: list[GateResult] = msgspec.field(default_factory=list)
+    provenance: Provenance | None = None
+    redact: str | dict[str, Any] | None = None
+    contents: Contents | None = None
+
+    @property
+    def redaction(self) -> Redaction:
+        """What was taken out of its traces; raises InputError when it does not say so rightly."""
+        return redaction_of(self.redact)
+
+
+class IndexRow(msgspec.Struct, kw_only=True):
+    """One line of the index."""
+
+    position: _Place
+    case_id: str
+    repeat: _Place
+    status: Status
+    scores: list[tuple[str, Status, float | None]]
+    offset: _Size
+    length: _Size
+    crc32: int | None = None
+    efficiency: Efficiency | None = None
+    routing: list[Routed] = msgspec.field(default_factory=list)
+    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
+    agents: list[AgentValue] = msgspec.field(default_factory=list)
+    route: list[Hop] = msgspec.field(default_factory=list)
+    tags: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """Where the line of the body ends."""
+        return self.offset + self.length + 1
+
+
+_DECODER = msgspec.json.Decoder(IndexRow)
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def read_row(line: bytes) -> IndexRow:
+    """Read a line of the index; raises what msgspec does for one that is not valid."""
+    return _DECODER.decode(line)
 
 
 def is_evaluation(folder: Path) -> bool:
     """Tell an evaluation folder."""
     return (folder / HEADER).is_file() and (folder / BODIES).is_file()
+
+
+class Lines:
+    """Where the last index line of each case and repeat starts, in the order of positions.
+
+    Takes room for the lines that are there, whatever positions they state. Results mostly come
+    in the order of positions: these take 16 bytes each.
+    """
+
+    def __init__(self) -> None:
+        self._keys = array("q")
+        self._starts = array("q")
+        self._rest: dict[int, int] = {}
+
+    def put(self, position: int, repeat: int, start: int) -> int | None:
+        """Note a line; return where the one starts that it replaces."""
+        key = position << 31 | repeat
+        if not self._keys or key > self._keys[-1]:
+            self._keys.append(key)
+            self._starts.append(start)
+            return None
+        place = bisect_left(self._keys, key)
+        if self._keys[place] == key:
+            earlier, self._starts[place] = self._starts[place], start
+            return earlier
+        late = self._rest.get(key)
+        self._rest[key] = start
+        return late
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._rest)
+
+    def __iter__(self) -> Iterator[int]:
+        if not self._rest:
+            return iter(self._starts)
+        both = heapq.merge(zip(self._keys, self._starts, strict=True), sorted(self._rest.items()))
+        return (start for _, start in both)
+
+
+class OpenedFolder:
+    """An evaluation folder that was checked.
+
+    ``lines`` are those of the results that are whole. ``damage`` says what is wrong, with the
+    cases that are lost; it is empty for a sound folder. ``keep`` is how much of the index and of
+    the bodies comes before the first damage. ``digest`` is that of the whole lines up to there.
+    """
+
+    def __init__(self, folder: Path, header: Header, *, bodies: bool) -> None:
+        """Read the index; ``bodies`` also checks the bodies of an unfinished folder.
+
+        Raises:
+            InputError: a file is missing, is a link, or cannot be read.
+        """
+        self.folder = folder
+        self.header = header
+        self.lines = Lines()
+        self.damage: list[str] = []
+        self.keep = (0, 0)
+        self.digest = hashlib.sha256()
+        self.rows_read = 0
+        self._counts: Counter[str] = Counter()
+        self._replaced = False
+        self._lost: list[str] = []
+        self._finished = header.status not in UNFINISHED
+        self._hurt = False
+        try:
+            with open_regular(folder / INDEX) as index, open_regular(folder / BODIES) as text:
+                self._read(index, text, check=bodies or self._finished)
+        except FileNotFoundError as error:
+            raise _damaged(Path(error.filename), "is missing") from None
+
+    def _read(self, index: BinaryIO, bodies: BinaryIO, *, check: bool) -> None:
+        size = os.fstat(bodies.fileno()).st_size
+        start = end = 0
+        for number, line in enumerate(index, 1):
+            row = self._row(number, line)
+            if row is not None:
+                if row.offset > end and not self._hurt:
+                    self._fault(f"{INDEX}:{number}: results before this line are missing")
+                if row.offset > end:
+                    self._name_cases(bodies, end, min(row.offset, size))
+                if row.end > size and not self._finished:
+                    size = os.fstat(bodies.fileno()).st_size  # it may grow while it is read
+                wrong = _wrong(row, end, size, bodies if check else None)
+                if wrong is None:
+                    self._take(row, start, line)
+                    end = row.end
+                else:
+                    self._lose(row.case_id, row.repeat)
+                    self._fault(f"{INDEX}:{number}: {wrong}")
+                    end = max(end, min(row.end, size))
+            start += len(line)
+        if self._finished:
+            self._check_end(bodies, end, size)
+
+    def _row(self, number: int, line: bytes) -> IndexRow | None:
+        if not line.endswith(b"\n"):
+            # A crash tears the last line of what runs; the case is missing and will be played.
+            if self._finished:
+                self._fault(f"{INDEX}:{number}: the line is truncated")
+            return None
+        try:
+            return read_row(line)
+        except _BROKEN as error:
+            self._fault(f"{INDEX}:{number}: is not a valid line: {error}")
+            return None
+
+    def _take(self, row: IndexRow, start: int, line: bytes) -> None:
+        if self.lines.put(row.position, row.repeat, start) is not None:
+            self._replaced = True
+        self._counts[row.status] += 1
+        self.rows_read += 1
+        if not self._hurt:
+            self.keep = start + len(line), row.end
+            self.digest.update(line)
+
+    def rows(self) -> Iterator[IndexRow]:
+        """Yield the last whole row of every case and repeat, in this order."""
+        with open_regular(self.folder / INDEX) as index:
+            for start in self.lines:
+                index.seek(start)
+                yield read_row(index.readline())
+
+    def _fault(self, message: str) -> None:
+        self._hurt = True
+        if len(self.damage) < _NAMED:
+            self.damage.append(message)
+
+    def _lose(self, case_id: str, repeat: int) -> None:
+        again = f" (repeat {repeat + 1})" if repeat else ""
+        self._lost.append(f"`{case_id}`{again}")
+
+    def _name_cases(self, bodies: BinaryIO, start: int, end: int) -> None:
+        """Name the cases of bodies that no line of the index leads to."""
+        at, end = start, min(end, start + _SEARCHED)
+        bodies.seek(at)
+        is_start = True
+        while at < end:
+            piece = bodies.readline(min(1 << 16, end - at))
+            found = _START.match(piece) if is_start else None
+            if found is not None:
+                self._lose(_text(found[1]), 0)
+            at += len(piece)
+            is_start = piece.endswith(b"\n")
+            if not piece:
+                return
+
+    def _check_end(self, bodies: BinaryIO, end: int, size: int) -> None:
+        """Check a finished folder against what its header says it holds."""
+        header, contents = self.header, self.header.contents
+        if end < size:
+            self._name_cases(bodies, end, size)
+            self._fault(f"{BODIES}: {counted(size - end, 'byte')} belong to no line of {INDEX}")
+        if contents is not None:
+            if self.rows_read != contents.rows:
+                self._fault(
+                    f"{INDEX}: {counted(contents.rows, 'result')} were written, "
+                    f"{self.rows_read:,} can be read"
+                )
+            if size != contents.bytes:
+                self._fault(f"{BODIES}: {contents.bytes:,} bytes were written, {size:,} are there")
+            if not self._hurt and self.digest.hexdigest() != contents.sha256:
+                self._name_changed(bodies)
+                self._fault(f"{INDEX}: was changed since it was written")
+        if self._replaced:
+            self._counts = Counter(row.status for row in self.rows())
+        told = {status: count for status, count in header.cases.items() if count}
+        there = {status: count for status, count in self._counts.items() if count}
+        if header.cases and told != there:
+            self._fault(f"{HEADER}: counts {_words(told)}, but the results are {_words(there)}")
+
+    def _name_changed(self, bodies: BinaryIO) -> None:
+        """Find the lines of the index that do not say what their bodies say."""
+        keep: tuple[int, int] | None = None
+        with open_regular(self.folder / INDEX) as index:
+            start = end = 0
+            for line in index:
+                row = read_row(line)
+                bodies.seek(row.offset)
+                if not _agree(row, bodies.read(row.length)):
+                    self._lose(row.case_id, row.repeat)
+                    keep = keep or (start, end)
+                start, end = start + len(line), row.end
+        self.keep = keep or (0, 0)
+
+    def problems(self) -> list[str]:
+        """Say what is damaged, and which cases are lost by it."""
+        if not self.damage:
+            return []
+        lost = list(dict.fromkeys(self._lost))
+        names = ", ".join(lost[:_NAMED])
+        more = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+        said = [f"damaged: {each}" for each in self.damage]
+        said.append(f"lost: {names}{more}" if lost else "which cases are lost is not known")
+        return said
+
+    def refuse_damage(self) -> None:
+        """Raise InputError when something is damaged."""
+        if self.damage:
+            raise _damaged(self.folder, *self.problems())
+
+
+def _wrong(row: IndexRow, end: int, size: int, bodies: BinaryIO | None) -> str | None:
+    """Say what is wrong with the place of a body, or with the body there."""
+    if row.offset < end:
+        return f"the body at {row.offset} overlaps the one before"
+    if row.end > size:
+        return f"the body is not there in full: {BODIES} has {size:,} bytes"
+    if bodies is None:
+        return None
+    if bodies.tell() != row.offset:
+        bodies.seek(row.offset)
+    text = bodies.read(row.length + 1)
+    if not text.endswith(b"\n") or text.find(b"\n") != row.length:
+        return "the body does not end where the index says"
+    if row.crc32 is not None and zlib.crc32(text[:-1]) != row.crc32:
+        return "the body was changed since it was written"
+    return None
+
+
+class _BodyScore(msgspec.Struct):
+    evaluator_type: str
+    status: Status
+    score: float | None
+
+
+class _BodyInShort(msgspec.Struct):
+    case_id: str
+    repeat: int
+    scores: list[_BodyScore]
+
+
+def _agree(row: IndexRow, text: bytes) -> bool:
+    try:
+        body = msgspec.json.decode(text, type=_BodyInShort)
+    except _BROKEN:
+        return False
+    scores = [(one.evaluator_type, one.status, one.score) for one in body.scores]
+    return (row.case_id, row.repeat, row.scores) == (body.case_id, body.repeat, scores)
+
+
+def open_folder(folder: Path, *, bodies: bool = False) -> OpenedFolder:
+    """Open an evaluation folder; ``bodies`` also checks those of an unfinished one.
+
+    Raises:
+        InputError: it is not an evaluation folder, or one of its files cannot be read.
+    """
+    header = read_header(folder, Header)
+    try:
+        _ = header.redaction
+    except InputError as error:
+        file = str(folder / HEADER)
+        raise InputError(msgspec.structs.replace(p, file=file) for p in error.problems) from None
+    return OpenedFolder(folder, header, bodies=bodies)
+
+
+def read_header(folder: Path, type_: type[H]) -> H:
+    """Read ``evaluation.json``; ``type_`` may be a header with more fields.
+
+    Raises:
+        InputError: there is none, or it is not valid.
+    """
+    file = folder / HEADER
+    try:
+        with open_regular(file) as stream:
+            return msgspec.json.decode(stream.read(), type=type_)
+    except (FileNotFoundError, NotADirectoryError):
+        message = f"no evaluation: such a folder has an {HEADER}"
+        raise InputError(Problem(file=str(folder), message=message)) from None
+    except msgspec.ValidationError as error:
+        raise InputError(Problem(file=str(file), message=str(error))) from None
+    except _BROKEN as error:
+        raise _damaged(file, f"is damaged or no header of an evaluation: {error}") from None
+
+
+def _text(literal: bytes) -> str:
+    try:
+        return msgspec.json.decode(literal, type=str)
+    except _BROKEN:
+        return literal.decode(errors="replace")
+
+
+def _damaged(file: Path, *messages: str) -> InputError:
+    return InputError(Problem(file=str(file), message=each, damaged=True) for each in messages)
+
+
+def _words(counts: dict[Any, int]) -> str:
+    return ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items())) or "none"

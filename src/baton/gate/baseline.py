@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from baton.formats.evaluation_folder import HEADER
+from baton.formats.own_files import make_folder, write_whole
 from baton.model import InputError, Problem, nearest
 from baton.store import read_evaluation
 
@@ -36,10 +37,8 @@ def write_baseline(snapshot: Snapshot, file: Path) -> None:
     lines = ",\n    ".join(_ENCODER.encode(case).decode() for case in cases)
     text = f'{head},\n  "cases": [\n    {lines}\n  ]\n}}\n'
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f"{file.name}.tmp")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(file)
+        make_folder(file.parent)
+        write_whole(file, text.encode())
     except OSError as error:
         message = f"the baseline cannot be written: {error.strerror}"
         raise InputError(Problem(file=str(file), message=message)) from None

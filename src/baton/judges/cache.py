@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import suppress
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.own_files import make_folder, open_own
 from baton.model import InputError, JudgeRequest, Problem
 from baton.model.secrets import mask_json
 
@@ -105,7 +107,10 @@ class VerdictCache:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
+            # sqlite makes files that everybody may read, and those beside it like the first.
+            with suppress(FileExistsError):
+                open_own(self.path, "xb").close()
         except OSError as error:
             raise sqlite3.OperationalError(error.strerror or str(error)) from None
         # Every statement is a transaction of its own; one thread at a time uses a judge.

@@ -20,7 +20,16 @@ from .case import (
 from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
 from .efficiency import COUNTERS, Efficiency, EfficiencySums, Sum, plain_sums
-from .errors import BatonError, InputError, Problem, ProviderError, counted, nearest, suggestion
+from .errors import (
+    BatonError,
+    InputError,
+    Problem,
+    ProviderError,
+    Terminated,
+    counted,
+    nearest,
+    suggestion,
+)
 from .evaluation import CaseResult, Evaluation, EvaluatorCounts, GateResult, GateStatus
 from .integrity import integrity_problems, usage_problems
 from .judging import Judge, JudgeError, JudgeErrorKind, JudgeRequest, JudgeResponse
@@ -131,6 +140,7 @@ __all__ = [
     "Status",
     "Step",
     "Sum",
+    "Terminated",
     "ToolCall",
     "Trace",
     "Turn",

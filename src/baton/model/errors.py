@@ -17,12 +17,15 @@ class Problem(msgspec.Struct, frozen=True, order=True):
 
     ``file`` and ``line`` say where (a line counts from 1), ``path`` which value
     (``cases[2].turns[0].agents``), ``message`` what is wrong and what to write instead.
+    ``damaged`` marks what Baton wrote itself and what is not whole any more: that is not bad input
+    (exit code 2), it could not be evaluated (3).
     """
 
     file: str | None = None
     line: int | None = None
     path: str = ""
     message: str = ""
+    damaged: bool = False
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
@@ -50,6 +53,18 @@ class ProviderError(BatonError):
     def __init__(self, reason: str, trace: Trace | None = None) -> None:
         super().__init__(mask(reason))
         self.trace = trace
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP ended the process; ``signal`` is its number.
+
+    It is a KeyboardInterrupt, as everything that cleans up after Ctrl-C has to do so here, too;
+    and asyncio lets these alone through.
+    """
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(signal)
+        self.signal = signal
 
 
 def nearest(word: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from baton.formats.document import Document, read_bytes
-from baton.formats.evaluation_folder import HEADER, INDEX
+from baton.formats.document import Document
+from baton.formats.evaluation_folder import BODIES, INDEX, open_folder, read_row
+from baton.formats.own_files import open_regular
 from baton.model import AgentCard, InputError, Problem, Source, Trace
 from baton.model.limits import RECORD_DEPTH
 
 from .own import read_record
-
-
-class _Header(msgspec.Struct, kw_only=True):
-    agents: list[dict[str, AgentCard]] = msgspec.field(default_factory=list)
 
 
 class _Body(msgspec.Struct, kw_only=True):
@@ -24,60 +22,60 @@ class _Body(msgspec.Struct, kw_only=True):
     repeat: int = 0
 
 
-class _Row(msgspec.Struct, kw_only=True):
-    position: int
-    repeat: int = 0
+def read_bodies(file: Path, source: Source) -> Iterator[Trace]:
+    """Yield the traces of a folder, in the order they were written.
 
+    ``file`` is its ``bodies.jsonl``; definitions of agents stand in the header, once for all. Of a
+    case that was played again, the last trace counts. Traces of later repeats say so in their
+    attributes (``repeat``, from 1). Those whose scores alone are here, as the trace lies
+    elsewhere, are passed over.
 
-class Bodies:
-    """Reads the lines of ``bodies.jsonl``; the agents stand in the header, once for all.
-
-    Of a case that was played again, the last line counts and the others hold no trace.
-
-    Traces of later repeats say so in their attributes (``repeat``, from 1).
+    Raises:
+        InputError: the folder is none or, at the end, damaged, with the cases that are lost.
     """
+    folder = file.parent
+    opened = open_folder(folder)
+    current = set(opened.lines)
+    problems: list[Problem] = []
+    with open_regular(folder / INDEX) as index, open_regular(file) as bodies:
+        start = 0
+        for number, line in enumerate(index, 1):
+            if start in current:
+                row = read_row(line)
+                bodies.seek(row.offset)
+                text = Document(str(file), bodies.read(row.length), "json", number)
+                try:
+                    trace = _trace(text, source, opened.header.agents)
+                except InputError as error:
+                    problems += error.problems
+                else:
+                    yield from (trace,) if trace is not None else ()
+            start += len(line)
+    folder_name = str(folder)
+    problems += [
+        Problem(file=folder_name, message=each, damaged=True) for each in opened.problems()
+    ]
+    if problems:
+        raise InputError(problems)
 
-    def __init__(self, file: Path) -> None:
-        """Raises InputError when the header beside the file cannot be read."""
-        header = file.with_name(HEADER)
-        try:
-            self._agents = msgspec.json.decode(read_bytes(header), type=_Header).agents
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(Problem(file=str(header), message=str(error))) from None
-        self._stale = _stale(file.with_name(INDEX))
 
-    def trace(self, document: Document, source: Source) -> Trace | None:
-        """Read one line; ``None`` where it has scores alone, of a trace that lies elsewhere."""
-        if document.first_line in self._stale:
-            return None
-        body = document.decode(_Body, strays=[], deepest=RECORD_DEPTH.value)
-        recorded = bytes(body.trace)
-        if not recorded:
-            return None
-        text = Document(document.file, recorded, "json", document.first_line)
-        trace = read_record(text, source)
-        if body.agents is not None and body.agents < len(self._agents):
-            trace.agents = self._agents[body.agents]
-        if body.repeat:
-            trace.attributes["repeat"] = body.repeat
-        return trace
+def _trace(
+    document: Document, source: Source, catalogs: list[dict[str, AgentCard]]
+) -> Trace | None:
+    body = document.decode(_Body, strays=[], deepest=RECORD_DEPTH.value)
+    recorded = bytes(body.trace)
+    if not recorded:
+        return None
+    text = Document(document.file, recorded, "json", document.first_line)
+    trace = read_record(text, source)
+    if body.agents is not None and 0 <= body.agents < len(catalogs):
+        trace.agents = catalogs[body.agents]
+    if body.repeat:
+        trace.attributes["repeat"] = body.repeat
+    return trace
 
 
-def _stale(index: Path) -> set[int]:
-    """Return the lines, from 1, that a later line of the same case and repeat stands for.
-
-    Bodies have the order of their index lines.
-    """
-    last: dict[tuple[int, int], int] = {}
-    stale: set[int] = set()
-    try:
-        with index.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                row = msgspec.json.decode(line, type=_Row)
-                earlier = last.get((row.position, row.repeat))
-                if earlier is not None:
-                    stale.add(earlier)
-                last[row.position, row.repeat] = number
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return stale  # torn by a crash, or gone: what was read counts
-    return stale
+def alone(file: str) -> InputError:
+    """Return the error for bodies that are not in their folder."""
+    message = f"holds results of an evaluation without their index: name the folder of {BODIES}"
+    return InputError(Problem(file=file, message=message))

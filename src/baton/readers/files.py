@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
+from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.opening import iter_lines
 from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, Source, Trace
@@ -18,7 +19,7 @@ from .adk.files import read_result_file, read_session
 from .adk.recorded_case import read_eval_case
 from .adk.wire import looks_like_sse, read_events, read_sse
 from .catalog import Catalog
-from .evaluation import Bodies
+from .evaluation import alone, read_bodies
 from .judge_llm import read_provider_result, read_report
 from .otlp.wire.sniff import is_otlp
 from .own import read_record
@@ -59,7 +60,6 @@ class FileReader:
         self._catalog = catalog
         self._name = name or path.name
         self._stem = self._name.split(".")[0]
-        self._bodies: Bodies | None = None
 
     def traces(self) -> Iterator[Trace]:
         """Yield the traces; nothing when the file is readable but holds none.
@@ -67,6 +67,9 @@ class FileReader:
         Raises:
             InputError: the file cannot be read, is broken, or has faults.
         """
+        if self._is_bodies():
+            yield from read_bodies(self._path, self._source("evaluation"))
+            return
         if is_otlp(self._path):
             from .otlp.traces import read_files
 
@@ -92,12 +95,15 @@ class FileReader:
         elif self._name.endswith((".yaml", ".yml")):
             yield from self._read_yaml(Document(self._file, data, "yaml"))
 
+    def _is_bodies(self) -> bool:
+        return self._path.name == BODIES and is_evaluation(self._path.parent)
+
     def can_be_cut(self) -> bool:
         """Tell whether each line is read for itself.
 
         That of an evaluation is not: a later one may stand for it.
         """
-        if is_otlp(self._path):
+        if self._is_bodies() or is_otlp(self._path):
             return False
         return self._json_lines() not in (None, *_CLAUDE, "adk-event", "evaluation")
 
@@ -224,9 +230,7 @@ class FileReader:
             case "eval-case":
                 yield read_eval_case(document, source, self._catalog)
             case "evaluation":
-                self._bodies = self._bodies or Bodies(self._path)
-                kept = self._bodies.trace(document, source)
-                yield from (kept,) if kept is not None else ()
+                raise alone(self._file)
             case "judge-llm-report":
                 yield from read_report(document, source, self._catalog)
             case "judge-llm-result":

@@ -12,6 +12,7 @@ import msgspec
 
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.opening import copied, iter_lines
+from baton.formats.own_files import LEADS_OUT, stays_in
 from baton.model import AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 
@@ -156,22 +157,26 @@ def _units(
         elif target.is_file():
             files.append(target)
         elif target.is_dir():
-            yield from _units_below(target, catalog, exclude)
+            yield from _units_below(target, catalog, exclude, problems)
         else:
             yield _Unit(target, partial(_read_stream, target, catalog))
     yield from _together(list(dict.fromkeys(files)), catalog)
 
 
-def _units_below(target: Path, catalog: Catalog, exclude: Collection[Path]) -> Iterator[_Unit]:
+def _units_below(
+    target: Path, catalog: Catalog, exclude: Collection[Path], problems: list[Problem]
+) -> Iterator[_Unit]:
     """List what a folder holds, with the definitions that lie in it."""
     left_out = {path.resolve() for path in exclude}
-    files = files_below(target)
+    links: list[Path] = []
+    files = files_below(target, links)
     definitions = [file for file in files if is_catalog_file(file)]
     known = dict(catalog)
-    for file in [*definitions, *claude_agents(target)]:
+    for file in [*definitions, *claude_agents(target, links)]:
         known = {**load_catalog(file), **known}
     taken = {*definitions}
     rest = [file for file in files if file not in taken and file.resolve() not in left_out]
+    problems += outside(links, exclude)
     yield from _together(rest, known)
 
 
@@ -236,15 +241,40 @@ def _hold_back(
             yield trace
 
 
-def claude_agents(folder: Path) -> list[Path]:
-    """Return the folder of Claude's agents in a project, if it has definitions."""
+def claude_agents(folder: Path, links: list[Path] | None = None) -> list[Path]:
+    """Return the folder of Claude's agents in a project, if it has definitions.
+
+    ``links`` takes links in it that lead out of the project: then its definitions are not read.
+    """
     agents = folder / ".claude" / "agents"
-    return [agents] if any(agents.glob("**/*.md")) else []
+    found = [agents.parent, agents, *agents.glob("**/*.md")]
+    leading_out = [path for path in found if not stays_in(path, folder)]
+    if leading_out and links is not None:
+        links += leading_out
+    return [agents] if len(found) > 2 and not leading_out else []
 
 
-def files_below(folder: Path) -> list[Path]:
-    """List the files of a folder that may hold what Baton reads; hidden ones are left out."""
-    return [file for file in sorted(folder.rglob("*")) if _may_hold(file, folder)]
+def files_below(folder: Path, links: list[Path] | None = None) -> list[Path]:
+    """List the files of a folder that may hold what Baton reads; hidden ones are left out.
+
+    So are links that lead out of the folder, which ``links`` takes: a folder that somebody else
+    packed may so name any file of the user.
+    """
+    found = [file for file in sorted(folder.rglob("*")) if _may_hold(file, folder)]
+    leading_out = [file for file in found if not stays_in(file, folder)]
+    if leading_out and links is not None:
+        links += leading_out
+    return [file for file in found if file not in leading_out] if leading_out else found
+
+
+def outside(links: Collection[Path], exclude: Collection[Path] = ()) -> list[Problem]:
+    """Word the problem of each link that was not followed; those of a dataset are no recordings."""
+    left_out = {path.absolute() for path in exclude}
+    return [
+        Problem(file=str(link), message=LEADS_OUT)
+        for link in links
+        if link.absolute() not in left_out
+    ]
 
 
 def _may_hold(file: Path, folder: Path) -> bool:

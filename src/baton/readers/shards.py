@@ -12,7 +12,7 @@ from baton.model import InputError, Problem, Trace
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.layout import Folder, sort_files
 from .files import FileReader, LineRange
-from .load import claude_agents, files_below, iter_together, without_secrets
+from .load import claude_agents, files_below, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
 from .shard import Shard, is_address, ranges
 
@@ -45,7 +45,7 @@ def iter_shards(
 
             yield from remote_shards(target, size)
         elif path.is_dir():
-            yield from _below(path, exclude, size)
+            yield from _below(path, exclude, size, on_problem)
         elif path.is_file():
             named.append(path)
         else:
@@ -54,13 +54,19 @@ def iter_shards(
     yield from _cut(list(dict.fromkeys(named)), [], size, named=True)
 
 
-def _below(folder: Path, exclude: Collection[Path], size: int) -> Iterator[Shard]:
+def _below(
+    folder: Path, exclude: Collection[Path], size: int, on_problem: OnProblem
+) -> Iterator[Shard]:
     left_out = {path.resolve() for path in exclude}
-    files = files_below(folder)
+    links: list[Path] = []
+    files = files_below(folder, links)
     definitions = [file for file in files if is_catalog_file(file)]
     taken = set(definitions)
     rest = [file for file in files if file not in taken and file.resolve() not in left_out]
-    yield from _cut(rest, [*definitions, *claude_agents(folder)], size, named=False)
+    beside = [*definitions, *claude_agents(folder, links)]
+    if problems := outside(links, exclude):
+        on_problem(InputError(problems))
+    yield from _cut(rest, beside, size, named=False)
 
 
 def _cut(

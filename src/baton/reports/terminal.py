@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+import msgspec
 from rich.table import Table
 
 from baton.model import STATUSES, counted
@@ -160,21 +161,44 @@ def _scores(alike: list[dict[str, Any]]) -> Iterator[Text]:
         needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
         line.append(f" {score['score']:.2f}{needs}")
     yield line
-    turns = score["details"].get("invocation_results", [])
-    wrong = [turn for turn in turns if turn["score"] < 1]
+    wrong = [turn for turn in _turns_of(score) if turn.score < 1]
     if not wrong:
         yield Text(f"    {dispatches_of(alike)}{one_line(score['reason'], 400)}")
     for turn in wrong:
         yield from _side_by_side(turn)
-    if score["details"].get("mend"):
+    if isinstance(score["details"].get("mend"), str):
         yield Text(f"    to mend it: {one_line(score['details']['mend'], 400)}", "cyan")
 
 
-def _side_by_side(turn: dict[str, Any]) -> Iterator[Text]:
+class _Differ(msgspec.Struct):
+    missing_agents: list[str]
+    extra_agents: list[str]
+
+
+class _Turn(msgspec.Struct):
+    """What chains say of one turn."""
+
+    invocation: int
+    score: float
+    expected_agents: list[str]
+    actual_agents: list[str]
+    match_details: _Differ
+    trouble: str | None = None
+
+
+def _turns_of(score: dict[str, Any]) -> list[_Turn]:
+    """Return the turns of a score of chains; the details of others may be anything."""
+    try:
+        return msgspec.convert(score["details"].get("invocation_results", []), list[_Turn])
+    except msgspec.ValidationError:
+        return []
+
+
+def _side_by_side(turn: _Turn) -> Iterator[Text]:
     """Print the expected over the actual chain, agents that agree under one another."""
-    expected = Text(f"    turn {turn['invocation'] + 1}  expected  ")
-    actual = Text(f"    {'':{len(str(turn['invocation'] + 1)) + 5}}  actual    ")
-    for column in align(turn["expected_agents"], turn["actual_agents"]):
+    expected = Text(f"    turn {turn.invocation + 1}  expected  ")
+    actual = Text(f"    {'':{len(str(turn.invocation + 1)) + 5}}  actual    ")
+    for column in align(turn.expected_agents, turn.actual_agents):
         cells = [one_line(name, 60) if name else "·" for name in column]
         width = max(len(cell) for cell in cells) + 2
         style = "" if column.agrees else STYLES["failed"]
@@ -182,9 +206,9 @@ def _side_by_side(turn: dict[str, Any]) -> Iterator[Text]:
         actual.append(f"{cells[1]:{width}}", style)
     yield expected
     yield actual
-    if turn.get("trouble"):
-        yield Text(f"    the turn {one_line(turn['trouble'], 200)}", STYLES["failed"])
-    for name in ("missing", "extra"):
-        agents = turn["match_details"][f"{name}_agents"]
+    if turn.trouble:
+        yield Text(f"    the turn {one_line(turn.trouble, 200)}", STYLES["failed"])
+    differ = turn.match_details
+    for name, agents in (("missing", differ.missing_agents), ("extra", differ.extra_agents)):
         if agents:
             yield Text(f"    {name}: {one_line(', '.join(agents), 200)}", "dim")

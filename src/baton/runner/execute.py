@@ -111,10 +111,14 @@ def stranger(trace: Trace, position: int, match: Match) -> CaseResult:
     return error_result(trace.case or trace.id, position, match.problem or "", trace)
 
 
+_MOST_REPEATS = 1 << 31
+"""Numbers from here on are no repeats: an index has no room for them."""
+
+
 def repeat_of(trace: Trace) -> int:
     """Return which repeat of its case a trace is, from 0."""
     repeat = trace.attributes.get("repeat", 0)
-    return repeat if isinstance(repeat, int) and repeat > 0 else 0
+    return repeat if isinstance(repeat, int) and 0 < repeat < _MOST_REPEATS else 0
 
 
 class Seen:
@@ -145,10 +149,15 @@ class Seen:
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Yield the cases and repeats that no trace met."""
+        # One trace that says it is repeat 2,000,000,000 does not make as many missing: beyond
+        # 100, no more repeats are expected than traces were met; of others, only those met.
+        expected = max(100, len(self._later) + 1)
+        met_repeats = {repeat for _, repeat in self._later}
+        repeats = range(1, self._repeats) if self._repeats <= expected else sorted(met_repeats)
         for position, met in enumerate(self._first):
             if met is None:
                 yield position, 0
-            for repeat in range(1, self._repeats):
+            for repeat in repeats:
                 if (position, repeat) not in self._later:
                     yield position, repeat
 

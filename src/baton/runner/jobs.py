@@ -270,8 +270,13 @@ class _Team:
 def _work(
     end: Connection[bytes, bytes], others: list[Connection[bytes, bytes]], recorded: Recorded
 ) -> None:
-    """Score shards until there are no more; Ctrl-C is for the process that merges."""
+    """Score shards until there are no more; Ctrl-C is for the process that merges.
+
+    So is a terminal that closes. SIGTERM is how that process ends this one.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in others:
         other.close()
     while True:
@@ -286,7 +291,10 @@ def _work(
             message = f"{said}; --jobs 1 --debug shows the traceback"
             problem = Problem(file=shard.files[0], message=message)
             told = msgspec.msgpack.encode(Batch(problems=[problem], broken=True))
-        end.send_bytes(told)
+        try:
+            end.send_bytes(told)
+        except BrokenPipeError:
+            return  # who merges is gone
 
 
 def _score(recorded: Recorded, shard: Shard) -> Batch:

@@ -9,7 +9,7 @@ import msgspec
 
 from baton.analysis.effects import Votes
 from baton.analysis.judges import Key
-from baton.model import Score, Status, Trace
+from baton.model import InputError, Problem, Score, Status, Trace
 from baton.store import StoredEvaluation, score_row
 
 _DETAILS = ("label", "agent", "votes", "spread", "settled_by", "judge_error")
@@ -102,15 +102,47 @@ def trace_id(body: Mapping[str, Any]) -> str | None:
 def _things(
     trace: str, case: str, rows: Sequence[Mapping[str, Any]], shown: Mapping[str, Shown]
 ) -> Iterator[JudgedThing]:
-    singles = [single for row in rows for single in _singles(row)]
+    singles = [_checked(single) for row in rows for single in _singles(row)]
     for position, row in enumerate((row for row in singles if row.get("subject")), 1):
         yield _thing(trace, case, row, shown.get(row["subject"][0], Shown(position, None)))
+
+
+class _Details(msgspec.Struct):
+    label: str | None = None
+    to: str | None = None
+    agent: str | None = None
+    votes: dict[str, int] | None = None
+    spread: float = 0.0
+    judge_error: str | None = None
+
+
+class _JudgedBy(msgspec.Struct):
+    model: str
+
+
+class _Single(msgspec.Struct):
+    status: Status
+    version: str
+    score: float | None
+    details: _Details
+    subject: list[str] = msgspec.field(default_factory=list)
+    judge: _JudgedBy | None = None
+
+
+def _checked(single: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a score of a rubric; raises InputError for one that a folder of others made up."""
+    try:
+        msgspec.convert(single, _Single)
+    except msgspec.ValidationError as error:
+        message = f"a score of `{single.get('evaluator_type')}` is damaged: {error}"
+        raise InputError(Problem(message=message, damaged=True)) from None
+    return single
 
 
 def _singles(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a score, or the several that it sums up."""
     units = row["details"].get("units")
-    if units is None:
+    if not isinstance(units, list) or not all(isinstance(unit, dict) for unit in units):
         yield row
         return
     for unit in units:

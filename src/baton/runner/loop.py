@@ -10,6 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
+from baton.model import Terminated
+
 GRACE = 5.0
 """Seconds that what is cancelled has to clean up; what goes on after them is left alone."""
 
@@ -29,23 +31,48 @@ def run(main: Coroutine[Any, Any, T], *, grace: float = GRACE) -> T:
             runner.run(_end_tasks(grace))
 
 
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 def run_until_terminated(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, and cancel what runs on SIGTERM, so that it can clean up.
+    """Run to the end, and cancel what runs on SIGTERM or SIGHUP, so that it can clean up.
+
+    A signal that is ignored (SIGHUP, by ``nohup``) stays so.
 
     Raises:
-        asyncio.CancelledError: SIGTERM came.
+        Terminated: one of these came.
     """
+    before = {each: signal.getsignal(each) for each in _ENDING}
+    listened: list[int] = []
+    came: list[int] = []
 
     async def listening() -> T:
         task = asyncio.current_task()
-        # asyncio raises these where it cannot listen: Windows has no such signal, and only the
-        # main thread gets any. SIGTERM then ends the process as it does any other.
+
+        def end(number: int) -> None:
+            came.append(number)
+            if task is not None and len(came) == 1:
+                task.cancel()
+
+        # asyncio raises these where it cannot listen: Windows has no such signals, and only the
+        # main thread gets any. They then end the process as they do any other.
         with suppress(NotImplementedError, RuntimeError):
-            if task is not None:
-                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+            for each, handler in before.items():
+                if handler is not signal.SIG_IGN:
+                    asyncio.get_running_loop().add_signal_handler(each, end, each)
+                    listened.append(each)
         return await main
 
-    return run(listening())
+    try:
+        return run(listening())
+    except asyncio.CancelledError:
+        if came:
+            raise Terminated(came[0]) from None
+        raise
+    finally:
+        for each, handler in before.items():  # the loop leaves the default behind
+            if each in listened:
+                signal.signal(each, handler)
 
 
 def run_anywhere(main: Coroutine[Any, Any, T]) -> T:

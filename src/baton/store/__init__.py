@@ -1,8 +1,10 @@
 """Evaluation folders: written while an evaluation runs, read by everything that reports."""
 
-from .read import Header, StoredEvaluation, latest_evaluation, read_evaluation, rows_of
+from baton.formats.evaluation_folder import Header, IndexRow
+
+from .read import StoredEvaluation, latest_evaluation, read_evaluation, rows_of
 from .resume import Kept, keep
-from .rows import IndexRow, body_of, index_row, score_row
+from .rows import body_of, index_row, score_row
 from .write import Encoded, EvaluationWriter, FolderStatus, encoded
 
 __all__ = [

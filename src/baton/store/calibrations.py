@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from baton.formats.own_files import make_folder, write_whole
 from baton.model import InputError, Problem
 
 FOLDER = Path(".baton/calibrations")
@@ -51,10 +52,8 @@ def keep_calibration(calibration: Calibration, root: Path = FOLDER) -> Path:
     file = _file(root, calibration.rubric, calibration.version, calibration.model)
     text = msgspec.json.format(msgspec.json.encode(calibration), indent=2)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(".tmp")
-        draft.write_bytes(text + b"\n")
-        draft.replace(file)
+        make_folder(file.parent)
+        write_whole(file, text + b"\n")
     except OSError as error:
         message = f"the calibration cannot be stored here: {error.strerror}"
         raise InputError(Problem(file=str(file.parent), message=message)) from None

@@ -2,84 +2,115 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import msgspec
 
-from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
+from baton.formats.evaluation_folder import (
+    BODIES,
+    HEADER,
+    Header,
+    IndexRow,
+    OpenedFolder,
+    open_folder,
+    read_header,
+)
+from baton.formats.own_files import open_regular
 from baton.model import (
     STATUSES,
     AgentCounts,
-    AgentScores,
-    EfficiencySums,
     EvaluatorCounts,
-    GateResult,
     InputError,
     Problem,
-    Provenance,
-    RoutingCell,
     RoutingCounts,
     Status,
 )
-from baton.model.redact import Redaction, redaction_of
-
-from .rows import IndexRow, read_row
+from baton.model.redact import Redaction
 
 
-class Header(msgspec.Struct, kw_only=True):
-    """What stands in ``evaluation.json``, as far as reports need it."""
+class _Score(msgspec.Struct):
+    evaluator_name: str
+    evaluator_type: str
+    type: str
+    version: str
+    unit: str
+    status: Status
+    score: float | None
+    threshold: float | None
+    reason: str
+    details: dict[str, msgspec.Raw]
+    subject: list[str] = msgspec.field(default_factory=list)
+    evidence: list[dict[str, msgspec.Raw]] = msgspec.field(default_factory=list)
+    judge: dict[str, msgspec.Raw] | None = None
 
+
+class _Where(msgspec.Struct):
+    file: str
+    line: int | None = None
+
+
+class _Recorded(msgspec.Struct):
     id: str
-    name: str
-    status: str
-    cases: dict[Status, int] = msgspec.field(default_factory=dict)
-    evaluators: list[EvaluatorCounts] = msgspec.field(default_factory=list)
-    problems: list[str] = msgspec.field(default_factory=list)
-    notices: list[str] = msgspec.field(default_factory=list)
-    repeats: int = 1
-    planned: int | None = None
-    dataset: list[str] = msgspec.field(default_factory=list)
-    traces: list[str] = msgspec.field(default_factory=list)
-    definitions: str | None = None
-    versions: dict[str, str] = msgspec.field(default_factory=dict)
-    evaluator_versions: dict[str, str] = msgspec.field(default_factory=dict)
-    timings: dict[str, Any] = msgspec.field(default_factory=dict)
-    pass_rule: Literal["all"] | dict[str, float] = "all"
-    routing: list[RoutingCell] = msgspec.field(default_factory=list)
-    efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
-    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
-    gate: list[GateResult] = msgspec.field(default_factory=list)
-    provenance: Provenance | None = None
-    redact: str | dict[str, Any] | None = None
+    format: str
+    location: str | None = None
 
-    @property
-    def redaction(self) -> Redaction:
-        """What was taken out of its traces; raises InputError when it does not say so rightly."""
-        return redaction_of(self.redact)
+
+class _Body(msgspec.Struct):
+    """What every body has, so that a report of one that others wrote meets no surprise."""
+
+    case_id: str
+    repeat: int
+    scores: list[_Score]
+    where: _Where | None = None
+    tags: list[str] = msgspec.field(default_factory=list)
+    error: str | None = None
+    mean: float | None = None
+    timings: dict[str, float] = msgspec.field(default_factory=dict)
+    recorded: _Recorded | None = None
+    trace: dict[str, msgspec.Raw] | None = None
+    agents: int | None = None
+
+
+_SHAPE = msgspec.json.Decoder(_Body)
 
 
 class StoredEvaluation:
     """An evaluation folder; rows come by position and repeat, bodies when asked for.
 
-    The counts of one that was ended by force, or still runs, are those of what is there.
+    The counts of one that was ended by force, still runs, or is damaged are those of what is
+    there. ``traces`` and ``agents`` are the recordings and definitions that the user named for it
+    now (see :mod:`baton.store.traces`).
     """
 
-    def __init__(self, folder: Path, header: Header) -> None:
-        self.folder = folder
-        self.header = header
-        self._redaction = header.redaction
-        self._offsets = _row_offsets(folder / INDEX, header.repeats)
-        if header.status == "running":
+    def __init__(
+        self, opened: OpenedFolder, traces: Sequence[Path] = (), agents: Path | None = None
+    ) -> None:
+        self.folder = opened.folder
+        self.header = opened.header
+        self._redaction = opened.header.redaction
+        self.damage = opened.problems()
+        self.traces = list(traces)
+        self.agents = agents
+        self._opened = opened
+        if self.damage:
+            told = self.header.problems
             self._count()
+            self.header.status = "error"
+            self.header.problems = [*self.damage, *told]
+        elif self.header.status == "running":
+            self._count()
+            planned = f" of {self.header.planned}" if self.header.planned is not None else ""
+            self.header.problems = [f"not finished: {len(self)}{planned} planned cases are there"]
 
     def _count(self) -> None:
         header = self.header
         counts: dict[str, EvaluatorCounts] = {}
         routing, by_agent = RoutingCounts(), AgentCounts()
         header.cases = dict.fromkeys(STATUSES, 0)
+        header.efficiency = type(header.efficiency)()
         for row in self.rows():
             header.cases[row.status] += 1
             routing.add(row.routing)
@@ -89,75 +120,68 @@ class StoredEvaluation:
                 counts.setdefault(name, EvaluatorCounts(evaluator=name, type=name)).add(status)
         header.evaluators = list(counts.values())
         header.routing, header.by_agent = routing.cells(), by_agent.sums()
-        planned = f" of {header.planned}" if header.planned is not None else ""
-        header.problems = [f"not finished: {len(self)}{planned} planned cases are there"]
 
     def __len__(self) -> int:
-        return sum(1 for offset in self._offsets if offset >= 0)
+        return len(self._opened.lines)
 
     def rows(self) -> Iterator[IndexRow]:
         """Yield the last row of every case and repeat, in this order."""
-        with open(self.folder / INDEX, "rb") as index:
-            for offset in self._offsets:
-                if offset >= 0:
-                    index.seek(offset)
-                    yield read_row(index.readline())
+        return self._opened.rows()
 
     def entries(self) -> Iterator[tuple[IndexRow, dict[str, Any]]]:
         """Yield every row with its body."""
-        with open(self.folder / BODIES, "rb") as bodies:
+        with open_regular(self.folder / BODIES) as bodies:
             for row in self.rows():
                 yield row, self._body(bodies, row)
 
     def body(self, row: IndexRow) -> dict[str, Any]:
         """Return the body of one row."""
-        with open(self.folder / BODIES, "rb") as bodies:
+        with open_regular(self.folder / BODIES) as bodies:
             return self._body(bodies, row)
 
     def _body(self, bodies: BinaryIO, row: IndexRow) -> dict[str, Any]:
         bodies.seek(row.offset)
-        data = bodies.read(row.length)
+        text = bodies.read(row.length)
         try:
-            body: dict[str, Any] = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            if row.crc32 is not None and zlib.crc32(text) != row.crc32:
+                raise msgspec.DecodeError("it was changed since it was written")
+            _SHAPE.decode(text)
+            body: dict[str, Any] = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             file = str(self.folder / BODIES)
-            message = f"the result of case `{row.case_id}` cannot be read: the file is damaged"
-            raise InputError(Problem(file=file, message=message)) from None
-        return self._redaction.value(body) if self._redaction.may_hold(data) else body
+            message = f"the result of case `{row.case_id}` is damaged: {error}"
+            raise InputError(Problem(file=file, message=message, damaged=True)) from None
+        return self._redaction.value(body) if self._redaction.may_hold(text) else body
 
 
-def read_evaluation(folder: Path, redact: Redaction | None = None) -> StoredEvaluation:
-    """Open an evaluation folder; raises InputError when it is none.
+def read_evaluation(
+    folder: Path,
+    redact: Redaction | None = None,
+    *,
+    partial: bool = False,
+    traces: Sequence[Path] = (),
+    agents: Path | None = None,
+) -> StoredEvaluation:
+    """Open an evaluation folder.
 
-    ``redact`` says what is redacted in its results and traces, else the folder does.
+    ``redact`` says what is redacted in its results and traces, else the folder does. ``partial``
+    takes a damaged one, too: its status is ``error``, its problems say what is damaged, and it has
+    the results that are whole.
+
+    Raises:
+        InputError: it is no evaluation folder, or (without ``partial``) is damaged.
     """
-    header_file = folder / HEADER
-    if not header_file.is_file():
-        message = "no evaluation: such a folder has an evaluation.json"
-        raise InputError(Problem(file=str(folder), message=message))
-    try:
-        header = msgspec.json.decode(header_file.read_bytes(), type=Header)
-        if redact is not None:
-            header.redact = redact.told
-        _ = header.redaction
-    except InputError as error:
-        at = str(header_file)
-        raise InputError(
-            msgspec.structs.replace(each, file=at) for each in error.problems
-        ) from None
-    except (msgspec.DecodeError, OSError) as error:
-        raise InputError(Problem(file=str(header_file), message=str(error))) from None
-    try:
-        return StoredEvaluation(folder, header)
-    except (msgspec.DecodeError, OSError) as error:
-        raise InputError(Problem(file=str(header_file), message=str(error))) from None
+    opened = open_folder(folder)
+    if redact is not None:
+        opened.header.redact = redact.told
+    if not partial:
+        opened.refuse_damage()
+    return StoredEvaluation(opened, traces, agents)
 
 
 def rows_of(folder: Path) -> Iterator[IndexRow]:
     """Yield the last row of every case and repeat of a folder that may still be written."""
-    header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
-    header.status = "interrupted"
-    yield from StoredEvaluation(folder, header).rows()
+    return open_folder(folder).rows()
 
 
 def latest_evaluation(root: Path) -> Path:
@@ -171,28 +195,4 @@ def latest_evaluation(root: Path) -> Path:
 
 
 def _started(folder: Path) -> str:
-    return str(read_evaluation(folder).header.timings.get("started", ""))
-
-
-def _row_offsets(index: Path, repeats: int) -> array[int]:
-    """Find the last whole line of every case and repeat; a line torn by a crash is passed over."""
-    offsets = array("q")
-    at = 0
-    with index.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.endswith(b"\n"):
-                row = _row(index, number, line)
-                slot = row.position * repeats + row.repeat
-                while len(offsets) <= slot:
-                    offsets.append(-1)
-                offsets[slot] = at
-            at += len(line)
-    return offsets
-
-
-def _row(index: Path, number: int, line: bytes) -> IndexRow:
-    try:
-        return read_row(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        message = "no line of an index: the file is damaged"
-        raise InputError(Problem(file=str(index), line=number, message=message)) from None
+    return str(read_header(folder, Header).timings.get("started", ""))

@@ -1,60 +1,59 @@
-"""Going on with an evaluation folder: what is whole in it stays, what a crash tore is cut off."""
+"""Resuming an evaluation folder: what is whole in it stays, the rest is truncated."""
 
 from __future__ import annotations
 
-import os
-from array import array
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-import msgspec
-
-from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
+from baton.formats.evaluation_folder import (
+    BODIES,
+    INDEX,
+    Header,
+    IndexRow,
+    Lines,
+    OpenedFolder,
+    read_header,
+    read_row,
+)
+from baton.formats.own_files import open_regular
 from baton.model import AgentCard, InputError, Problem
 
-from .rows import IndexRow, read_row
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 IN_USE = "another process writes this evaluation: wait for its end, or end it"
 
 
 class Kept(NamedTuple):
-    """What a folder holds that is gone on with.
+    """What a resumed folder holds.
 
-    ``lines`` has the offset of the last index line of each case and repeat, or -1. ``started``
-    (ISO 8601) and ``seconds`` are the times of what was done before.
+    ``lines`` has the place of the last index line of each case and repeat, ``digest`` is that of
+    all lines and ``rows`` their number. ``started`` (ISO 8601) and ``seconds`` are the times of
+    what was done before. ``lost`` says what was damaged: those cases are played again.
     """
 
     folder: Path
-    lines: array[int]
+    lines: Lines
+    digest: _Hash
+    row_count: int
     catalogs: list[dict[str, AgentCard]]
     started: str
     seconds: float
     resumed: list[str]
+    lost: list[str]
 
     def rows(self) -> Iterator[IndexRow]:
         """Yield the last row of every case and repeat, by position."""
-        with (self.folder / INDEX).open("rb") as index:
-            for offset in self.lines:
-                if offset >= 0:
-                    index.seek(offset)
-                    yield read_row(index.readline())
-
-
-class _Timings(msgspec.Struct, kw_only=True):
-    started: str = ""
-    seconds: float = 0.0
-    resumed: list[str] = msgspec.field(default_factory=list)
-
-
-class _Header(msgspec.Struct, kw_only=True):
-    repeats: int = 1
-    agents: list[dict[str, AgentCard]] = msgspec.field(default_factory=list)
-    timings: _Timings = msgspec.field(default_factory=_Timings)
+        with open_regular(self.folder / INDEX) as index:
+            for start in self.lines:
+                index.seek(start)
+                yield read_row(index.readline())
 
 
 def keep(folder: Path) -> Kept:
-    """Cut off what a crash tore, and return what is whole.
+    """Truncate what a crash tore, and return what is whole.
 
     An index line counts when it ends and its body is there in full; nothing after the first
     that does not is kept.
@@ -62,17 +61,47 @@ def keep(folder: Path) -> Kept:
     Raises:
         InputError: no evaluation folder, or one that another process is writing.
     """
-    file = folder / HEADER
+    header = read_header(folder, Header)
     try:
-        header = msgspec.json.decode(file.read_bytes(), type=_Header)
-    except FileNotFoundError:
-        message = "no evaluation: such a folder has an evaluation.json"
-        raise InputError(Problem(file=str(folder), message=message)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
-        raise InputError(Problem(file=str(file), message=str(error))) from None
-    lines = _cut(folder, header.repeats)
+        with (
+            open_regular(folder / INDEX, "r+b") as index,
+            open_regular(folder / BODIES, "r+b") as bodies,
+        ):
+            lock(index, folder)
+            opened = OpenedFolder(folder, header, bodies=True)
+            index.truncate(opened.keep[0])
+            bodies.truncate(opened.keep[1])
+    except FileNotFoundError as error:
+        message = "is missing: start a new evaluation"
+        problem = Problem(file=str(error.filename), message=message, damaged=True)
+        raise InputError(problem) from None
+    lines, digest, count = _lines(folder)
     timings = header.timings
-    return Kept(folder, lines, header.agents, timings.started, timings.seconds, timings.resumed)
+    seconds, resumed = timings.get("seconds"), timings.get("resumed")
+    return Kept(
+        folder,
+        lines,
+        digest,
+        count,
+        header.agents,
+        str(timings.get("started", "")),
+        float(seconds) if isinstance(seconds, int | float) else 0.0,
+        [str(each) for each in resumed] if isinstance(resumed, list) else [],
+        opened.problems(),
+    )
+
+
+def _lines(folder: Path) -> tuple[Lines, _Hash, int]:
+    """Read the index that is left, of which every line is whole."""
+    lines, digest, start, count = Lines(), hashlib.sha256(), 0, 0
+    with open_regular(folder / INDEX) as index:
+        for line in index:
+            row = read_row(line)
+            lines.put(row.position, row.repeat, start)
+            digest.update(line)
+            start += len(line)
+            count += 1
+    return lines, digest, count
 
 
 def lock(file: BinaryIO, folder: Path) -> None:
@@ -91,37 +120,6 @@ def lock(file: BinaryIO, folder: Path) -> None:
         raise InputError(Problem(file=str(folder), message=IN_USE)) from None
     except OSError:
         return  # some network file systems have no locks
-
-
-def _cut(folder: Path, repeats: int) -> array[int]:
-    lines = array("q")
-    end = at = 0
-    with (folder / INDEX).open("r+b") as index, (folder / BODIES).open("r+b") as bodies:
-        lock(index, folder)
-        size = os.fstat(bodies.fileno()).st_size
-        for line in index:
-            row = _whole(line, size)
-            if row is None:
-                break
-            slot = row.position * repeats + row.repeat
-            lines.extend([-1] * (slot + 1 - len(lines)))
-            lines[slot] = at
-            at += len(line)
-            end = row.offset + row.length + 1
-        index.truncate(at)
-        bodies.truncate(end)
-    return lines
-
-
-def _whole(line: bytes, size: int) -> IndexRow | None:
-    """Read a line that is there in full, with its body and the end of that line."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        row = read_row(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return row if row.offset + row.length < size else None
 
 
 def as_header(kept: Kept) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Results as JSON rows, and the rows of the index read again."""
+"""Results as JSON rows."""
 
 from __future__ import annotations
 
@@ -6,43 +6,8 @@ from typing import Any
 
 import msgspec
 
-from baton.model import (
-    AgentScores,
-    AgentValue,
-    CaseResult,
-    Efficiency,
-    Hop,
-    Routed,
-    Score,
-    Status,
-)
+from baton.model import CaseResult, Score
 from baton.plugins import evaluator_of_type
-
-
-class IndexRow(msgspec.Struct, kw_only=True):
-    """One line of the index."""
-
-    position: int
-    case_id: str
-    repeat: int
-    status: Status
-    scores: list[tuple[str, Status, float | None]]
-    offset: int
-    length: int
-    efficiency: Efficiency | None = None
-    routing: list[Routed] = msgspec.field(default_factory=list)
-    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
-    agents: list[AgentValue] = msgspec.field(default_factory=list)
-    route: list[Hop] = msgspec.field(default_factory=list)
-    tags: list[str] = msgspec.field(default_factory=list)
-
-
-_DECODER = msgspec.json.Decoder(IndexRow)
-
-
-def read_row(line: bytes) -> IndexRow:
-    """Read a line of the index; raises what msgspec does for one that is none."""
-    return _DECODER.decode(line)
 
 
 def score_row(score: Score) -> dict[str, Any]:

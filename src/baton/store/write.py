@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import time
-from array import array
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
+from baton.formats.evaluation_folder import (
+    BODIES,
+    HEADER,
+    INDEX,
+    UNFINISHED,
+    IndexRow,
+    Lines,
+    read_row,
+)
+from baton.formats.own_files import make_folder, naming, open_own, open_regular, write_whole
 from baton.model import (
     AgentCard,
     AgentScores,
@@ -30,7 +42,8 @@ from baton.model import (
 from baton.model.secrets import knows_secrets, mask_json, mask_value
 
 from .resume import Kept, as_header, lock
-from .rows import IndexRow, body_of, index_row, read_row
+from .rows import body_of, index_row
+from .seal import put_seal
 
 _ENCODER = msgspec.json.Encoder()
 FolderStatus = Literal["running", "passed", "failed", "error", "interrupted"]
@@ -77,9 +90,16 @@ class EvaluationWriter:
         self.folder = kept.folder if kept else _new_folder(root, name, self._started)
         self._header = {"id": self.folder.name, "name": name, **header, "repeats": repeats}
         self._catalogs: list[dict[str, AgentCard]] = kept.catalogs if kept else []
-        self._lines = kept.lines if kept else array("q")
-        self._index = (self.folder / INDEX).open("r+b" if kept else "w+b")
-        self._bodies = (self.folder / BODIES).open("ab" if kept else "wb")
+        self._lines = kept.lines if kept else Lines()
+        self._digest = kept.digest if kept else hashlib.sha256()
+        self._rows = kept.row_count if kept else 0
+        index, bodies = self.folder / INDEX, self.folder / BODIES
+        self._index_name, self._bodies_name = str(index), str(bodies)
+        self._index = open_regular(index, "r+b") if kept else open_own(index, "w+b")
+        self._bodies = open_own(bodies, "ab" if kept else "wb")
+        self._index_size = self._bodies_size = 0
+        if kept is None:
+            put_seal(self.folder, self._header)
         try:
             lock(self._index, self.folder)
         except InputError:
@@ -87,7 +107,8 @@ class EvaluationWriter:
             raise
         if kept is not None:
             self._header |= as_header(kept)
-            self._index.seek(0, 2)
+            self._index_size = self._index.seek(0, 2)
+            self._bodies_size = self._bodies.tell()
         self._write_header("running", {})
 
     @property
@@ -105,28 +126,39 @@ class EvaluationWriter:
             body = body_of(result, keep_trace=True, catalog=number)
         else:
             body = body_of(result, keep_trace=self._keep_traces)
-        slot = result.position * self._repeats + result.repeat
-        earlier = self._earlier(slot)
-        self._append(slot, index_row(result, 0, 0), _ENCODER.encode(body))
-        return earlier
+        line = index_row(result, 0, 0)
+        replaced = self._append(line, _ENCODER.encode(body))
+        return None if replaced is None else self._row_at(replaced)
 
     def write_encoded(self, result: Encoded) -> IndexRow:
         """Append a result that was written elsewhere; return its row."""
-        slot = result.row["position"] * self._repeats + result.row["repeat"]
-        self._earlier(slot)
-        return read_row(self._append(slot, result.row, result.body))
+        self._append(result.row, result.body)
+        return msgspec.convert(result.row, IndexRow)
 
-    def _append(self, slot: int, row: dict[str, Any], text: bytes) -> bytes:
+    def _append(self, row: dict[str, Any], text: bytes) -> int | None:
+        """Write a body and its index line; return where the line starts that it replaces."""
         if knows_secrets():
-            row, text = mask_value(msgspec.to_builtins(row)), mask_json(text)
-        row["offset"], row["length"] = self._bodies.tell(), len(text)
-        self._bodies.write(text + b"\n")
-        self._bodies.flush()
-        self._lines[slot] = self._index.tell()
+            row.update(mask_value(msgspec.to_builtins(row)))
+            text = mask_json(text)
+        start = self._index_size
+        row["offset"], row["length"] = self._bodies_size, len(text)
+        row["crc32"] = zlib.crc32(text)
         line = _ENCODER.encode(row) + b"\n"
-        self._index.write(line)
-        self._index.flush()
-        return line
+        file = self._bodies_name
+        try:
+            self._bodies.write(text + b"\n")
+            self._bodies.flush()
+            file = self._index_name
+            self._index.write(line)
+            self._index.flush()
+        except OSError as error:  # as `naming` does, which would take time here
+            error.filename = file
+            raise
+        self._bodies_size += len(text) + 1
+        self._index_size += len(line)
+        self._digest.update(line)
+        self._rows += 1
+        return self._lines.put(row["position"], row["repeat"], start)
 
     def _catalog(self, agents: dict[str, AgentCard]) -> int:
         """Keep the definitions of agents once, in the header, and return their number there."""
@@ -168,23 +200,33 @@ class EvaluationWriter:
             counts["provenance"] = msgspec.to_builtins(provenance)
         if gate:
             counts["gate"] = msgspec.to_builtins(gate)
+        if status not in UNFINISHED:
+            counts |= self._contents()
         self._write_header(status, counts)
         self.close()
 
+    def _contents(self) -> dict[str, Any]:
+        """Have the disk keep the results, and return what they are checked by on opening."""
+        for file, name in ((self._bodies, self._bodies_name), (self._index, self._index_name)):
+            with naming(name):
+                file.flush()
+                os.fsync(file.fileno())
+        digest = self._digest.hexdigest()
+        return {"contents": {"rows": self._rows, "bytes": self._bodies_size, "sha256": digest}}
+
     def close(self) -> None:
         """Close the files; what was written stays."""
-        self._bodies.close()
-        self._index.close()
+        try:
+            with naming(self._bodies_name):
+                self._bodies.close()
+        finally:
+            with naming(self._index_name):
+                self._index.close()
 
-    def _earlier(self, slot: int) -> IndexRow | None:
-        while len(self._lines) <= slot:
-            self._lines.append(-1)
-        if self._lines[slot] < 0:
-            return None
-        end = self._index.tell()
-        self._index.seek(self._lines[slot])
+    def _row_at(self, start: int) -> IndexRow:
+        self._index.seek(start)
         row = read_row(self._index.readline())
-        self._index.seek(end)
+        self._index.seek(self._index_size)
         return row
 
     def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
@@ -198,24 +240,22 @@ class EvaluationWriter:
             timings |= {"ended": _iso(time.time()), "seconds": seconds}
         header = {**self._header, "status": status, **counts, "timings": timings}
         text = msgspec.json.format(mask_json(_ENCODER.encode(header)), indent=2)
-        draft = self.folder / f"{HEADER}.tmp"
-        draft.write_bytes(text + b"\n")
-        draft.replace(self.folder / HEADER)
+        write_whole(self.folder / HEADER, text + b"\n", sync=status != "running")
 
 
 def _new_folder(root: Path, name: str, now: float) -> Path:
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "evaluation"
-    for attempt in range(1, 1000):
-        folder = root / (f"{stamp}-{slug}" + (f"-{attempt}" if attempt > 1 else ""))
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            message = f"the evaluation cannot be stored here: {error.strerror}; name another --out"
-            raise InputError(Problem(file=str(root), message=message)) from None
-        return folder
+    try:
+        make_folder(root)
+        for attempt in range(1, 1000):
+            folder = root / (f"{stamp}-{slug}" + (f"-{attempt}" if attempt > 1 else ""))
+            with suppress(FileExistsError):
+                make_folder(folder, exist_ok=False)
+                return folder
+    except OSError as error:
+        message = f"the evaluation cannot be stored here: {error.strerror}; name another --out"
+        raise InputError(Problem(file=str(root), message=message)) from None
     raise InputError(Problem(file=str(root), message="too many evaluations of this second"))
 
 

@@ -57,7 +57,7 @@ def bodies(folder: Path) -> list[dict[str, Any]]:
     for line in (folder / "index.jsonl").read_bytes().splitlines():
         row = msgspec.json.decode(line)
         body = msgspec.json.decode(text[row["offset"] : row["offset"] + row["length"]])
-        for name in ("offset", "length"):
+        for name in ("offset", "length", "crc32"):
             del row[name]
         found.append(((row["position"], row["repeat"]), without_times({**row, "body": body})))
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]

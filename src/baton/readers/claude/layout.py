@@ -10,6 +10,7 @@ import msgspec
 
 from baton.formats.document import read_bytes
 from baton.formats.nesting import decode_json
+from baton.formats.own_files import stays_in
 from baton.model import InputError, Problem
 
 _HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
@@ -65,11 +66,14 @@ def head(path: Path) -> Head | None:
 def session_file(agent_file: Path) -> Path | None:
     """Return the file of the session that a sub-agent's file belongs to, if it is there."""
     found = head(agent_file)
-    places = [agent_file.parent / f"{found.session}.jsonl"] if found else []
+    # A file may say what it likes: a session called `../../private` is not looked for.
+    has_name = found is not None and Path(found.session).name == found.session
+    places = [agent_file.parent / f"{found.session}.jsonl"] if found and has_name else []
     for folder in agent_file.parents:
         if folder.name == "subagents":
             places.append(folder.parent.with_suffix(".jsonl"))
-    return next((place for place in places if place.is_file()), None)
+    here = agent_file.parent
+    return next((place for place in places if place.is_file() and stays_in(place, here)), None)
 
 
 def agent_files(main: Path, session: str) -> list[AgentFile]:
@@ -78,8 +82,10 @@ def agent_files(main: Path, session: str) -> list[AgentFile]:
     ``SESSION/subagents/**/agent-ID.jsonl`` with a ``.meta.json`` beside each; before that,
     ``agent-ID.jsonl`` beside the session's own file.
     """
-    below = main.with_suffix("") / "subagents"
-    paths = sorted(below.rglob(AGENT_FILES)) if below.is_dir() else []
+    own = main.with_suffix("")
+    below = own / "subagents"
+    leads_out = not (stays_in(own, main.parent) and stays_in(below, main.parent))
+    paths = sorted(below.rglob(AGENT_FILES)) if below.is_dir() and not leads_out else []
     for path in sorted(main.parent.glob(AGENT_FILES)):
         found = head(path)
         if path != main and found is not None and found.side and found.session == session:
@@ -87,11 +93,12 @@ def agent_files(main: Path, session: str) -> list[AgentFile]:
     return [
         AgentFile(path, path.stem.removeprefix("agent-"), _meta(path.with_suffix(".meta.json")))
         for path in paths
+        if stays_in(path, main.parent)
     ]
 
 
 def _meta(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not path.is_file() or not stays_in(path, path.parent):
         return {}
     try:
         value = decode_json(read_bytes(path))

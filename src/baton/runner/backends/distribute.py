@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +48,6 @@ def evaluate_on(
 
     ``provider`` is asked what it can do, and is not called here. A case whose worker was lost
     again and again is an error. What is there when it is interrupted is complete and says so.
-
-    Raises:
-        asyncio.CancelledError: SIGTERM came.
     """
     check_overrides(plan, dataset)
     check_sessions(provider, dataset)
@@ -68,7 +62,7 @@ def evaluate_on(
         for slot in slots(dataset, options)
         if slot not in done
     )
-    with _terminable(), backend:
+    with backend:
         writer = EvaluationWriter(
             root,
             name,
@@ -84,24 +78,6 @@ def evaluate_on(
                     results.add(result)
                     on_result(result)
     return writer.folder
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Have SIGTERM end what runs in good order; only the main thread gets any."""
-
-    def ended(*_: object) -> None:
-        raise asyncio.CancelledError
-
-    try:
-        before = signal.signal(signal.SIGTERM, ended)
-    except ValueError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _play(slot: Slot, dataset: Dataset, variant: int) -> Play:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Mapping
 from multiprocessing.connection import Connection, wait
@@ -111,6 +112,8 @@ class Local:
 def _serve(connection: Connection) -> None:
     """Do jobs until nobody has any more; what agents print is no part of a report."""
     os.dup2(2, 1)
+    if hasattr(signal, "SIGHUP"):  # a terminal that closes tells all; who drives ends this
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with safe_output():
         worker = Worker()
         try:

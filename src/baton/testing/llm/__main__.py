@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     own, command = _split(sys.argv[1:] if arguments is None else arguments)
     told = parser.parse_args(own)
-    signal.signal(signal.SIGTERM, _end)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
+            signal.signal(getattr(signal, name), _end)
     with safe_output():
         return _run(told.script, told.port, told.log, command)
 

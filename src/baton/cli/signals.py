@@ -1,0 +1,47 @@
+"""What ends a command from outside: SIGTERM, and SIGHUP when its terminal is closed."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from baton.model import Terminated
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+_SAID = {"SIGTERM": "terminated", "SIGHUP": "terminated, as its terminal was closed"}
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Have the signals that end a process raise Terminated, so that everything cleans up.
+
+    Only the first one does: a service manager may send both. What was started to outlive its
+    terminal (``nohup``) ignores SIGHUP, and goes on doing so.
+    """
+
+    def end(number: int, _: FrameType | None) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise Terminated(number)
+
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for each in ENDING:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                before[each] = signal.signal(each, end)
+    except ValueError:  # only the main thread gets signals
+        before.clear()
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def exit_of(ended: Terminated) -> tuple[str, int]:
+    """Return what to say, and the exit code that shells have for it (143, 129)."""
+    name = signal.Signals(ended.signal).name
+    return _SAID.get(name, f"ended by {name}"), 128 + ended.signal

@@ -1,0 +1,147 @@
+"""Files that Baton keeps for itself, private and whole, and links in folders of others."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from baton.model import InputError, Problem
+
+HOME = ".baton"
+"""The folder of a project that Baton keeps its own files in."""
+LEADS_OUT = (
+    "is a link that leads out of its folder: it was not opened; name it by itself to read it"
+)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_QUIET = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def is_private(path: Path) -> bool:
+    """Tell whether a file lies below ``.baton``, where only the user may read.
+
+    Elsewhere (``--out /shared/runs``) the umask decides: a team may want to read it.
+    """
+    return HOME in Path(os.path.abspath(path)).parts  # noqa: PTH100 - links stay what they are
+
+
+def make_folder(folder: Path, *, exist_ok: bool = True) -> None:
+    """Make a folder and those above it; ``.baton`` and what is below get mode 0700.
+
+    Raises:
+        OSError: it cannot be made, or (without ``exist_ok``) is there.
+    """
+    missing = [folder]
+    while not missing[-1].parent.exists() and missing[-1].parent != missing[-1]:
+        missing.append(missing[-1].parent)
+    for each in reversed(missing):
+        try:
+            each.mkdir(mode=0o700 if is_private(each) else 0o777)
+        except FileExistsError:
+            if not each.is_dir() or (each == folder and not exist_ok):
+                raise
+            continue
+        if is_private(each):
+            each.chmod(0o700)  # an umask like 0277 takes away what the owner needs
+
+
+def open_own(path: Path, mode: Literal["wb", "w+b", "ab", "xb"]) -> BinaryIO:
+    """Open a file to write; below ``.baton`` it gets mode 0600. A symbolic link is refused.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    how = {
+        "wb": os.O_WRONLY | os.O_TRUNC,
+        "w+b": os.O_RDWR | os.O_TRUNC,
+        "ab": os.O_WRONLY | os.O_APPEND,
+        "xb": os.O_WRONLY | os.O_EXCL,
+    }[mode]
+    private = is_private(path)
+    number = os.open(path, how | os.O_CREAT | _NO_LINK | _QUIET, 0o600 if private else 0o666)
+    if private and hasattr(os, "fchmod"):
+        os.fchmod(number, 0o600)
+    return os.fdopen(number, mode)
+
+
+def open_regular(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
+    """Open a file of a folder that others may have made.
+
+    A link could name any file of the user, and a device or a pipe never ends.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        InputError: it is a symbolic link, no regular file, or cannot be read.
+    """
+    try:
+        number = os.open(path, (os.O_RDWR if "+" in mode else os.O_RDONLY) | _NO_LINK | _QUIET)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        message = error.strerror or str(error)
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            message = "is a symbolic link, which is not followed: put the file itself here"
+        raise InputError(Problem(file=str(path), message=message)) from None
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise InputError(Problem(file=str(path), message="is not a regular file"))
+    return os.fdopen(number, mode)
+
+
+def stays_in(path: Path, folder: Path) -> bool:
+    """Tell whether a file of a folder lies there: a symbolic link may lead out of it."""
+    return not path.is_symlink() or path.resolve().is_relative_to(folder.resolve())
+
+
+def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
+    """Put a file in place at once: who reads it sees the old text or the new one.
+
+    ``sync`` waits until the disk has it.
+
+    Raises:
+        OSError: it cannot be written; the error names the file.
+    """
+    draft = path.with_name(f"{path.name}.tmp")
+    with naming(path):
+        # One that is there was left by a crash, or is a link that somebody laid.
+        draft.unlink(missing_ok=True)
+        with open_own(draft, "xb") as file:
+            file.write(data)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        draft.replace(path)
+        if sync:
+            sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the disk keep the names in a folder; not every system can."""
+    if os.name != "posix":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
+            raise
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Have errors of the system say which file they are about.
+
+    One of a write or a close ("No space left on device") does not say by itself.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise

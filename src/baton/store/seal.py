@@ -1,0 +1,103 @@
+"""Seals: they tell the evaluations that this user made here from those that came from elsewhere.
+
+An evaluation of recorded traces says where these lie. In a folder that somebody else made, such a
+place may be any private file of the user. So Baton signs the places that were named on the command
+line, with a key that only the user can read (HMAC-SHA256). The signature also covers where the
+folder lies: a copy at another place, or on another machine, is not known any more.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.formats.own_files import open_regular, write_whole
+from baton.model import InputError
+
+_FILE, _LENGTH = "seal", 100
+_BYTES = 32
+_SIGNED = ("traces", "definitions", "dataset")
+
+
+def put_seal(folder: Path, header: Mapping[str, Any]) -> None:
+    """Seal a folder whose header names recordings.
+
+    Where no key can be kept (a home that is read-only), it gets no seal: then the recordings have
+    to be named again.
+    """
+    key = _key(make=True) if header.get("traces") else None
+    if key is not None:
+        write_whole(folder / _FILE, _signature(key, folder, header) + b"\n")
+
+
+def is_sealed(folder: Path, header: Mapping[str, Any]) -> bool:
+    """Tell whether this user made the folder, here, of the places that its header names."""
+    key = _key(make=False)
+    if key is None:
+        return False
+    try:
+        with open_regular(folder / _FILE) as stream:
+            seal = stream.read(_LENGTH).strip()
+    except (OSError, InputError):
+        return False  # none, or something else in its place: not ours
+    return hmac.compare_digest(_signature(key, folder, header), seal)
+
+
+def _signature(key: bytes, folder: Path, header: Mapping[str, Any]) -> bytes:
+    told = [str(folder.resolve()), *(header.get(name) or None for name in _SIGNED)]
+    return hmac.new(key, msgspec.json.encode(told), "sha256").hexdigest().encode()
+
+
+def _key(*, make: bool) -> bytes | None:
+    """Return the key of this user; it is made when it is first needed."""
+    file = _key_file()
+    if file is None:
+        return None
+    try:
+        found = _read(file)
+        if found is None and make:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Several that start at once agree on the key of the first.
+            draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+            number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(number, "wb") as stream:
+                stream.write(secrets.token_bytes(_BYTES))
+            with suppress(FileExistsError):
+                os.link(draft, file)
+            draft.unlink()
+            found = _read(file)
+    except (OSError, InputError):
+        return None  # no home, or one that cannot be written: nothing is sealed
+    return found
+
+
+def _key_file() -> Path | None:
+    """Return where the key lies: ``$XDG_STATE_HOME/baton``, which is ``~/.local/state/baton``."""
+    stated = os.environ.get("XDG_STATE_HOME", "")
+    # A relative path would take a key out of the folder that one happens to be in.
+    if Path(stated).is_absolute():
+        return Path(stated) / "baton" / "key"
+    try:
+        return Path.home() / ".local" / "state" / "baton" / "key"
+    except RuntimeError:
+        return None
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        with open_regular(file) as stream:
+            told = os.fstat(stream.fileno())
+            key = stream.read(_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    others = stat.S_IRWXG | stat.S_IRWXO
+    is_own = os.name != "posix" or (told.st_uid == os.geteuid() and not told.st_mode & others)
+    return key if is_own and len(key) == _BYTES else None
