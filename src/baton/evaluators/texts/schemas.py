@@ -130,7 +130,8 @@ def _in_limited_time(draft: Any) -> Any:
         bare = {key: each for key, each in schema.items() if key != "patternProperties"}
         yield from known(validator, allowed, rest, bare)
 
-    return extend(
+    extended: Any = extend
+    return extended(
         draft,
         {
             "pattern": pattern,
