@@ -202,3 +202,14 @@ def test_metadata_name_the_conversation(key: str) -> None:
         [],
     )
     assert [(trace.id, len(trace.turns)) for trace in traces] == [("c-1", 2)]
+
+
+@pytest.mark.parametrize("odd", [None, "", "{", "9" * 6000, 7, True, [], [[]], {"a": []}])
+def test_values_of_any_type_break_nothing(odd: Any) -> None:
+    keys = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.operation.name", "gen_ai.tool.name",
+            "langsmith.trace.session_id", "langsmith.metadata.ls_agent_type",
+            "langsmith.metadata.usage_metadata", "langsmith.metadata.langgraph_checkpoint_ns",
+            "langsmith.metadata.lc_agent_name", "gen_ai.usage.input_token_details")  # fmt: skip
+    told = dict.fromkeys(keys, odd)
+    runs = [using(_run(kind, "x"), **told) for kind in ("llm", "tool", "chain", "agent", "odd")]
+    read(_run("chain", "desk", *runs, _run("llm", "m", made=_said("Hi."))))

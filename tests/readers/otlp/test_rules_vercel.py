@@ -207,3 +207,13 @@ def test_two_requests_and_a_tool_of_one_millisecond_come_in_their_order() -> Non
     [run] = read(_generate(together(ran, asked), _request(response_text="2"), name="clerk")).runs
     assert [call.id for call in tools(run)] == ["c1"]
     assert tools(run)[0].status == "ok"
+
+
+@pytest.mark.parametrize("odd", [None, "", "{", '"', "9" * 6000, 7, True, [], [[]], {"a": []}])
+def test_values_of_any_type_break_nothing(odd: Any) -> None:
+    keys = ("prompt", "prompt_messages", "prompt_tools", "response_text", "response_toolCalls",
+            "response_object", "response_finishReason", "usage_inputTokens", "toolCall_args",
+            "toolCall_result", "toolCall_id", "response_reasoning")  # fmt: skip
+    told = dict.fromkeys(keys, odd)
+    turn = read(_generate(_request(**told), _tool("add", **told), name="clerk", **told))
+    assert chain(turn) == ["clerk"]

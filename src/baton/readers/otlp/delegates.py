@@ -117,8 +117,14 @@ def _in_background(dispatch: Dispatch, act: Act, child: Work | None) -> bool:
 
 
 def _outlived(act: Act, child: Work | None) -> bool:
-    """Tell whether an agent did something after its call had been answered."""
+    """Tell whether an agent did something after its call had been answered.
+
+    A call that gave back what the agent answered has waited for it, whatever the clocks say: a
+    program may be stopped for some milliseconds between its looks at two clocks.
+    """
     if child is None or act.node is None or act.ended is None:
+        return False
+    if act.result is not None and same_text(act.result, child.run.output):
         return False
     done = (node.span.ended for node in child.owned if node.span.ended is not None)
     return max(done, default=act.ended) > act.ended + _TICK

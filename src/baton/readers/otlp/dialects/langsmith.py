@@ -49,7 +49,7 @@ def claims(span: Span) -> bool:
 def read(span: Span) -> Node:
     """Read one run."""
     attributes = span.attributes
-    operation = attributes.get("gen_ai.operation.name")
+    operation = text(attributes.get("gen_ai.operation.name"))
     if span.scope != _SCOPE and operation is not None and operation not in _OPERATIONS:
         return genai.read(span)  # labelled for LangSmith by hand, such as an `invoke_agent`
     kind = str(attributes.get(KIND, "chain")).lower()
@@ -207,7 +207,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in nodes:
         around = above.get(id(node.parent), frozenset())
         above[id(node)] = around - {"subagent"} if node.kind == "tool" else around
-        mark = node.span.attributes.get(_MARK)
+        mark = text(node.span.attributes.get(_MARK))
         if mark not in _AGENTS or node.kind == "tool" or not claims(node.span):
             continue
         above[id(node)] = around | {mark}
@@ -221,8 +221,9 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def session(attributes: Mapping[str, Any]) -> str | None:
     """Return LangSmith's session, unless it is named: then it is a project, and no session."""
     told = attributes.get("langsmith.trace.session_id")
-    named = "langsmith.trace.session_name" in attributes
-    return told if isinstance(told, str) and told and not named else None
+    if isinstance(told, bool) or "langsmith.trace.session_name" in attributes:
+        return None
+    return str(told) if isinstance(told, str | int) and str(told) else None
 
 
 DIALECT = Dialect(

@@ -138,7 +138,7 @@ def _model(span: Span) -> Node:
     if node.offered is None and heard is not None:
         node.offered = []  # the request is recorded, and it offers no tool
     node.usage = _usage(attributes) or node.usage
-    reason = first(attributes, "ai.response.finishReason", "ai.finishReason")
+    reason = text(first(attributes, "ai.response.finishReason", "ai.finishReason"))
     node.calls = node.calls or reason in _CALLING
     return node
 
