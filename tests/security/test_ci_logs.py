@@ -26,6 +26,7 @@ TEXT = (
     "##teamcity[buildStop comment='x' readdToQueue='true'] x\r\n::add-mask::a\u2028::error::x\x85::error::y"
 )
 NAMES = list(commands(Project(*[Path("x")] * len(Project._fields))))
+FEW = ("show", "score with cases", "report", "report --format junit", "check", "draft")
 COMMAND = re.compile(r"^\s*::(?P<name>[^\s:]+)(?: [^:]*)?::|##\w*\[", re.MULTILINE)
 STOP = re.compile(r"::stop-commands::([0-9a-f]{32})")
 
@@ -72,8 +73,13 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("system", ["GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "system"),
+    [
+        *((name, "GITHUB_ACTIONS") for name in NAMES),
+        *((name, other) for name in FEW for other in ("TF_BUILD", "TEAMCITY_VERSION")),
+    ],
+)
 def test_no_text_is_a_command(
     baton: Baton,
     opened: dict[str, list[str]],
