@@ -29,7 +29,7 @@ import pytest
 from baton.testing.llm.apis import BASES, PREFIXES
 from baton.testing.llm.talk import Api
 
-MEBIBYTES = 350
+MEBIBYTES = 500
 """What a process may take at its peak; an idle one with the HTTP client takes some 60."""
 SECONDS = 25
 """What an evaluation of two cases may take on a busy machine; most take one or two."""
