@@ -127,14 +127,12 @@ def test_cached_and_thinking_tokens_and_cost_are_those_of_the_metadata() -> None
 
 
 def test_token_details_are_read_as_python_prints_them() -> None:
-    request = using(
-        _run("llm", "m", made=_said("Hi.")),
-        **{
-            "gen_ai.usage.input_tokens": 50,
-            "gen_ai.usage.output_tokens": 10,
-            "gen_ai.usage.input_token_details": "{'cache_read': 30}",
-        },
-    )
+    told: dict[str, Any] = {
+        "gen_ai.usage.input_tokens": 50,
+        "gen_ai.usage.output_tokens": 10,
+        "gen_ai.usage.input_token_details": "{'cache_read': 30}",
+    }
+    request = using(_run("llm", "m", made=_said("Hi.")), **told)
     [run] = read(_run("chain", "desk", request)).runs
     assert run.usage is not None
     assert (run.usage.input_tokens, run.usage.cache_read_tokens) == (20, 30)

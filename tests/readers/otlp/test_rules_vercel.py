@@ -90,16 +90,14 @@ def test_tokens_have_older_and_newer_names(told: dict[str, int], counts: tuple[A
 
 
 def test_the_names_of_opentelemetry_on_the_same_span_count_where_the_own_ones_are_missing() -> None:
-    request = using(
-        _request(),
-        **{
-            "gen_ai.usage.input_tokens": 50,
-            "gen_ai.usage.output_tokens": 10,
-            "gen_ai.response.model": "scripted-1",
-            "gen_ai.completion.0.role": "assistant",
-            "gen_ai.completion.0.content": "Hi.",
-        },
-    )
+    told: dict[str, Any] = {
+        "gen_ai.usage.input_tokens": 50,
+        "gen_ai.usage.output_tokens": 10,
+        "gen_ai.response.model": "scripted-1",
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "Hi.",
+    }
+    request = using(_request(), **told)
     [run] = read(_generate(request, name="clerk")).runs
     assert run.usage is not None
     assert (run.usage.input_tokens, run.usage.output_tokens, run.model) == (50, 10, "scripted-1")

@@ -172,9 +172,13 @@ def _had_ended(agent: Node, node: Node) -> bool:
     """
     if agent.ended >= node.started:
         return False
-    milliseconds = node.started * 1000
-    counted = abs(milliseconds - round(milliseconds)) < _FLOAT_ERROR
-    return not counted or node.started - agent.ended >= _MILLISECOND
+    by_javascript = _in_milliseconds(node.started) and not _in_milliseconds(agent.ended)
+    return not by_javascript or node.started - agent.ended >= _MILLISECOND
+
+
+def _in_milliseconds(at: float) -> bool:
+    """Tell a time that is a whole number of milliseconds, as far as a float of seconds can say."""
+    return abs(at * 1000 - round(at * 1000)) < _FLOAT_ERROR
 
 
 def _imply(ordered: list[Node]) -> bool:
