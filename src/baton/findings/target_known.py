@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
-from baton.model.views import in_short, run_names
+from baton.model.views import in_short, index_of
 
 from .finding import Answer, Clear, Finding, Untold
 from .places import call_of, has_run, name_key, sender_of, steps_of
@@ -149,10 +149,7 @@ def _roster(
     names: list[str] = []
     for agent, card in trace.agents.items():
         names += [agent, *card.aliases, *card.sub_agents]
-    for turn in trace.turns:
-        for run in turn.runs:
-            if known(trace, run, "agent"):
-                names += run_names(trace, run)
+    names += index_of(trace).known_names
     names += _reachable(sender)
     own = renames.get(sender.agent, sender.agent) if sender is not None else None
     renamed = dict.fromkeys(renames.get(name, name) for name in names)

@@ -15,7 +15,6 @@ from typing import Any
 from baton.model import InputError, Problem
 from baton.model.limits import PATTERN_LENGTH, PATTERN_MILLISECONDS, PATTERN_SIZE
 
-
 # No repeats, no choices, no groups: time grows with the text, whichever engine searches.
 _FIXED = re.compile(r"[^*+?{|(]*")
 

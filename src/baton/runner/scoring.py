@@ -10,6 +10,7 @@ import msgspec
 
 from baton.analysis.routing import routed
 from baton.model import Case, CaseResult, Evaluator, JudgeError, Score, Trace, route_of
+from baton.model.views import indexed
 
 from .agents import agent_scores, agent_values
 from .efficiency import efficiency_of
@@ -79,13 +80,14 @@ def start_scoring(
     parts: list[list[Score] | _Waiting] = []
     scores: list[Score] = []
     waits = False
-    for planned in plan.evaluators_for(case.where if case else None):
-        part = _evaluate(planned, planned.for_case(case), trace, case, plan)
-        parts.append(part)
-        if isinstance(part, _Waiting):
-            waits = True
-        else:
-            scores += part
+    with indexed(trace):
+        for planned in plan.evaluators_for(case.where if case else None):
+            part = _evaluate(planned, planned.for_case(case), trace, case, plan)
+            parts.append(part)
+            if isinstance(part, _Waiting):
+                waits = True
+            else:
+                scores += part
     if waits:
         return Unfinished(plan, trace, case, position, parts)
     return _result(plan, trace, case, position, scores)
