@@ -229,18 +229,21 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
 
     Who says the number may have counted with it, but any caller repeats a name.
     """
-    pieces = []
-    for other in index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ()):
+    index = index_of(trace)
+    texts: list[str] = []
+    for other in index.sent_by.get((turn.id, dispatch.from_agent), ()):
         if other.id != dispatch.id:
-            pieces += asked(other)[1:]
+            if other.id not in index.texts:
+                index.texts[other.id] = [piece.text for piece in asked(other)[1:]]
+            texts += index.texts[other.id]
     run = sender(trace, dispatch)
     for step in run.steps if run is not None else ():
         if isinstance(step, ToolCall) and step.dispatch is None:
-            pieces.append(Piece(step.id, plain_text(step.arguments)))
+            texts.append(plain_text(step.arguments))
         elif isinstance(step, Said):
             numbers = [f.text for f in read(plain_text(step.content)).facts if f.kind == "number"]
-            pieces.append(Piece(step.id, "\n".join(numbers)))
-    return read(*(piece.text for piece in pieces))
+            texts.append("\n".join(numbers))
+    return read(*texts)
 
 
 def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:

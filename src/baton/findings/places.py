@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Trace, Turn, known
+from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Trace, known
 from baton.model.views import index_of
 
 
-def sender_of(trace: Trace, turn: Turn, dispatch: Dispatch) -> AgentRun | None:
+def sender_of(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
     """Return the run that made a dispatch; ``None`` for a program or the user."""
     if dispatch.from_run is None:
         return None

@@ -19,7 +19,10 @@ _NO_NAMES: Mapping[str, str] = {}
 
 
 def target_known(
-    trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = _NO_NAMES
+    trace: Trace,
+    turn: Turn,  # noqa: ARG001 - questions about dispatches all take the turn
+    dispatch: Dispatch,
+    renames: Mapping[str, str] = _NO_NAMES,
 ) -> Answer:
     """Tell whether the target of a dispatch is known, where nothing was started.
 
@@ -32,7 +35,7 @@ def target_known(
         return Clear(says="asks a person")
     if dispatch.runs or dispatch.status in ("completed", "waiting"):
         return Clear(says=f"`{name}` is known: it got to work")
-    sender = sender_of(trace, turn, dispatch)
+    sender = sender_of(trace, dispatch)
     call = call_of(sender, dispatch)
     texts = _texts(dispatch, call)
     named_after = call is None or name_key(agent_of(call.name)) == name_key(dispatch.to_agent)
