@@ -14,7 +14,7 @@ from tests.readers.otlp.wire.conftest import Wire
 from baton.readers.otlp.span import Conversation, Span
 from baton.readers.otlp.wire.read import read_conversations
 
-from .seeds import FILES, written
+from .seeds import CATALOGUES, DEFINITION, FILES, written
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -57,6 +57,26 @@ def recordings(kind: str) -> list[tuple[str, bytes]]:
         return [(".bin", _in_form(kind, found.spans)) for found in conversations()[:60]]
     suffix, value = FILES[kind]
     return [(suffix, written(suffix, value))]
+
+
+_SMALL = 6_000
+_DATASETS = ("examples/**/*.yaml", "examples/**/*.evalset.json", "tests/data/strands/cases/*.json")
+
+
+@cache
+def small(kind: str) -> list[tuple[str, bytes]]:
+    """Return the small files of a kind, or its smallest few; those are broken fast."""
+    found = sorted(recordings(kind), key=lambda each: len(each[1]))
+    return [each for each in found if len(each[1]) <= _SMALL] or found[:3]
+
+
+@cache
+def small_datasets() -> list[tuple[str, bytes]]:
+    """Return small datasets, configs, rubrics and definitions of agents, with their suffixes."""
+    paths = sorted({path for pattern in _DATASETS for path in ROOT.glob(pattern)})
+    files = [(path.suffix, path.read_bytes()) for path in paths if path.stat().st_size <= _SMALL]
+    made = [(suffix, written(suffix, value)) for suffix, value in CATALOGUES.values()]
+    return [*files, *made, *(small("evalset") + small("eval-case")), (".md", DEFINITION)]
 
 
 @cache

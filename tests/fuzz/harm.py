@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -147,3 +148,52 @@ def harmed_file(data: bytes, dice: random.Random) -> bytes:
     except ValueError:
         return harmed_lines(data, dice)
     return as_json(harmed(value, dice))
+
+
+_TOKENS = [
+    b"{", b"}", b"[", b"]", b'"', b",", b":", b"\n", b"\\", b"null", b"true", b"-1", b"1e999",
+    b"9" * 400, b"NaN", b"\xff\xfe", b"\xed\xa0\x80", b"\x00", b'"\\ud800"', b"data: ", b"- ",
+    b"&a ", b"*a", b"<<: ", b"!!int ", b"? ", b"---\n", b"#", b"\t", b"\xe2\x80\xae", b"x" * 3000,
+]  # fmt: skip
+
+
+def broken_bytes(data: bytes, dice: random.Random) -> bytes:
+    """Break a file without understanding it; fast, so that a million are done in minutes."""
+    for _ in range(dice.choice((1, 1, 1, 2, 4))):
+        if not data:
+            return dice.choice(_TOKENS)
+        at = dice.randrange(len(data))
+        end = min(len(data), at + dice.choice((1, 2, 8, 60, 400)))
+        match dice.randrange(9):
+            case 0:  # one byte flipped
+                data = data[:at] + bytes([data[at] ^ (1 << dice.randrange(8))]) + data[at + 1 :]
+            case 1:  # truncated
+                data = data[:at]
+            case 2:  # a piece taken out
+                data = data[:at] + data[end:]
+            case 3:  # a piece repeated
+                data = data[:end] + data[at:end] * dice.choice((1, 2, 30)) + data[end:]
+            case 4:  # a piece put somewhere else
+                to = dice.randrange(len(data))
+                data = data[:to] + data[at:end] + data[to:]
+            case 5:  # nested deeply
+                depth = dice.choice((3, 150, 250, 1000, 20_000))
+                opens, closes = dice.choice(((b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")))
+                data = data[:at] + opens * depth + b"1" + closes * depth + data[at:]
+            case 6:  # a value swapped for another one of the file
+                data = _swapped(data, dice)
+            case _:
+                data = data[:at] + dice.choice(_TOKENS) + data[end if dice.random() < 0.5 else at :]
+    return data
+
+
+_VALUE = re.compile(rb'"(?:[^"\\]|\\.){0,200}"|-?\d+(?:\.\d+)?|true|false|null|\[\]|\{\}')
+
+
+def _swapped(data: bytes, dice: random.Random) -> bytes:
+    """Put one text, number or key of a file where another is: swapped types, duplicate keys."""
+    found = [match.span() for match in _VALUE.finditer(data, 0, 20_000)]
+    if len(found) < 2:
+        return data + data
+    (start, end), (other, till) = dice.sample(found, 2)
+    return data[:start] + data[other:till] + data[end:]

@@ -105,6 +105,8 @@ def read_data(file: str, data: bytes, about: About) -> FileCases | None:
 
 
 def _is_json(data: bytes) -> bool:
+    if is_too_deep(data):
+        return False
     try:
         json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_constant=lambda _: None)
     except ValueError:

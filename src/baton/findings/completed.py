@@ -35,26 +35,24 @@ def completed(
         return Untold(says=f"{name} is still to answer: record the conversation to its end")
     runs = receivers_of(trace, dispatch)
     if status in ("failed", "refused"):
-        return [_ended_badly(trace, turn, dispatch, runs, name)]
+        return [_ended_badly(trace, dispatch, runs, name)]
     if status == "unanswered":
         return _unanswered(trace, turn, dispatch, name)
     if dispatch.kind == "delegate":
-        return _answered(trace, turn, dispatch, runs, name)
+        return _answered(trace, dispatch, runs, name)
     return _arrived(trace, turn, dispatch, runs, name)
 
 
-def _ended_badly(
-    trace: Trace, turn: Turn, dispatch: Dispatch, runs: Sequence[AgentRun], name: str
-) -> Finding:
+def _ended_badly(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], name: str) -> Finding:
     why = dispatch.error
     said = f": {in_short(why)}" if why else ""
     if dispatch.status == "refused":
-        return _finding(trace, turn, dispatch, "refused", f"{name} was not started{said}", why)
+        return _finding(trace, dispatch, "refused", f"{name} was not started{said}", why)
     if any(run.status == "cancelled" for run in runs) or _stopped(why):
         says = f"{name} was stopped before it answered{said}"
-        return _finding(trace, turn, dispatch, "killed", says, why, runs)
+        return _finding(trace, dispatch, "killed", says, why, runs)
     who = name if runs or not known(trace, dispatch, "runs") else f"the hand-off to {name}"
-    return _finding(trace, turn, dispatch, "failed", f"{who} failed{said}", why, runs)
+    return _finding(trace, dispatch, "failed", f"{who} failed{said}", why, runs)
 
 
 def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answer:
@@ -64,7 +62,7 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
     if dispatch.mode == "background" and turn is trace.turns[-1]:
         return Untold(says=f"{name} was at work when the recording ends: record what came later")
     if dispatch.kind == "delegate":
-        return [_finding(trace, turn, dispatch, "unanswered", f"{name} gave no answer")]
+        return [_finding(trace, dispatch, "unanswered", f"{name} gave no answer")]
     if not known(trace, turn, "output") or not known(trace, turn, "runs"):
         return Untold(
             says=f"whether {name} took over is not recorded: record all agents of a turn in "
@@ -75,12 +73,10 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
             says=f"{name} ran, and nothing tells whether this hand-off started it: record all "
             "agents of a turn in one trace"
         )
-    return [_finding(trace, turn, dispatch, "unanswered", f"{name} never took over")]
+    return [_finding(trace, dispatch, "unanswered", f"{name} never took over")]
 
 
-def _answered(
-    trace: Trace, turn: Turn, dispatch: Dispatch, runs: Sequence[AgentRun], name: str
-) -> Answer:
+def _answered(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], name: str) -> Answer:
     result = dispatch.result
     if not known(trace, dispatch, "result"):
         return Untold(says=f"what {name} answered is not recorded: record results of tool calls")
@@ -88,11 +84,11 @@ def _answered(
         if any(run.output and not _empty(run.output) for run in runs):
             return Untold(says=f"{name} spoke, and what of it reached its caller is not recorded")
         says = f"the answer of {name} is empty"
-        return [_finding(trace, turn, dispatch, "empty_answer", says, None, runs)]
+        return [_finding(trace, dispatch, "empty_answer", says, None, runs)]
     error = error_in(result, dispatch.prompt)
     if error is not None:
         says = f"{name} answered with an error: {in_short(error)}"
-        return [_finding(trace, turn, dispatch, "error_answer", says, error, runs)]
+        return [_finding(trace, dispatch, "error_answer", says, error, runs)]
     return Clear(says=f"{name} answered")
 
 
@@ -104,11 +100,11 @@ def _arrived(
             how = "failed" if run.status == "failed" else "was stopped"
             why = f": {in_short(run.error)}" if run.error else ""
             says = f"{name} got control and {how}{why}"
-            return [_finding(trace, turn, dispatch, "receiver_failed", says, run.error, [run])]
+            return [_finding(trace, dispatch, "receiver_failed", says, run.error, [run])]
         error = error_in(run.output, run.input or turn.input)
         if error is not None:
             says = f"{name} got control and answered with an error: {in_short(error)}"
-            return [_finding(trace, turn, dispatch, "error_answer", says, error, [run])]
+            return [_finding(trace, dispatch, "error_answer", says, error, [run])]
     if runs and all(run.status == "waiting" for run in runs):
         return Untold(says=f"{name} waits: record the conversation to its end")
     if runs and all(run.status == "unknown" for run in runs):
@@ -118,14 +114,13 @@ def _arrived(
 
 def _finding(
     trace: Trace,
-    turn: Turn,
     dispatch: Dispatch,
     kind: str,
     says: str,
     quote: str | None = None,
     runs: Sequence[AgentRun] = (),
 ) -> Finding:
-    ids = steps_of(sender_of(trace, turn, dispatch), dispatch) + [run.id for run in runs]
+    ids = steps_of(sender_of(trace, dispatch), dispatch) + [run.id for run in runs]
     return Finding(
         kind=kind, says=says, evidence=[Evidence(ids=ids, quote=quote[:_QUOTE] if quote else None)]
     )

@@ -11,11 +11,12 @@ import re
 from typing import NamedTuple
 
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+from baton.model.views import index_of
 
 from .constraints import forbids, sentences, sets_limit
 from .exchange import Piece, asked, dispatch_of, sender, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
-from .finding import Answer, Clear, Finding, Untold
+from .finding import TOO_LONG, Answer, Clear, Finding, Untold
 
 _SMALL = frozenset(
     """
@@ -73,10 +74,13 @@ def context_carried(
             says=f"the request holds {len(facts)} numbers and names: which of them the receiver "
             "needs can't be told"
         )
+    run = sender(trace, dispatch)
+    taken_up = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
+    if not index_of(trace).spend(len(taken_up) + len(run.steps if run is not None else ())):
+        return Untold(says=TOO_LONG)
     others = _elsewhere(trace, turn, dispatch)
-    alone = not any(
-        d.id != dispatch.id and d.from_run == dispatch.from_run for d in turn.dispatches
-    )
+    sent_by = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
+    alone = not any(d.id != dispatch.id and d.from_run == dispatch.from_run for d in sent_by)
     sent = _Sent(dispatch, request, given, others, alone)
     return _judged(sent, limits)
 
@@ -217,8 +221,7 @@ def _given(trace: Trace, dispatch: Dispatch) -> Reading | Untold:
 
 
 def _receivers(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
-    runs = (run for turn in trace.turns for run in turn.runs)
-    return [run for run in runs if run.id in dispatch.runs]
+    return index_of(trace).chosen(set(dispatch.runs))
 
 
 def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
@@ -226,18 +229,21 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
 
     Who says the number may have counted with it, but any caller repeats a name.
     """
-    pieces = []
-    for other in turn.dispatches:
-        if other.id != dispatch.id and other.from_agent == dispatch.from_agent:
-            pieces += asked(other)[1:]
+    index = index_of(trace)
+    texts: list[str] = []
+    for other in index.sent_by.get((turn.id, dispatch.from_agent), ()):
+        if other.id != dispatch.id:
+            if other.id not in index.texts:
+                index.texts[other.id] = [piece.text for piece in asked(other)[1:]]
+            texts += index.texts[other.id]
     run = sender(trace, dispatch)
     for step in run.steps if run is not None else ():
         if isinstance(step, ToolCall) and step.dispatch is None:
-            pieces.append(Piece(step.id, plain_text(step.arguments)))
+            texts.append(plain_text(step.arguments))
         elif isinstance(step, Said):
             numbers = [f.text for f in read(plain_text(step.content)).facts if f.kind == "number"]
-            pieces.append(Piece(step.id, "\n".join(numbers)))
-    return read(*(piece.text for piece in pieces))
+            texts.append("\n".join(numbers))
+    return read(*texts)
 
 
 def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:

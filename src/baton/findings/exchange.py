@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from baton.model import AgentRun, Dispatch, HandedOff, Said, Step, ToolCall, Trace, Turn, known
-from baton.model.views import RoundTrip, dispatch_view
+from baton.model.views import RoundTrip, dispatch_view, index_of
 from baton.model.views.dispatch_view import child_runs
 
 from .facts import plain_text
@@ -28,8 +28,7 @@ def turns_to(trace: Trace, turn: Turn) -> list[Turn]:
 
 def sender(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
     """Return the run that made a dispatch; ``None`` when a program did."""
-    runs = (run for turn in trace.turns for run in turn.runs)
-    return next((run for run in runs if run.id == dispatch.from_run), None)
+    return index_of(trace).runs.get(dispatch.from_run or "")
 
 
 def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
@@ -110,12 +109,12 @@ def _of_step(made: Mapping[str, Dispatch], step: Step, *, results: bool) -> Iter
 
 
 def _by_id(trace: Trace) -> dict[str, Dispatch]:
-    return {dispatch.id: dispatch for turn in trace.turns for dispatch in turn.dispatches}
+    return index_of(trace).dispatches
 
 
 def dispatch_of(trace: Trace, id_: str) -> Dispatch | None:
     """Return the dispatch with this id."""
-    return next((d for turn in trace.turns for d in turn.dispatches if d.id == id_), None)
+    return index_of(trace).dispatches.get(id_)
 
 
 def _passed_on(

@@ -38,5 +38,10 @@ class Untold(msgspec.Struct, frozen=True, kw_only=True):
     says: str
 
 
+TOO_LONG = (
+    "the conversation has too many hand-offs and steps to hold each against all others: record it "
+    "as several traces"
+)
+"""Why something is untold once the work that one trace may take is used up."""
 Answer = list[Finding] | Clear | Untold
 """Findings (at least one), nothing wrong, or not to be known."""

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Trace, Turn, known
-from baton.model.views import run_names
+from baton.model import AgentRun, Dispatch, GotBack, HandedOff, ToolCall, Trace, known
+from baton.model.views import index_of
 
 
-def sender_of(trace: Trace, turn: Turn, dispatch: Dispatch) -> AgentRun | None:
+def sender_of(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
     """Return the run that made a dispatch; ``None`` for a program or the user."""
-    found = next((run for run in turn.runs if run.id == dispatch.from_run), None)
-    if found is not None or dispatch.from_run is None:
-        return found
-    runs = (run for other in trace.turns for run in other.runs)
-    return next((run for run in runs if run.id == dispatch.from_run), None)
+    if dispatch.from_run is None:
+        return None
+    return index_of(trace).runs.get(dispatch.from_run)
 
 
 def receivers_of(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
     """Return the runs that a dispatch started itself."""
-    wanted = set(dispatch.runs)
-    return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
+    return index_of(trace).chosen(set(dispatch.runs))
 
 
 def call_of(sender: AgentRun | None, dispatch: Dispatch) -> ToolCall | None:
@@ -58,5 +55,4 @@ def name_key(name: str) -> str:
 def has_run(trace: Trace, agent: str) -> bool:
     """Tell whether an agent, by any of its names, ran anywhere in a trace."""
     wanted = name_key(agent)
-    runs = (run for turn in trace.turns for run in turn.runs)
-    return any(wanted in map(name_key, run_names(trace, run)) for run in runs)
+    return any(wanted == name_key(name) for name in index_of(trace).names)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from baton.model import AgentRun, Dispatch, Said, ToolCall, Trace, Turn, known
 
-from .alike import deeds_of, much_alike, outcome, request, telling_words
+from .alike import deeds_of, outcome, request, share_words, telling_words
 from .places import receivers_of
 
+_COMPARED = 50
+"""How many different earlier answers an answer is held against; the latest are most alike."""
 _PASSES = re.compile(
     r"""\b(?:429|50[234]|busy|pending|queued|starting|in.progress|unavailable|overloaded
         |too\ many\ requests|rate.?limit\w*|tim(?:e|ed).?out|temporar\w+|(?:try|retry)\ \w*\ ?later
@@ -30,11 +34,14 @@ def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list
     for dispatch in turn.dispatches:
         if dispatch.kind in ("delegate", "transfer") and dispatch.from_agent is not None:
             made.setdefault((dispatch.from_agent, dispatch.to_agent), []).append(dispatch)
-    for sent in made.values():
-        for row in _rows(turn, sent):
+    marks: dict[str | None, _Marks] = {}
+    for (sender, _), sent in made.items():
+        if sender not in marks:
+            marks[sender] = _marks(turn, sender)
+        for row in _rows(marks[sender], sent):
             if len(row) < least or (not telling_words(row[0].prompt) and _told(trace, row)):
                 continue
-            stale = [_stale(trace, row[:place], row[place]) for place in range(1, len(row))]
+            stale = list(_stale(trace, row))
             if False not in stale:
                 yield row, _told(trace, row) and None not in stale
 
@@ -69,10 +76,10 @@ def _too_many(row: Sequence[ToolCall], least: int) -> bool:
     return len(row) >= (2 * least if passing else least)
 
 
-def _rows(turn: Turn, sent: Sequence[Dispatch]) -> Iterator[list[Dispatch]]:
+def _rows(marks: _Marks, sent: Sequence[Dispatch]) -> Iterator[list[Dispatch]]:
     row: list[Dispatch] = []
     for dispatch in sent:
-        if row and not (_same(row[-1], dispatch) and not _between(turn, row[-1], dispatch)):
+        if row and not (_same(row[-1], dispatch) and not _between(marks, row[-1], dispatch)):
             yield row
             row = []
         row.append(dispatch)
@@ -89,30 +96,54 @@ def _same(one: Dispatch, other: Dispatch) -> bool:
     return same and one.context == other.context and not together
 
 
-def _between(turn: Turn, one: Dispatch, other: Dispatch) -> bool:
+class _Marks(NamedTuple):
+    """The dispatch, if any, that each step of an agent is about, words apart; where each is."""
+
+    of: list[str | None]
+    first: dict[str | None, int]
+    last: dict[str | None, int]
+
+
+def _marks(turn: Turn, agent: str) -> _Marks:
+    runs = [run for run in turn.runs if run.agent == agent]
+    of = [step.dispatch for run in runs for step in run.steps if not isinstance(step, Said)]
+    first = {mark: at for at, mark in reversed(list(enumerate(of)))}
+    return _Marks(of, first, {mark: at for at, mark in enumerate(of)})
+
+
+def _between(marks: _Marks, one: Dispatch, other: Dispatch) -> bool:
     """Tell whether the sender did anything else between two of its hand-offs."""
-    runs = [run for run in turn.runs if run.agent == one.from_agent]
-    steps = [step for run in runs for step in run.steps if not isinstance(step, Said)]
-    marks = [step.dispatch for step in steps]
-    if one.id not in marks or other.id not in marks:
+    if one.id not in marks.last or other.id not in marks.first:
         return True
-    last = len(marks) - 1 - marks[::-1].index(one.id)
-    return any(mark not in (one.id, other.id) for mark in marks[last : marks.index(other.id)])
+    row = range(marks.last[one.id], marks.first[other.id])
+    return any(marks.of[at] not in (one.id, other.id) for at in row)
 
 
-def _stale(trace: Trace, earlier: Sequence[Dispatch], later: Dispatch) -> bool | None:
-    """Tell whether a hand-off brought nothing that earlier ones had not; ``None`` if untold."""
-    if later.status in ("failed", "refused", "unanswered"):
-        return True
-    if later.kind == "delegate":
-        if not all(known(trace, dispatch, "result") for dispatch in (*earlier, later)):
-            return None
-        return any(much_alike(later.result, dispatch.result) for dispatch in earlier)
-    before = deeds_of(trace, [run for d in earlier for run in receivers_of(trace, d)])
-    after = deeds_of(trace, receivers_of(trace, later))
-    if not after.pieces <= before.pieces:
-        return False
-    return True if before.told and after.told else None
+def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
+    """Tell of each but the first whether it brought nothing new; ``None`` if untold."""
+    answers: dict[frozenset[str], None] = {}
+    done: set[tuple[str, ...]] = set()
+    told = answered = True
+    for place, dispatch in enumerate(row):
+        answered = answered and known(trace, dispatch, "result")
+        words = frozenset(telling_words(dispatch.result))
+        deeds = deeds_of(trace, receivers_of(trace, dispatch))
+        if place:
+            if dispatch.status in ("failed", "refused", "unanswered"):
+                yield True
+            elif dispatch.kind == "delegate" and not answered:
+                yield None
+            elif dispatch.kind == "delegate":
+                yield words in answers or any(
+                    share_words(words, earlier) for earlier in islice(reversed(answers), _COMPARED)
+                )
+            elif not deeds.pieces <= done:
+                yield False
+            else:
+                yield True if told and deeds.told else None
+        answers[words] = None
+        done |= deeds.pieces
+        told = told and deeds.told
 
 
 def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:

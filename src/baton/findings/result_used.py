@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, Trace, Turn, counted, known
-from baton.model.views import RoundTrip, broken, round_trip
+from baton.model.views import RoundTrip, broken, index_of, round_trip
 
 from .contradicted import contradictions
 from .exchange import Piece, all_told, given_out, had_before, sender
 from .facts import Fact, Reading, name_parts, plain_text, read, weight
 from .failure_words import reports_failure
-from .finding import Answer, Clear, Finding, Untold
+from .finding import TOO_LONG, Answer, Clear, Finding, Untold
 from .questions import gives_verdict, wants_verdict
 from .regenerated import repeated_calls
 
@@ -56,15 +56,23 @@ def result_used(
     words were not recorded, or are too few to tell.
     """
     limits = limits or Limits()
+    index, run = index_of(trace), sender(trace, dispatch)
+    if not index.spend(1 + len(run.steps if run is not None else ())):
+        return Untold(says=TOO_LONG)
     trip = round_trip(trace, dispatch)
     failed = dispatch.status in ("failed", "refused", "unanswered")
     if trip.result is None and not (failed and dispatch.error):
         return Untold(says=_nothing_back(trace, dispatch))
     result = plain_text(trip.result) if trip.result is not None else str(dispatch.error)
     pieces = given_out(trace, turn, trip)
+    if not index.spend(len(pieces)):
+        return Untold(says=TOO_LONG)
     if failed:
         return _failure(trip, result, pieces)
-    had = read(*(piece.text for piece in had_before(trace, turn, dispatch)))
+    before = had_before(trace, turn, dispatch)
+    if not index.spend(len(before)):
+        return Untold(says=TOO_LONG)
+    had = read(*(piece.text for piece in before))
     facts = read(result).without(had)
     if len(facts) < limits.facts:
         told = counted(len(facts), "fact")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
-from baton.model.views import in_short, run_names
+from baton.model.views import in_short, index_of
 
 from .finding import Answer, Clear, Finding, Untold
 from .places import call_of, has_run, name_key, sender_of, steps_of
@@ -19,7 +19,10 @@ _NO_NAMES: Mapping[str, str] = {}
 
 
 def target_known(
-    trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = _NO_NAMES
+    trace: Trace,
+    turn: Turn,  # noqa: ARG001 - questions about dispatches all take the turn
+    dispatch: Dispatch,
+    renames: Mapping[str, str] = _NO_NAMES,
 ) -> Answer:
     """Tell whether the target of a dispatch is known, where nothing was started.
 
@@ -32,7 +35,7 @@ def target_known(
         return Clear(says="asks a person")
     if dispatch.runs or dispatch.status in ("completed", "waiting"):
         return Clear(says=f"`{name}` is known: it got to work")
-    sender = sender_of(trace, turn, dispatch)
+    sender = sender_of(trace, dispatch)
     call = call_of(sender, dispatch)
     texts = _texts(dispatch, call)
     named_after = call is None or name_key(agent_of(call.name)) == name_key(dispatch.to_agent)
@@ -149,10 +152,7 @@ def _roster(
     names: list[str] = []
     for agent, card in trace.agents.items():
         names += [agent, *card.aliases, *card.sub_agents]
-    for turn in trace.turns:
-        for run in turn.runs:
-            if known(trace, run, "agent"):
-                names += run_names(trace, run)
+    names += index_of(trace).known_names
     names += _reachable(sender)
     own = renames.get(sender.agent, sender.agent) if sender is not None else None
     renamed = dict.fromkeys(renames.get(name, name) for name in names)

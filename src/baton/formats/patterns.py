@@ -15,7 +15,6 @@ from typing import Any
 from baton.model import InputError, Problem
 from baton.model.limits import PATTERN_LENGTH, PATTERN_MILLISECONDS, PATTERN_SIZE
 
-
 # No repeats, no choices, no groups: time grows with the text, whichever engine searches.
 _FIXED = re.compile(r"[^*+?{|(]*")
 
@@ -52,9 +51,9 @@ class Pattern:
             return find(text, timeout=seconds)
         except TimeoutError:
             message = (
-                f"the regular expression `{self.pattern[:200]}` takes more than {seconds:g} seconds "
-                f"on a text of {len(text):,} characters, which is the limit; repeats inside "
-                "repeats, as in `(a+)+`, are the usual cause"
+                f"the regular expression `{self.pattern[:200]}` takes more than {seconds:g} "
+                f"seconds on a text of {len(text):,} characters, which is the limit; repeats "
+                "inside repeats, as in `(a+)+`, are the usual cause"
             )
             raise InputError(Problem(message=message)) from None
 

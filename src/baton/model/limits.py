@@ -145,6 +145,15 @@ PATTERN_MILLISECONDS = Limit(
     "and less than a second on 100 MB of text.",
 )
 
+FINDING_WORK = Limit(
+    "finding work",
+    "texts of one trace that are compared to find what was carried along and what was used",
+    5_000_000,
+    "Each hand-off is held against all that its caller said and got, so that one caller with "
+    "5,000 hand-offs needs 150,000,000 comparisons. Beyond the limit the verdict is `skipped`; 800 "
+    "hand-offs of one caller, or 100,000 of many, stay below it.",
+)
+
 LIMITS: tuple[Limit, ...] = (
     JSON_DEPTH,
     RECORD_DEPTH,
@@ -160,5 +169,6 @@ LIMITS: tuple[Limit, ...] = (
     PATTERN_LENGTH,
     PATTERN_SIZE,
     PATTERN_MILLISECONDS,
+    FINDING_WORK,
 )
 """All of them, for the table in the documentation."""

@@ -10,6 +10,7 @@ import msgspec
 
 from baton.analysis.routing import routed
 from baton.model import Case, CaseResult, Evaluator, JudgeError, Score, Trace, route_of
+from baton.model.views import indexed
 
 from .agents import agent_scores, agent_values
 from .efficiency import efficiency_of
@@ -94,15 +95,16 @@ def start_scoring(
     parts: list[list[Score] | _Waiting] = []
     scores: list[Score] = []
     waits = False
-    for planned in plan.evaluators_for(case.where if case else None):
-        part = _evaluate(planned, planned.for_case(case), trace, case, plan)
-        if raw is not None and not isinstance(part, _Waiting):
-            part = _as_without_redaction(plan, planned, part, raw)
-        parts.append(part)
-        if isinstance(part, _Waiting):
-            waits = True
-        else:
-            scores += part
+    with indexed(trace):
+        for planned in plan.evaluators_for(case.where if case else None):
+            part = _evaluate(planned, planned.for_case(case), trace, case, plan)
+            if raw is not None and not isinstance(part, _Waiting):
+                part = _as_without_redaction(plan, planned, part, raw)
+            parts.append(part)
+            if isinstance(part, _Waiting):
+                waits = True
+            else:
+                scores += part
     if waits:
         return Unfinished(plan, trace, case, position, parts)
     return _result(plan, trace, case, position, scores)

@@ -5,6 +5,7 @@ from .chain import agent_chain, run_names
 from .dispatch_usage import DispatchUsage, dispatch_usage, dispatched_runs
 from .dispatch_view import DispatchView, dispatch_view
 from .in_short import in_short
+from .index import TraceIndex, index_of, indexed
 from .round_trip import RoundTrip, round_trip
 from .tool_calls import PlacedCall, placed_calls, tool_calls
 from .tree import TreeNode, turn_tree
@@ -15,6 +16,7 @@ __all__ = [
     "DispatchView",
     "PlacedCall",
     "RoundTrip",
+    "TraceIndex",
     "TreeNode",
     "agent_chain",
     "broken",
@@ -22,6 +24,8 @@ __all__ = [
     "dispatch_view",
     "dispatched_runs",
     "in_short",
+    "index_of",
+    "indexed",
     "placed_calls",
     "round_trip",
     "run_names",

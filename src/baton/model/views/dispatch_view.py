@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from baton.model.trace import AgentRun, Dispatch, GotBack, HandedOff, Said, Step, ToolCall, Trace
 
+from .index import batch_of, index_of
+
 
 class DispatchView(NamedTuple):
     """A dispatch in its place; ``before`` and ``after`` are steps of the run that made it."""
@@ -48,12 +50,11 @@ def group_of(trace: Trace, dispatch: Dispatch) -> list[Dispatch]:
     Raises:
         ValueError: the trace has no dispatch with this id.
     """
-    for turn in trace.turns:
-        if any(d.id == dispatch.id for d in turn.dispatches):
-            if dispatch.group is None:
-                return [dispatch]
-            return [d for d in turn.dispatches if _batch(d) == _batch(dispatch)]
-    raise ValueError(f"trace {trace.id} has no dispatch {dispatch.id}")
+    index = index_of(trace)
+    turn = index.turn_of.get(dispatch.id)
+    if turn is None:
+        raise ValueError(f"trace {trace.id} has no dispatch {dispatch.id}")
+    return [dispatch] if dispatch.group is None else index.batches[turn.id, batch_of(dispatch)]
 
 
 def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
@@ -65,15 +66,11 @@ def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
     wanted = set(dispatch.runs)
     if dispatch.kind == "delegate":
         wanted = _passed_on(trace, dispatch)
-    return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
+    return index_of(trace).chosen(wanted)
 
 
 def _passed_on(trace: Trace, dispatch: Dispatch) -> set[str]:
-    moves: dict[str, list[str]] = {}
-    for turn in trace.turns:
-        for d in turn.dispatches:
-            if d.from_run and d.kind != "delegate":
-                moves.setdefault(d.from_run, []).extend(d.runs)
+    moves = index_of(trace).moves
     found: set[str] = set()
     due = list(dispatch.runs)
     while due:
@@ -86,10 +83,12 @@ def _passed_on(trace: Trace, dispatch: Dispatch) -> set[str]:
 
 def _sender_steps(trace: Trace, dispatch: Dispatch, group: set[str]) -> Iterator[Step]:
     """Yield the steps of the sending run, then those of later runs that got the answer."""
-    for turn in trace.turns:
-        for run in turn.runs:
-            if run.id == dispatch.from_run or any(_comes_back(step, group) for step in run.steps):
-                yield from run.steps
+    index = index_of(trace)
+    runs = {run for id_ in group for run in index.got_back.get(id_, ())}
+    if dispatch.from_run is not None:
+        runs.add(dispatch.from_run)
+    for run in index.chosen(runs):
+        yield from run.steps
 
 
 def _start(steps: list[Step], dispatch: Dispatch) -> int:
@@ -99,10 +98,6 @@ def _start(steps: list[Step], dispatch: Dispatch) -> int:
             if isinstance(step, kind) and step.dispatch == dispatch.id:
                 return i
     return len(steps)
-
-
-def _batch(dispatch: Dispatch) -> tuple[int | None, str | None, str]:
-    return dispatch.group, dispatch.from_run, dispatch.mode
 
 
 def _comes_back(step: Step, group: set[str]) -> bool:

@@ -8,6 +8,7 @@ from baton.model.content import Content
 from baton.model.trace import AgentRun, Dispatch, Step, Trace
 
 from .dispatch_view import child_runs, dispatch_view
+from .index import index_of
 
 
 class RoundTrip(NamedTuple):
@@ -37,21 +38,19 @@ def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
 
 
 def _return_of(trace: Trace, dispatch: Dispatch) -> Dispatch | None:
-    for turn in trace.turns:
-        for d in turn.dispatches:
-            if d.answers == dispatch.id:
-                return d
+    found = index_of(trace).answers.get(dispatch.id)
+    if found is not None:
+        return found
     return _handed_back(trace, dispatch) if dispatch.kind == "transfer" else None
 
 
 def _handed_back(trace: Trace, dispatch: Dispatch) -> Dispatch | None:
     """Find the transfer by which the receiver of a transfer gave control back to its sender."""
-    for turn in trace.turns:
-        ids = [d.id for d in turn.dispatches]
-        if dispatch.id not in ids:
-            continue
-        for d in turn.dispatches[ids.index(dispatch.id) + 1 :]:
-            sent_back = d.kind == "transfer" and d.to_agent == dispatch.from_agent
-            if sent_back and d.runs and d.from_run in dispatch.runs:
-                return d
-    return None
+    index = index_of(trace)
+    turn = index.turn_of.get(dispatch.id)
+    if turn is None or dispatch.from_agent is None:
+        return None
+    made = (index.handed_back.get((run, dispatch.from_agent), ()) for run in dispatch.runs)
+    here, sent = index.place_of[dispatch.id], (d for row in made for d in row)
+    later = [d for d in sent if index.turn_of[d.id] is turn and index.place_of[d.id] > here]
+    return min(later, key=lambda d: index.place_of[d.id], default=None)

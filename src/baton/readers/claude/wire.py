@@ -72,17 +72,25 @@ def read_lines(file: str, data: bytes) -> Lines:
     """
     if data.lstrip()[:1] == b"[":
         return Lines(entries=list(_entries(file, _list(file, data))))
-    numbered = [(n, line) for n, line in enumerate(data.splitlines(), 1) if not line.isspace()]
-    numbered = [(n, line) for n, line in numbered if line]
+    ends = data.endswith(b"\n")
+    lines = data.splitlines()
+    # A long session is held as text or as data, never as both: text is let go line by line.
+    del data
+    while lines and not lines[-1].strip():
+        lines.pop()
     torn = False
     values: list[tuple[int, Any]] = []
-    for place, (number, line) in enumerate(numbered):
+    for place, line in enumerate(lines):
+        number = place + 1
+        lines[place] = b""
+        if not line.strip():
+            continue
         if is_too_deep(line):
             raise _too_deep(file, number)
         try:
             values.append((number, msgspec.json.decode(line)))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if place == len(numbered) - 1 and values and not data.endswith(b"\n"):
+            if number == len(lines) and values and not ends:
                 torn = True
                 continue
             message = f"this line is no JSON: {error}"
