@@ -44,7 +44,7 @@ GROWTH = 200 << 20
 """Bytes that a process may grow by after its caches are filled."""
 _WARM = 3_000
 _PROCESSES = 2
-_STRUCTURED = 0.12
+_STRUCTURED = 0.25
 _DATASETS = 0.3
 
 
