@@ -8,7 +8,7 @@ DESK := examples/adk/recordings/support_desk
 BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk test test-heavy browser check format bench accuracy schemas frameworks clean
+.PHONY: help demo demo-adk test test-heavy torture browser check format bench accuracy schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 
 test-heavy: $(VENV)/.heavy browser ## Run the tests that need a real server, SDK or browser, or much time.
 	$(BIN)/pytest -q -m heavy
+
+torture: $(VENV)/.dev ## Break a million files, and read each of them (SHARE=0.1 for a tenth).
+	$(BIN)/python -m tests.torture.fuzz --share $(or $(SHARE),1)
 
 browser: ## Install Chromium, where there is none and apt is.
 	@test -n "$(BROWSER)" || $(APT) update

@@ -92,8 +92,8 @@ def tried(kind: str, path: Path) -> bool:
             read(path)
         except InputError as error:
             refused += 1
-            assert error.problems
-            assert all(problem.message for problem in error.problems)
+            if not error.problems or not all(problem.message for problem in error.problems):
+                raise AssertionError("an error that says nothing") from error
     return refused > 0
 
 

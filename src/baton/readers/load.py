@@ -222,7 +222,7 @@ def _hold_back(
 def claude_agents(folder: Path) -> list[Path]:
     """Return the folder of Claude's agents in a project, if it has definitions."""
     agents = folder / ".claude" / "agents"
-    return [agents] if any(agents.glob("**/*.md")) else []
+    return [agents] if any(path.is_file() for path in agents.glob("**/*.md")) else []
 
 
 def files_below(folder: Path) -> list[Path]:
