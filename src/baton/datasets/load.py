@@ -83,7 +83,7 @@ def _read(
 ) -> list[FileCases]:
     if not target.exists():
         raise InputError(Problem(file=str(target), message="no such file or folder"))
-    if target.is_file():
+    if not target.is_dir():
         found = read_file(target, About(target.name.split(".")[0], agents))
         if found is None:
             raise InputError(Problem(file=str(target), message=_NOT_A_DATASET))

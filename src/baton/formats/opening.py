@@ -44,7 +44,7 @@ def read_bytes(file: _File) -> bytes:
             # A sparse file has no content but zeros, takes no room on the disk, and all its size
             # in memory. Small files are left to the readers, which say what they miss in them.
             if mode.st_size > _LARGE and b"\0" in head:
-                raise InputError(_problem(file, "not UTF-8 text: it has zero bytes"))
+                raise _problem_of_zeros(file)
             # The size is 0 for some files that have content, below /proc for one.
             data = head + stream.read(most - len(head) + 1)
     except OSError as error:
@@ -63,8 +63,8 @@ def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
     try:
         with open_file(file) as stream:
             most = FILE_BYTES.current()
-            if os.fstat(stream.fileno()).st_size > most:
-                _check_lines(stream, file, most)
+            if os.fstat(stream.fileno()).st_size > _LARGE:
+                _check_first_line(stream, file, most)
             stream.seek(start)
             while line := stream.readline(most + 1):
                 if len(line) > most:
@@ -153,16 +153,21 @@ def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
         yield piece
 
 
-def _check_lines(stream: BinaryIO, file: _File, most: int) -> None:
-    """Check that the first line ends within the limit, before any memory is taken for it."""
+def _check_first_line(stream: BinaryIO, file: _File, most: int) -> None:
+    """Check that the first line is text of a size within the limit, before it takes memory."""
     read = 0
     while piece := stream.read(_STEP):
+        if b"\0" in piece[:_HEAD]:
+            raise _problem_of_zeros(file)
+        read += len(piece)
         if b"\n" in piece:
             return
-        read += len(piece)
-        if read > most or b"\0" in piece[:_HEAD]:
-            break
-    raise _too_large(file, FILE_BYTES, "has a line of more than")
+        if read > most:
+            raise _too_large(file, FILE_BYTES, "has a line of more than")
+
+
+def _problem_of_zeros(file: _File) -> InputError:
+    return InputError(_problem(file, "not UTF-8 text: it has zero bytes"))
 
 
 def _too_large(file: _File, limit: Limit, what: str = "is larger than") -> InputError:

@@ -38,6 +38,21 @@ class _CoreLoader(_Loader):  # type: ignore[misc]
         or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
     }
 
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        """Build a mapping whose keys are the words that are written: ``1`` and ``no`` are text."""
+        if not isinstance(node, yaml.MappingNode):
+            return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
+        self.flatten_mapping(node)
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    "while constructing a mapping", node.start_mark,
+                    "found a key that is not text", key.start_mark,
+                )  # fmt: skip
+            found[key.value] = self.construct_object(value, deep=deep)
+        return found
+
 
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = [

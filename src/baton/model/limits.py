@@ -172,3 +172,13 @@ LIMITS: tuple[Limit, ...] = (
     FINDING_WORK,
 )
 """All of them, for the table in the documentation."""
+
+
+def limits_table() -> str:
+    """Return all limits as a table of Markdown."""
+    rows = ["| limit | value | of what | why | raised by |", "| --- | --- | --- | --- | --- |"]
+    for limit in LIMITS:
+        raised = f"`{limit.variable}`" if limit.variable is not None else ""
+        cells = (limit.name, f"{limit.value:,}", limit.counts, limit.reason, raised)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"

@@ -247,7 +247,7 @@ def claude_agents(folder: Path, links: list[Path] | None = None) -> list[Path]:
     ``links`` takes links in it that lead out of the project: then its definitions are not read.
     """
     agents = folder / ".claude" / "agents"
-    found = [agents.parent, agents, *agents.glob("**/*.md")]
+    found = [agents.parent, agents, *(path for path in agents.glob("**/*.md") if path.is_file())]
     leading_out = [path for path in found if not stays_in(path, folder)]
     if leading_out and links is not None:
         links += leading_out
