@@ -197,11 +197,12 @@ def _shown(received: Received) -> Shown:
 
 
 def _lines(content: str) -> Iterator[tuple[str, int]]:
-    """Count the lines of ours in each block: those that are not indented."""
+    """Count the lines of ours in each block: those that are not indented, and not empty."""
     code = content.split("\n", 1)[0].rsplit(" ", 1)[-1].rstrip(".")
     for part in content.split(f"⟦{code}: ")[1:]:
         title, _, rest = part.partition("⟧\n")
-        own = [line for line in rest.split(f"\n⟦/{code}⟧")[0].split("\n") if line[:1] != " "]
+        lines = rest.split(f"\n⟦/{code}⟧")[0].split("\n")
+        own = [line for line in lines if line and line[0] != " "]
         if title in RAW:
             own = []
         elif title in ("What to label, one by one", "The statements"):
