@@ -127,7 +127,8 @@ def test_nested_json_is_used_or_refused_and_never_breaks_a_command(
         file.write_bytes(_event(_nested(levels)))
     finally:
         sys.setrecursionlimit(limit)
-    result = _run(verb, file, *(["--out", tmp_path / "out"] if verb == "score" else []))
+    out: list[str | Path] = ["--out", tmp_path / "out"] if verb == "score" else []
+    result = _run(verb, file, *out)
     assert "Traceback" not in result.stderr
     if levels < 200:
         assert "nested" not in result.stderr
@@ -212,6 +213,16 @@ def test_texts_of_json_within_texts_of_json_are_no_recursion(tmp_path: Path) -> 
     for result in baton.score(load_traces(file)):
         assert [score.reason for score in result.scores if score.status == "error"] == []
     draft_yaml(load_traces(file))
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 400, "9" * 10_000])
+def test_a_number_out_of_range_is_one_clear_message(number: str, tmp_path: Path) -> None:
+    event = json.loads(_event("x"))
+    event["events"][0]["timestamp"] = "HERE"
+    file = tmp_path / "run.session.json"
+    file.write_text(json.dumps(event).replace('"HERE"', number))
+    with pytest.raises(InputError, match="not JSON: .*(larger than any number|digits)"):
+        load_traces(file)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".yaml"])

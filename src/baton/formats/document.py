@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
@@ -26,6 +27,8 @@ T = TypeVar("T")
 _Shallow = dict[str, msgspec.Raw] | list[msgspec.Raw]
 _SHALLOW: msgspec.json.Decoder[_Shallow] = msgspec.json.Decoder(_Shallow)
 _UNPARSED: Any = object()
+# The largest float has 309 digits.
+_DIGITS = 300
 
 
 class Document:
@@ -171,7 +174,14 @@ class Document:
     def _json_again(self, error: Exception) -> Any:
         self._check_depth()
         try:
-            return _whole_texts(json.loads(self.text, parse_constant=_refuse_constant))
+            return _whole_texts(
+                json.loads(
+                    self.text,
+                    parse_constant=_refuse_constant,
+                    parse_float=_finite,
+                    parse_int=_no_longer_than_a_float,
+                )
+            )
         except json.JSONDecodeError as worse:
             line = worse.lineno + self.first_line - 1
             message = f"not JSON: {worse.msg}, column {worse.colno}"
@@ -197,6 +207,21 @@ def _whole_texts(value: Any) -> Any:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"`{name}` is no JSON value; write null or a number")
+
+
+def _finite(text: str) -> float:
+    """Read a number with a fraction; ``1e999`` would be infinite, which JSON cannot write."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"`{text[:40]}` is larger than any number of 64 bits")
+    return number
+
+
+def _no_longer_than_a_float(text: str) -> int:
+    """Read a whole number that a float can hold, about: it may be a time or an amount."""
+    if len(text) > _DIGITS:
+        raise ValueError(f"`{text[:40]}...` is a number of {len(text):,} digits")
+    return int(text)
 
 
 def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
