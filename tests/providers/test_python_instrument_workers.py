@@ -201,7 +201,7 @@ def test_nothing_outlives_an_evaluation_that_is_broken_off(
         f"- {{type: python, target: '{PROGRAMS}/bad.py:starts_another', instrument: true}}\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-m", "baton", "eval"],
+        [sys.executable, "-m", "baton", "eval", "baton.yaml"],
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
