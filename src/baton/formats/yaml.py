@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
@@ -29,29 +31,6 @@ class _CoreLoader(_Loader):  # type: ignore[misc]
     """The safe loader with the scalars of YAML 1.2's core schema."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
-    # Without those whose values are no JSON data: sets, bytes, dates, lists of pairs. The tags of
-    # the core schema are enough; any other tag is an error that names it.
-    yaml_constructors: ClassVar[dict[str | None, Any]] = {
-        tag: make
-        for tag, make in _Loader.yaml_constructors.items()
-        if tag is None
-        or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
-    }
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-        """Build a mapping whose keys are the words that are written: ``1`` and ``no`` are text."""
-        if not isinstance(node, yaml.MappingNode):
-            return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
-        self.flatten_mapping(node)
-        found: dict[str, Any] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    "while constructing a mapping", node.start_mark,
-                    "found a key that is not text", key.start_mark,
-                )  # fmt: skip
-            found[key.value] = self.construct_object(value, deep=deep)
-        return found
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -80,19 +59,14 @@ _CoreDumper.add_representer(str, _text)
 def load_yaml(text: str, file: str) -> Any:
     """Parse one YAML document into plain data.
 
-    Its size and depth are checked before anything is built.
+    It is built from the events of the parser, which is a state machine: nothing here nests, and
+    size and depth are checked before something is built.
 
     Raises:
         InputError: it is not YAML, is over a limit, or has duplicate keys; with file and line.
     """
     try:
-        _check(text, file)
-        loader = _CoreLoader(text)
-        try:
-            node = loader.get_single_node()
-            return None if node is None else loader.construct_document(node)
-        finally:
-            loader.dispose()
+        return _build(text, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
@@ -100,12 +74,8 @@ def load_yaml(text: str, file: str) -> Any:
         if "cannot start any token" in what and mark and "\t" in text.splitlines()[mark.line]:
             what = "a tab; YAML is indented with spaces"
         raise InputError(Problem(file=file, line=line, message=f"not YAML: {what}")) from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
+    except yaml.YAMLError as error:
         raise InputError(Problem(file=file, message=f"not YAML: {error}")) from error
-    except LookupError as error:
-        # How PyYAML's constructors fail for `!!bool maybe` and `!!int ""`.
-        message = f"not YAML: a value does not fit its tag ({error})"
-        raise InputError(Problem(file=file, message=message)) from error
 
 
 def dump_yaml(value: Any) -> str:
@@ -119,7 +89,7 @@ def dump_yaml(value: Any) -> str:
 
 def yaml_node(text: str) -> Any:
     """Return the node of a document that :func:`load_yaml` has read, for :func:`yaml_line`."""
-    _check(text, "")
+    load_yaml(text, "")
     loader = _CoreLoader(text)
     try:
         return loader.get_single_node()
@@ -149,52 +119,61 @@ def _child(node: Any, step: str | int) -> tuple[Any, int | None]:
     return None, None
 
 
-class _Size:
-    """Size of a value with what its aliases repeat: ``nodes`` in all, ``depth`` in levels."""
+def _build(text: str, file: str) -> Any:
+    builder = _Builder(file)
+    loader = _CoreLoader(text)
+    scalar, start, end = builder.scalar, builder.start, builder.end
+    next_event = loader.get_event
+    try:
+        while (event := next_event()) is not None:
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                scalar(event)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                start(event, kind is yaml.MappingStartEvent)
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                end()
+            elif kind is yaml.AliasEvent:
+                builder.alias(event)
+            elif kind is yaml.DocumentStartEvent:
+                builder.document(event)
+            elif kind is yaml.StreamEndEvent:
+                break
+    finally:
+        loader.dispose()
+    return builder.done()
 
-    __slots__ = ("anchor", "depth", "is_mapping", "keys", "nodes", "wants_key")
 
-    def __init__(self, anchor: str | None, *, is_mapping: bool) -> None:
-        self.anchor = anchor
+class _Anchored(NamedTuple):
+    """What an alias stands for; ``text`` is what a scalar is as a key."""
+
+    value: Any
+    text: str | None
+    nodes: int
+    depth: int
+
+
+class _Open:
+    """A list or mapping that is being built.
+
+    ``nodes`` and ``depth`` count what aliases repeat, too.
+    """
+
+    __slots__ = ("anchor", "depth", "event", "is_mapping", "key", "merged", "nodes", "value")
+
+    def __init__(self, event: Any, *, is_mapping: bool) -> None:
+        self.event = event
+        self.anchor: str | None = event.anchor
         self.is_mapping = is_mapping
-        self.keys: set[str] = set()
-        self.wants_key = is_mapping
+        self.value: Any = {} if is_mapping else []
+        self.key: str | None = None
+        self.merged: list[Any] | None = None
         self.nodes = 1
         self.depth = 1
 
-    def add(self, nodes: int, depth: int) -> None:
-        """Take in a value that this one holds."""
-        self.nodes += nodes
-        self.depth = max(self.depth, depth + 1)
-        if self.is_mapping:
-            self.wants_key = not self.wants_key
 
-
-def _check(text: str, file: str) -> None:
-    """Go over the events of a document, and refuse one that is too large or too deep to build.
-
-    The parser is a state machine and gives one event after the other, so nothing here nests.
-    """
-    check = _Check(file)
-    loader = _CoreLoader(text)
-    try:
-        while loader.check_event():
-            event = loader.get_event()
-            if isinstance(event, yaml.ScalarEvent):
-                check.scalar(event)
-            elif isinstance(event, yaml.CollectionStartEvent):
-                check.start(event)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                check.end()
-            elif isinstance(event, yaml.AliasEvent):
-                check.alias(event)
-    finally:
-        loader.dispose()
-    check.done()
-
-
-class _Check:
-    """Counts what a document would be when it is built.
+class _Builder:
+    """Builds plain data from events, and counts what it becomes.
 
     An alias counts as what it stands for, also in a merge key. With ``a: &a [x, x]`` and
     ``b: &b [*a, *a]``, the value of ``b`` has 1 + 2 * 3 nodes.
@@ -202,86 +181,216 @@ class _Check:
 
     def __init__(self, file: str) -> None:
         self._file = file
+        self._root: Any = None
+        self._documents = 0
         self._doubled: list[Problem] = []
         self._more = 0
-        self._open: list[_Size] = []
-        self._known: dict[str, tuple[int, int]] = {}
+        self._open: list[_Open] = []
+        self._anchors: dict[str, _Anchored] = {}
+        self._words: dict[str, Any] = {}
         self._written = self._aliased = 0
 
-    def scalar(self, event: Any) -> None:
-        """Count a text or number, and look for duplicate keys."""
-        self._count(event)
-        if event.anchor is not None:
-            self._known[event.anchor] = (1, 0)
-        if not self._open:
-            return
-        holder = self._open[-1]
-        if holder.wants_key and event.value != "<<":
-            if event.value not in holder.keys:
-                holder.keys.add(event.value)
-            elif len(self._doubled) < FAULTS.value:
-                message = f"duplicate key `{event.value[:200]}`"
-                self._doubled.append(_problem(self._file, event, message))
-            else:
-                self._more += 1
-        holder.add(1, 0)
+    def document(self, event: Any) -> None:
+        """Begin the document, of which there is one."""
+        self._documents += 1
+        if self._documents > 1:
+            raise self._wrong(event, "expected a single document, but found another one")
 
-    def start(self, event: Any) -> None:
+    def scalar(self, event: Any) -> None:
+        """Take a text, number or other word, as a key or as a value."""
+        self._written += 1
+        if self._written > YAML_NODES.value:
+            raise self._too_many(event)
+        holder = self._open[-1] if self._open else None
+        if holder is not None:
+            holder.nodes += 1
+            if holder.is_mapping and holder.key is None:
+                self._key(holder, event.value, event)
+                if event.anchor is not None:
+                    self._name(event, _Anchored(event.value, event.value, 1, 0))
+                return
+        value = event.value
+        if event.tag is not None and event.tag != "!":
+            value = self._tagged(event)
+        elif event.implicit[0]:
+            value = self._words.get(value, self)
+            if value is self:
+                value = self._words[event.value] = _word(event.value)
+        if event.anchor is not None:
+            self._name(event, _Anchored(value, event.value, 1, 0))
+        self._put(holder, value, event)
+
+    def start(self, event: Any, is_mapping: bool) -> None:
         """Open a list or mapping."""
-        self._count(event)
-        self._open.append(_Size(event.anchor, is_mapping=isinstance(event, yaml.MappingStartEvent)))
+        self._written += 1
+        if self._written > YAML_NODES.value:
+            raise self._too_many(event)
+        if event.tag is not None and event.tag not in (
+            "!",
+            _TAG + ("map" if is_mapping else "seq"),
+        ):
+            raise self._wrong(event, f"the tag `{event.tag}` is not one that Baton reads")
+        if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
+            raise self._wrong(event, "found a key that is not text")
+        if event.anchor is not None and event.anchor in self._anchors:
+            raise self._wrong(event, f"found duplicate anchor `{event.anchor}`")
+        self._open.append(_Open(event, is_mapping=is_mapping))
         if len(self._open) > YAML_DEPTH.value:
-            raise _too_deep(self._file, event)
+            raise self._too_deep(event)
 
     def end(self) -> None:
         """Close a list or mapping."""
         done = self._open.pop()
+        value = done.value
+        if done.merged is not None:
+            value = {}
+            for source in done.merged:
+                value.update(source)
+            value.update(done.value)
         if done.anchor is not None:
-            self._known[done.anchor] = (done.nodes, done.depth)
-        if self._open:
-            self._open[-1].add(done.nodes, done.depth)
+            self._name(done.event, _Anchored(value, None, done.nodes, done.depth))
+        holder = self._open[-1] if self._open else None
+        if holder is not None:
+            holder.nodes += done.nodes
+            holder.depth = max(holder.depth, done.depth + 1)
+        self._put(holder, value, done.event)
 
     def alias(self, event: Any) -> None:
-        """Count all that an alias stands for."""
-        if any(size.anchor == event.anchor for size in self._open):
+        """Take what an alias stands for, after counting all of it."""
+        if any(each.anchor == event.anchor for each in self._open):
             message = f"`*{event.anchor}` is inside the value that it stands for"
             raise InputError(_problem(self._file, event, message))
-        # An alias without an anchor is an error that the composer words.
-        nodes, depth = self._known.get(event.anchor, (1, 0))
-        self._aliased += nodes
-        if self._open:
-            self._open[-1].add(nodes, depth)
-        if len(self._open) + depth > YAML_DEPTH.value:
-            raise _too_deep(self._file, event)
+        found = self._anchors.get(event.anchor)
+        if found is None:
+            raise self._wrong(event, f"found undefined alias `{event.anchor}`")
+        self._aliased += found.nodes
         if self._aliased > YAML_ALIASED.value:
             message = (
                 f"aliases repeat more than {YAML_ALIASED.value:,} values, which is the limit; "
                 "write the values out, or use fewer aliases of aliases"
             )
             raise InputError(_problem(self._file, event, message))
+        if len(self._open) + found.depth > YAML_DEPTH.value:
+            raise self._too_deep(event)
+        holder = self._open[-1] if self._open else None
+        if holder is not None:
+            holder.nodes += found.nodes
+            holder.depth = max(holder.depth, found.depth + 1)
+            if holder.is_mapping and holder.key is None:
+                if found.text is None:
+                    raise self._wrong(event, "found a key that is not text")
+                self._key(holder, found.text, event)
+                return
+        self._put(holder, found.value, event)
 
-    def done(self) -> None:
-        """Report duplicate keys."""
+    def done(self) -> Any:
+        """Return the value; raises InputError for duplicate keys."""
         if self._more:
             message = f"and {self._more:,} more duplicate keys"
             self._doubled.append(Problem(file=self._file, message=message))
         if self._doubled:
             raise InputError(self._doubled)
+        return self._root
 
-    def _count(self, event: Any) -> None:
-        self._written += 1
-        if self._written > YAML_NODES.value:
-            message = (
-                f"holds more than {YAML_NODES.value:,} values, which is the limit for YAML; write "
-                "it as JSON lines, or as several files"
-            )
-            raise InputError(_problem(self._file, event, message))
+    def _key(self, holder: _Open, key: str, event: Any) -> None:
+        if key == "<<" and type(event) is yaml.ScalarEvent and event.implicit[0]:
+            holder.merged = holder.merged if holder.merged is not None else []
+            holder.key = _MERGE
+            return
+        holder.key = key
+        if key in holder.value:
+            if len(self._doubled) < FAULTS.value:
+                message = f"duplicate key `{key[:200]}`"
+                self._doubled.append(_problem(self._file, event, message))
+            else:
+                self._more += 1
+
+    def _put(self, holder: _Open | None, value: Any, event: Any) -> None:
+        if holder is None:
+            self._root = value
+        elif not holder.is_mapping:
+            holder.value.append(value)
+        elif holder.key is not _MERGE:
+            holder.value[holder.key] = value
+            holder.key = None
+        else:
+            # The first of several mappings counts, as an own key counts before all of them.
+            sources = value[::-1] if isinstance(value, list) else [value]
+            if not all(isinstance(source, dict) for source in sources):
+                raise self._wrong(event, "`<<` needs a mapping, or a list of mappings")
+            holder.merged = [*(holder.merged or []), *sources]
+            holder.key = None
+
+    def _name(self, event: Any, what: _Anchored) -> None:
+        if event.anchor in self._anchors:
+            raise self._wrong(event, f"found duplicate anchor `{event.anchor}`")
+        self._anchors[event.anchor] = what
+
+    def _tagged(self, event: Any) -> Any:
+        """Read a scalar with a tag of its own: ``!!str 5``, ``!!int "5"``."""
+        kind = event.tag.removeprefix(_TAG)
+        read = _READ.get(kind) if event.tag.startswith(_TAG) else None
+        if read is None:
+            raise self._wrong(event, f"the tag `{event.tag}` is not one that Baton reads")
+        try:
+            return read(event.value)
+        except (KeyError, ValueError):
+            message = f"`{event.value[:40]}` does not fit its tag `!!{kind}`"
+            raise self._wrong(event, message) from None
+
+    def _wrong(self, event: Any, what: str) -> InputError:
+        return InputError(_problem(self._file, event, f"not YAML: {what}"))
+
+    def _too_many(self, event: Any) -> InputError:
+        message = (
+            f"holds more than {YAML_NODES.value:,} values, which is the limit for YAML; write "
+            "it as JSON lines, or as several files"
+        )
+        return InputError(_problem(self._file, event, message))
+
+    def _too_deep(self, event: Any) -> InputError:
+        limit = f"nested too deeply: more than {YAML_DEPTH.value} levels, which is the limit"
+        return InputError(_problem(self._file, event, limit))
+
+
+_MERGE = "<<merge>>"
+_FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NOTHING = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
+
+
+def _float(text: str) -> float:
+    """Read a number with a fraction; raises ValueError for ``1.0e999``, which is infinite."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(text)
+    return number
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": _float,
+    "bool": _FLAGS.__getitem__,
+    "null": _NOTHING.__getitem__,
+}
+_NUMBER = {"int": re.compile(_SCALARS[2][1]), "float": re.compile(_SCALARS[3][1])}
+
+
+def _word(text: str) -> Any:
+    """Read a word without quotes: a flag, nothing, a number, or the text that it is."""
+    if text in _FLAGS:
+        return _FLAGS[text]
+    if text in _NOTHING:
+        return None
+    if text[0] in "-+.0123456789":
+        for kind, pattern in _NUMBER.items():
+            if pattern.fullmatch(text):
+                try:
+                    return _READ[kind](text)
+                except ValueError:
+                    raise yaml.YAMLError(f"`{text[:40]}` is out of range") from None
+    return text
 
 
 def _problem(file: str, event: Any, message: str) -> Problem:
     return Problem(file=file, line=event.start_mark.line + 1, message=message)
-
-
-def _too_deep(file: str, event: Any) -> InputError:
-    limit = f"nested too deeply: more than {YAML_DEPTH.value} levels, which is the limit"
-    return InputError(_problem(file, event, limit))
