@@ -206,7 +206,7 @@ async def aevaluate(
     from baton.config.evaluators import plan_for
     from baton.config.trust import trust_of
     from baton.runner.evaluate import evaluate_in_memory
-    from baton.runner.options import RunOptions
+    from baton.runner.plan import RunOptions
 
     stated = {
         "concurrency": concurrency,
@@ -276,8 +276,8 @@ def planner(
     model: str | None = None,
 ) -> Callable[[Evaluators | None], Plan]:
     """Check what holds for any evaluators; return what makes the plan with some."""
+    from baton.runner.plan import read_rule
     from baton.runner.prices import read_prices
-    from baton.runner.verdict import read_rule
 
     stated = None if prices is None else read_prices(prices, "prices")
     return functools.partial(

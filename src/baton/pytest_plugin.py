@@ -46,7 +46,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not (config.getoption("--baton") or config.getini("baton")):
         return None
     if file_path.name in _CONFIGS or file_path.name.endswith(_EVAL_SETS):
-        from baton.testing.items import CaseFile
+        from baton.testing.suite import CaseFile
 
         return CaseFile.from_parent(parent, path=file_path)
     return None
@@ -60,7 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "_baton_place" not in metafunc.fixturenames:
         pytest.fail("a test marked `baton` takes `baton_result` or `baton_case`", pytrace=False)
     from baton.model.visible import visible_line, without_commands
-    from baton.testing.marked import marked_suite
+    from baton.testing.suite import marked_suite
 
     suite = marked_suite(marker, metafunc.definition.path.parent)
     names = [without_commands(visible_line(case_id)) for case_id in suite.dataset.ids]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.labelled import RUBRIC, answer, write_config, write_labels, write_traces
 
-from baton.reports.calibration import calibration_line
+from baton.reports.calibrate import calibration_line
 from baton.testing.llm import LlmServer, Received, llm_server
 
 Run = Callable[..., Any]

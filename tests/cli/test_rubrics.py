@@ -13,7 +13,7 @@ from tests.conftest import ROOT, Baton
 
 from baton.cli.rubrics import print_list
 from baton.evaluators.judging.load import shipped
-from baton.reports.console import console_for
+from baton.reports.text import console_for
 from baton.testing.llm import LlmServer, llm_server
 
 CLAUDE = ROOT / "tests" / "data" / "claude" / "current"

@@ -11,7 +11,7 @@ import pytest
 
 from baton.config import load_config
 from baton.model import InputError
-from baton.runner.verdict import MeanRule
+from baton.runner.plan import MeanRule
 
 Run = Callable[..., Any]
 PRINTED = Path(__file__).parent.parent / "data" / "seeds" / "accelerator"

@@ -10,12 +10,11 @@ import pytest
 
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
-from baton.config.dialects.judge_models import judge_model
-from baton.config.dialects.strands import read_experiment
-from baton.config.dialects.strands_judged import strands_model
+from baton.config.dialects.common import judge_model
+from baton.config.dialects.strands import read_experiment, strands_model
 from baton.evaluators.judged import Judged
 from baton.model import InputError
-from baton.plugins.judged import ADK_JUDGED
+from baton.plugins.evaluators import ADK_JUDGED
 from baton.runner.plan import make_plan
 
 

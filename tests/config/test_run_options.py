@@ -12,9 +12,8 @@ import pytest
 from baton.config import load_config
 from baton.model import InputError
 from baton.model.secrets import masked
-from baton.runner.options import RunOptions
+from baton.runner.plan import MeanRule, RunOptions
 from baton.runner.prices import ModelPrice
-from baton.runner.verdict import MeanRule
 
 Run = Callable[..., Any]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from baton.datasets import load_dataset
-from baton.datasets.choose import choose
+from baton.datasets.load import choose
 from baton.model import Case, Content, Dataset, ExpectedToolCall, ExpectedTurn, InputError
 
 

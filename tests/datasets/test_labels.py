@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.datasets.label_file import LabelFile
-from baton.datasets.labels import LabelLine, labels_of, of_rubric, read_labels
+from baton.datasets.labels import LabelFile, LabelLine, labels_of, of_rubric, read_labels
 from baton.model import Case, Content, Dataset, ExpectedTurn, InputError
 
 GOOD = '{"trace": "t1", "dispatch": "d1", "rubric": "r", "label": "right", "by": "kim"}'

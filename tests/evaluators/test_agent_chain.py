@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.agent_chain import AgentChain
-from baton.evaluators.chains import chain_score, longest_common
+from baton.evaluators.agent_chain import AgentChain, chain_score, longest_common
 from baton.model import (
     AgentCard,
     AgentRun,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.evaluators.chains import longest_common
+from baton.evaluators.agent_chain import longest_common
 from baton.evaluators.interactions import Interactions
-from baton.evaluators.visits.align import best_alignment
+from baton.evaluators.visits import best_alignment
 from baton.model import (
     AgentCard,
     AgentRun,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import baton
 from baton.evaluators.intermediate_responses import IntermediateResponses
-from baton.evaluators.texts.visits import assign
+from baton.evaluators.visits import assign
 from baton.model import (
     AgentCard,
     AgentRun,

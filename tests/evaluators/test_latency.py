@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import baton
 from baton.evaluators.latency import Latency
-from baton.evaluators.limits import share
+from baton.evaluators.spending import share
 from baton.model import (
     Case,
     Content,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from baton.evaluators.limits import share
+from baton.evaluators.spending import share
 
 
 @pytest.mark.parametrize(

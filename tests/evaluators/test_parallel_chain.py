@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.agent_chain import AgentChain
-from baton.evaluators.chains import chain_score, in_best_order, longest_common
+from baton.evaluators.agent_chain import AgentChain, chain_score, in_best_order, longest_common
 from baton.model import (
     AgentRun,
     AnyOrder,

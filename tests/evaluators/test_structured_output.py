@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baton.evaluators.json_compare import Same, all_paired, is_same
 from baton.evaluators.structured_output import StructuredOutput
-from baton.evaluators.values.pairing import all_paired
-from baton.evaluators.values.same import Same, is_same
 from baton.model import Case, Content, EvalContext, ExpectedTurn, InputError, Score, Source, Trace
 from baton.model import Turn as PlayedTurn
 

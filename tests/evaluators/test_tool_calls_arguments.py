@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.calls.values import text_similarity
+from baton.evaluators.argument_values import text_similarity
 from baton.evaluators.tool_calls import ToolCalls
 from baton.model import (
     AgentRun,

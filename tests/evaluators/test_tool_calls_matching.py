@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.evaluators.calls.compare import CallRules, Made
-from baton.evaluators.calls.fitting import fitting_kinds
-from baton.evaluators.calls.matching import best_matching
-from baton.evaluators.calls.order import all_in_order, longest_common
-from baton.evaluators.calls.rules import Rule
-from baton.evaluators.calls.scores import ORDERED, pair_calls
-from baton.evaluators.calls.tokens import required_text
+from baton.evaluators.assignment import (
+    ORDERED,
+    best_matching,
+    fitting_kinds,
+    pair_calls,
+    required_text,
+)
 from baton.evaluators.tool_calls import ToolCalls
+from baton.evaluators.tool_matching import CallRules, Made, Rule, all_in_order, longest_common
 from baton.model import (
     AgentRun,
     Case,

@@ -10,12 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.evaluators.test_tool_calls_matching import most_in_order, most_pairs
 
-from baton.evaluators.calls import values
-from baton.evaluators.calls.compare import CallRules, Made
-from baton.evaluators.calls.fitting import fitting_kinds
-from baton.evaluators.calls.matching import best_matching
-from baton.evaluators.calls.rules import Rule
-from baton.evaluators.calls.scores import pair_calls
+from baton.evaluators import argument_values
+from baton.evaluators.assignment import best_matching, fitting_kinds, pair_calls
+from baton.evaluators.tool_matching import CallRules, Made, Rule
 from baton.model import ExpectedToolCall
 
 numbers = st.one_of(
@@ -80,7 +77,11 @@ def test_numbers_at_the_edge_of_a_reach_are_found(size: float, share: float, rea
 @pytest.mark.parametrize("value", [True, False, 1, "True", ["flag", "True"], ["list", 1], [1]])
 def test_values_of_different_kinds_are_never_taken_for_each_other(value: Any) -> None:
     every = [True, False, 1, "True", ["flag", "True"], ["list", 1], [1], ["list", ["list", 1]]]
-    alike = [other for other in every if values.identity(other) == values.identity(value)]
+    alike = [
+        other
+        for other in every
+        if argument_values.identity(other) == argument_values.identity(value)
+    ]
     assert alike == [value]
 
 
@@ -121,8 +122,10 @@ json_values = st.recursive(
 @settings(max_examples=300)
 @given(json_values, json_values)
 def test_values_have_one_identity_exactly_when_they_are_equal(one: Any, other: Any) -> None:
-    assert (values.identity(one) == values.identity(other)) == values.equal(one, other)
-    assert values.identity(one) != values.identity([one])
+    assert (
+        argument_values.identity(one) == argument_values.identity(other)
+    ) == argument_values.equal(one, other)
+    assert argument_values.identity(one) != argument_values.identity([one])
 
 
 def near_rule(kind: str, size: float, argument: str | None = None) -> Rule:

@@ -25,7 +25,7 @@ from baton.model import (
     Turn,
     Usage,
 )
-from baton.model.known import NONE_BY_DEFAULT
+from baton.model.trace import NONE_BY_DEFAULT
 
 Draw = st.DrawFn
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.formats.comments import without_comments
+from baton.formats.document import without_comments
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.text(alphabet='/#*,"\\ab}]\n é'),

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baton.model import Trace
+from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.traces import read_spans
 from baton.readers.otlp.wire.scalars import mended, tame
 
 from .conventions import CONVENTIONS, Made, Story, told

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 import baton
-from baton.gate.baseline import write_baseline
-from baton.gate.decide import decide
-from baton.gate.decision import Decision
+from baton.gate.baseline import Snapshot, SnapshotBuilder, write_baseline
+from baton.gate.decide import Decision, decide
 from baton.gate.rules import read_gate
-from baton.gate.snapshot import Snapshot, SnapshotBuilder
 from baton.model import (
     AgentScores,
     Case,

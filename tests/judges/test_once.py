@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from baton.judges.once import Once
+from baton.judges.judge import Once
 
 
 class Work:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from baton.judges.pace import Brake, Pace
+from baton.judges.network import Brake, Pace
 from baton.judges.verdict import CallError
 
 LATE = 0.15  # how much a busy machine may be late

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from baton.model import AgentRun, Content, Step, Trace
-from baton.model.views import (
-    TreeNode,
-    dispatch_view,
-    round_trip,
-    tool_calls,
-    turn_tree,
-)
+from baton.model.views import TreeNode, dispatch_view, round_trip, tool_calls, turn_tree
 
 Record = Callable[[str], Trace]
 Find = Callable[[Trace, str], Any]

@@ -20,8 +20,7 @@ from baton.model import (
     Turn,
     integrity_problems,
 )
-from baton.model.views import TreeNode, dispatch_view, round_trip, turn_tree
-from baton.model.views.dispatch_view import child_runs, group_of
+from baton.model.views import TreeNode, child_runs, dispatch_view, group_of, round_trip, turn_tree
 
 Record = Callable[[str], Trace]
 Find = Callable[[Trace, str], Any]

@@ -12,8 +12,7 @@ from tests.conftest import Baton
 from tests.pull.conftest import DATA, PULL, Answer, FakeStore, attributes_of, spans_of
 
 from baton.pull import Pulled, Query, Store, pull
-from baton.pull.phoenix import traces
-from baton.pull.phoenix_derived import derived
+from baton.pull.phoenix import derived, traces
 
 SENT = [PULL / "sent_to_phoenix.json", DATA / "otel" / "a2a" / "unreachable.json"]
 TRACE = "c6e635b5fbc4ff3a4391052234a906e9"

@@ -11,8 +11,7 @@ import pytest
 from baton.model import InputError
 from baton.readers import iter_traces
 from baton.readers.files import LineRange
-from baton.readers.shard import Shard, ranges
-from baton.readers.shards import ShardReader, iter_shards
+from baton.readers.shards import Shard, ShardReader, iter_shards, ranges
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = [

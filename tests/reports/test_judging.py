@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 from baton.model import AgentScores, Asked, GateResult, Low
-from baton.reports.console import console_for
 from baton.reports.judging import (
     asked_line,
     gate_line,
@@ -13,6 +12,7 @@ from baton.reports.judging import (
     print_asked,
     print_by_agent,
 )
+from baton.reports.text import console_for
 
 
 def found(agent: str | None, total: float, scored: int = 1, **more: object) -> AgentScores:

@@ -11,7 +11,7 @@ import pytest
 
 from baton.model import CaseResult, Score, Status
 from baton.plugins import reporter_entry, resolve
-from baton.reports.repeats import pass_lines, repeats_of
+from baton.reports.figures import pass_lines, repeats_of
 from baton.store import EvaluationWriter, StoredEvaluation, read_evaluation
 
 Make = Callable[..., StoredEvaluation]

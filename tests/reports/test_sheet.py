@@ -7,7 +7,7 @@ import io
 from tests.cli.labelled import hand_off
 
 from baton.model import Content, Said, ToolCall, Trace
-from baton.reports.sheet import print_sheet
+from baton.reports.trace import print_sheet
 
 
 def page(trace: Trace, *, full: bool = False) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from baton.model import AgentScores, JudgeUse, Score
-from baton.runner.agents import agent_scores
 from baton.runner.plan import Plan
+from baton.runner.scoring import agent_scores
 
 USE = JudgeUse(model="m", rubric_version="1", samples=1, requests=1)
 

@@ -18,7 +18,7 @@ from baton.model import (
     Usage,
     plain_sums,
 )
-from baton.runner.efficiency import efficiency_of
+from baton.runner.scoring import efficiency_of
 
 
 def run(number: int, *calls: ToolCall, **fields: Any) -> AgentRun:

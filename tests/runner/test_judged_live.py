@@ -20,8 +20,7 @@ from baton.model import (
     Trace,
 )
 from baton.runner.live import play_all
-from baton.runner.options import RunOptions
-from baton.runner.plan import make_plan
+from baton.runner.plan import RunOptions, make_plan
 
 from .judges import Asking, PatientJudge, trace
 

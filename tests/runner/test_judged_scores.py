@@ -15,9 +15,8 @@ import baton
 from baton.config.judge import ready
 from baton.evaluators.own import OwnEvaluator
 from baton.model import CaseResult, Evaluator, JudgeError, Trace
-from baton.runner.execute import score_recorded
 from baton.runner.plan import make_plan
-from baton.runner.recorded import collect, score_in_memory
+from baton.runner.recorded import collect, score_in_memory, score_recorded
 
 from .judges import Asking, PatientJudge, trace
 

@@ -27,8 +27,7 @@ from baton.model import (
     Turn,
 )
 from baton.runner.evaluate import evaluate_to_folder
-from baton.runner.options import RunOptions
-from baton.runner.plan import make_plan
+from baton.runner.plan import RunOptions, make_plan
 from baton.store import StoredEvaluation, read_evaluation
 
 

@@ -30,8 +30,7 @@ from baton.providers.base import CaseCancelled
 from baton.runner.collect import MemoryResults
 from baton.runner.live import play_all
 from baton.runner.loop import run
-from baton.runner.options import RunOptions
-from baton.runner.plan import make_plan
+from baton.runner.plan import RunOptions, make_plan
 
 
 def cases(*names: str) -> list[Case]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from baton.analysis.quality import Opinion, Terms
 from baton.datasets.labels import HumanLabel
 from baton.model import InputError, Location
 from baton.runner.judged import JudgedThing
 from baton.runner.opinions import people, placed
+from baton.stats.calibration import Opinion, Terms
 
 LABELS = Terms(labels={"right": 1.0, "wrong": 0.0})
 SCALE = Terms(bounds=(1, 5), normalise=True)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from baton.http.patience import HEARD, tell_of
-from baton.runner.throttle import Throttle
+from baton.runner.watch import Throttle
 
 Run = Callable[..., Any]
 

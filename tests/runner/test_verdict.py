@@ -23,7 +23,7 @@ from baton.model import (
     Turn,
     Unit,
 )
-from baton.runner.verdict import MeanRule, read_rule, verdict
+from baton.runner.plan import MeanRule, read_rule, verdict
 
 
 def score(evaluator: str, status: Status, value: float | None = None) -> Score:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from baton.testing.llm.apis import BASES, PREFIXES
-from baton.testing.llm.talk import Api
+from baton.testing.llm.exchange import Api
 
 MEBIBYTES = 500
 """What a process may take at its peak; an idle one with the HTTP client takes some 60."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from baton.model import InputError
-from baton.reports.calibration import calibration_line
+from baton.reports.calibrate import calibration_line
 from baton.store.calibrations import (
     Calibration,
     Figure,

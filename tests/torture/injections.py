@@ -45,7 +45,7 @@ from baton.model import (
     Trace,
     Turn,
 )
-from baton.model.content import Part
+from baton.model.trace import Part
 from baton.testing import LlmServer, Received, llm_server
 
 FILE = Path(__file__).parents[1] / "data" / "judges" / "injections.yaml"

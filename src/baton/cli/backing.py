@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from baton.config import Config
 from baton.config.backend import chosen_backend
 from baton.model import InputError
-from baton.readers.shard import is_address
+from baton.readers.shards import is_address
 from baton.runner.plan import Plan, judge_options
 
 from .judging import JudgeOptions
@@ -50,7 +50,7 @@ HERE = Backing()
 
 def backend_of(spec: dict[str, Any], settings: Config | None) -> Backend:
     """Build a backend; code of the user's own is looked for beside the config."""
-    from baton.runner.backends.make import make_backend
+    from baton.runner.backends.distribute import make_backend
 
     return make_backend(spec, settings.folder if settings else Path())
 

@@ -17,7 +17,7 @@ from .notes import say
 from .output import OUT, readers_may_leave
 
 if TYPE_CHECKING:
-    from baton.gate.snapshot import Snapshot
+    from baton.gate.baseline import Snapshot
 
 _Flag = Parameter(negative="")
 
@@ -48,8 +48,7 @@ def baseline_command(
     json
         Print the baseline as JSON.
     """
-    from baton.gate.baseline import baseline_file, read_baseline, write_baseline
-    from baton.gate.snapshot import snapshot_of
+    from baton.gate.baseline import baseline_file, read_baseline, snapshot_of, write_baseline
     from baton.store import latest_evaluation, read_evaluation
 
     file = baseline_file(name)

@@ -21,21 +21,22 @@ from baton.model import Case, Dataset, EvalContext, InputError, Problem, Termina
 from baton.model.redact import ON
 from baton.readers import iter_traces, load_catalog
 from baton.reports.calibrate import plain_calibration, print_calibration
-from baton.runner.ask import (
+from baton.runner.calibrate import CalibrationReport, calibration_report, keep
+from baton.runner.judged import (
+    JudgedThing,
     ask,
     chosen,
+    of_evaluation,
     shown_of,
     terms_of,
     things_of,
     with_model,
     with_reversed_order,
 )
-from baton.runner.calibrate import CalibrationReport, calibration_report, keep
-from baton.runner.judged import JudgedThing, of_evaluation
 from baton.runner.loop import run_until_terminated
 from baton.runner.opinions import people, placed
-from baton.runner.pairing import find_case
 from baton.runner.plan import PlannedEvaluator, make_plan
+from baton.runner.recorded import find_case
 from baton.store import read_evaluation
 from baton.store.calibrations import FOLDER
 from baton.store.traces import evaluation_traces
@@ -45,7 +46,7 @@ from .kinds import kind_of_file
 from .notes import note
 from .numbers import Whole
 from .output import readers_may_leave
-from .rubric import rubric_evaluator
+from .rubrics import rubric_evaluator
 
 if TYPE_CHECKING:
     from baton.judges.judge import LlmJudge

@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 
-from baton.judges.prompt import USUAL_OUTPUT
+from baton.judges.fence import USUAL_OUTPUT
 from baton.judges.rehearsal import Rehearsal
 from baton.model import CaseResult, Dataset, Trace, Usage
 from baton.model.visible import visible_line
-from baton.runner.estimate import TOKENS_READ, estimate_live
-from baton.runner.execute import score_recorded
+from baton.runner.evaluate import TOKENS_READ, estimate_live
 from baton.runner.plan import Plan
-from baton.runner.recorded import collect
+from baton.runner.recorded import collect, score_recorded
 
 from .output import readers_may_leave
 

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from msgspec import structs, to_builtins
 
 from baton.config import Config
-from baton.config.planning import live_plan
+from baton.config.evaluators import live_plan
 from baton.config.providers import variant_names
 from baton.config.trust import Trust
 from baton.model import Dataset, InputError
@@ -23,8 +23,7 @@ from baton.runner.backends.distribute import evaluate_on
 from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.evaluate import check_playable, evaluate_to_folder
 from baton.runner.loop import run_until_terminated
-from baton.runner.options import RunOptions
-from baton.runner.plan import Plan
+from baton.runner.plan import Plan, RunOptions
 from baton.store import Kept
 
 from .backing import HERE, Backing, backend_of, recipe_of

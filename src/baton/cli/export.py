@@ -64,8 +64,7 @@ def export_command(
     """
     from baton.export.http import Limits, NotDelivered
     from baton.export.run import export
-    from baton.export.sink import open_sink
-    from baton.export.target import target_of
+    from baton.export.sink import open_sink, target_of
 
     if not recordings:
         raise InputError("name the files or folders to export")

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from baton.formats.comments import without_comments
-from baton.formats.document import Document, read_bytes
+from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem
 from baton.readers.adk.wire import looks_like_sse
-from baton.readers.sniff import kind_of
+from baton.readers.files import kind_of
 
 Kind = Literal["agents", "config", "criteria", "dataset", "rubric", "traces", "unknown"]
 _CONFIG = {"evaluators", "providers", "reporters", "dataset", "agent_names", "evaluator_config"}

@@ -1,34 +1,79 @@
-"""``baton label``."""
+"""`baton label`."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from baton.analysis.quality import FAILED, PASSED, Terms
 from baton.config import load_config
-from baton.datasets.label_file import LabelFile
-from baton.datasets.labels import LabelLine
+from baton.datasets.labels import LabelFile, LabelLine
 from baton.evaluators.judged import Judged
 from baton.model import EvalContext, InputError
 from baton.model.visible import visible_line
-from baton.reports.sheet import print_sheet
 from baton.reports.text import one_line
-from baton.reports.trace import print_trace
-from baton.runner.ask import terms_of
-from baton.runner.judged import of_evaluation
-from baton.runner.to_label import DISAGREE, SPLIT, ToLabel, to_label
+from baton.reports.trace import print_sheet, print_trace
+from baton.runner.judged import of_evaluation, terms_of
+from baton.runner.opinions import DISAGREE, SPLIT, ToLabel, to_label
 from baton.sink import own_output
+from baton.stats.calibration import FAILED, PASSED, Terms
 from baton.store import StoredEvaluation, latest_evaluation, read_evaluation
 from baton.store.traces import evaluation_traces
 
-from .keys import ENDS, ENTER, has_terminal, read_key, single_keys
 from .output import OUT
-from .rubric import rubric_evaluator, rubric_of
+from .rubrics import rubric_evaluator, rubric_of
+
+ENTER = ("\r", "\n")
+ENDS = ("\x03", "\x04", "")
+"""Ctrl-C, Ctrl-D, and the end of the input."""
+
+
+def has_terminal() -> bool:
+    """Tell whether somebody sits there: both what is read and what is printed are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@contextmanager
+def single_keys() -> Iterator[None]:
+    """Let keys arrive as they are pressed, without Enter; the terminal is put back at the end."""
+    if os.name == "nt":
+        yield
+        return
+    import termios
+    import tty
+
+    place = sys.stdin.fileno()
+    before = termios.tcgetattr(place)
+    try:
+        tty.setcbreak(place)
+        yield
+    finally:
+        termios.tcsetattr(place, termios.TCSADRAIN, before)
+
+
+def read_key() -> str:
+    """Wait for a key and return its character; empty when the input has ended."""
+    if os.name == "nt":
+        import msvcrt
+
+        return str(getattr(msvcrt, "getwch")())  # noqa: B009 - there on Windows only
+    typed = os.read(sys.stdin.fileno(), 1)
+    while typed and typed[0] >= 0xC0 and not _whole(typed):
+        typed += os.read(sys.stdin.fileno(), 1)
+    return typed.decode(errors="replace")
+
+
+def _whole(typed: bytes) -> bool:
+    """Tell whether the bytes of one character of UTF-8 are all there."""
+    wanted = 2 if typed[0] < 0xE0 else 3 if typed[0] < 0xF0 else 4
+    return len(typed) >= wanted
+
 
 _WHY = {DISAGREE: "judge and findings disagree", SPLIT: "the samples of the judge differ"}
 

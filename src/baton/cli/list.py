@@ -10,7 +10,7 @@ from rich.table import Table
 
 from baton.model import InputError, suggestion
 from baton.plugins import BACKENDS, EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve, rubric_entries
-from baton.reports.console import console_for
+from baton.reports.text import console_for
 
 _RUBRICS = "evaluators that ask a judge"
 

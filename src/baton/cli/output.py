@@ -144,7 +144,7 @@ def prepare(settings: Config | None, files: Mapping[str, Path]) -> None:
             raise _unwritable(path, error) from None
     for reporter in settings.reporters if settings else ():
         if reporter.endpoint is not None:
-            from baton.export.reporter import endpoint_of
+            from baton.export.run import endpoint_of
 
             endpoint_of(reporter.endpoint, reporter.headers_from).close()
 
@@ -220,7 +220,7 @@ def _delivered(evaluation: StoredEvaluation, reporter: ReporterSpec) -> bool:
     """Send results where a reporter says, if it does; what cannot be delivered is said."""
     if reporter.endpoint is None:
         return True
-    from baton.export.reporter import send_otlp
+    from baton.export.run import send_otlp
 
     try:
         send_otlp(evaluation, reporter.endpoint, reporter.headers_from)

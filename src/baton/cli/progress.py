@@ -9,7 +9,7 @@ from typing import IO, Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from baton.model import STATUSES, CaseResult, Status
-from baton.reports.console import Console, console_for
+from baton.reports.text import Console, console_for
 from baton.sink import safe_around
 
 _LINES = 10

@@ -13,8 +13,7 @@ import msgspec
 from baton.config import Config
 from baton.formats.evaluation_folder import Header, read_header
 from baton.model import Dataset, InputError, Problem
-from baton.runner.options import RunOptions
-from baton.runner.plan import Plan
+from baton.runner.plan import Plan, RunOptions
 
 
 class Request(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -11,13 +11,12 @@ import msgspec
 from cyclopts import Parameter
 
 from baton.config import Config
-from baton.datasets.choose import choose
+from baton.datasets.load import choose
 from baton.formats.explain import explain
-from baton.gate.part import for_some_cases
+from baton.gate.decide import for_some_cases
 from baton.model import Dataset, InputError, Problem
 from baton.runner.evaluate import finished
-from baton.runner.options import RunOptions
-from baton.runner.plan import Plan
+from baton.runner.plan import Plan, RunOptions
 from baton.store import Kept, keep, read_evaluation
 
 from .judging import JudgeOptions

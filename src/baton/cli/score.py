@@ -13,12 +13,11 @@ from cyclopts import Parameter
 from msgspec import structs
 
 from baton.config import load_config
-from baton.config.planning import recorded_plan
+from baton.config.evaluators import recorded_plan
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
 from baton.model import InputError, Trace
 from baton.readers import Catalog, iter_traces, load_catalog
-from baton.readers.shard import Shard, is_address
-from baton.readers.shards import BYTES, iter_shards
+from baton.readers.shards import BYTES, Shard, is_address, iter_shards
 from baton.runner.plan import Plan
 from baton.runner.recorded import score_to_folder
 

@@ -86,7 +86,7 @@ def _print(points: list[Point], axis: str) -> None:
     from rich.table import Table
 
     from baton.gate.trend import by_models, sparkline
-    from baton.reports.console import Text, console_for
+    from baton.reports.text import Text, console_for
 
     console = console_for(sys.stdout)
     for models, own in by_models(points).items():

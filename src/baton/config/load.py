@@ -17,8 +17,7 @@ from baton.model import InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
-from baton.runner.options import RunOptions
-from baton.runner.plan import EvaluatorSpec, Plan, make_plan
+from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
 from .backend import read_backend

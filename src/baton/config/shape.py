@@ -7,10 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from baton.gate.rules import GateSpec, ThresholdSpec
-from baton.runner.options import Count, Money, NotNegative, Seconds
-from baton.runner.plan import EvaluatorSpec
+from baton.runner.plan import Count, EvaluatorSpec, Money, NotNegative, PassRule, Seconds
 from baton.runner.prices import ModelPrice
-from baton.runner.verdict import PassRule
 
 
 class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.datasets import load_dataset
-from baton.datasets.choose import choose
+from baton.datasets.load import choose
 from baton.model import Dataset, InputError
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import make_provider
@@ -18,9 +18,9 @@ from baton.runner.backends.protocol import Recipe
 from baton.runner.backends.work import Shop
 from baton.runner.plan import Plan
 
+from .evaluators import live_plan, recorded_plan
 from .judge import JudgeConfig, JudgeFlags, ready
 from .load import Config, load_config
-from .planning import live_plan, recorded_plan
 from .providers import configured
 from .trust import Trust
 

@@ -8,16 +8,13 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.adk_attachments import attachments
-from baton.formats.evalset import EvalCase, FunctionCall, Part
-from baton.formats.prune import prune
-from baton.formats.spelling import normalise
-from baton.formats.stated_agents import author_pair
+from baton.formats.adk_events import attachments
+from baton.formats.evalset import EvalCase, FunctionCall, Part, author_pair
+from baton.formats.spelling import normalise, prune
 
-from .sniff import Dialect
+from .files import Dialect
 from .write import Target
-from .write.adk import APP, USER
-from .write.eval_set import BEGINNING
+from .write.eval_sets import APP, BEGINNING, USER
 
 ID_KEYS: dict[Target, str] = {
     "adk": "eval_id",

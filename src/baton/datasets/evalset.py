@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from baton.formats.adk_attachments import attachments
+from baton.formats.adk_events import attachments
 from baton.formats.document import Document
 from baton.formats.evalset import (
     EvalCase,
@@ -16,11 +16,11 @@ from baton.formats.evalset import (
     LegacyTurn,
     WireContent,
     WireRubric,
+    author_pair,
+    stated_agents,
 )
 from baton.formats.explain import Path
-from baton.formats.prune import Stray
-from baton.formats.spelling import camel_twin
-from baton.formats.stated_agents import author_pair, stated_agents
+from baton.formats.spelling import Stray, camel_twin
 from baton.model import (
     Case,
     CaseRubric,

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import Document
-from baton.formats.prune import Stray
-from baton.formats.strands_cases import ExpectedInteraction, StrandsCase
+from baton.formats.spelling import Stray
+from baton.formats.strands import ExpectedInteraction, StrandsCase
 from baton.model import (
     AgentCard,
     Case,

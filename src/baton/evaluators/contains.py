@@ -12,11 +12,10 @@ import msgspec
 from baton.model import Case, EvalContext, Score, Trace, Unit
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator
-from .texts.answers import Row, answer_text, evidence, no_answer, reason, row_details, unrecorded
-from .texts.matchers import Reading
-from .turns import Unscored, last_turn
-from .values.same import shown
+from .answers import Row, answer_text, evidence, no_answer, reason, row_details, unrecorded
+from .base import OptionedEvaluator, Unscored, last_turn
+from .json_compare import shown
+from .text_match import Reading
 
 
 class ContainsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

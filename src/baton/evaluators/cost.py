@@ -8,10 +8,8 @@ import msgspec
 
 from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, Unit
 
-from .base import OptionedEvaluator
-from .limits import Figure, unfinished, weigh
-from .spent import UNNAMED, known_cost, total_usage, unpriced
-from .turns import Unscored
+from .base import OptionedEvaluator, Unscored
+from .spending import UNNAMED, Figure, known_cost, total_usage, unfinished, unpriced, weigh
 
 
 class CostOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

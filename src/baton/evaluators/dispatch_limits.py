@@ -22,10 +22,8 @@ from baton.model import (
 )
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator
-from .dispatch_costs import agent_costs, dispatch_costs
-from .limits import Measure, require_one, share, unfinished, weigh
-from .turns import Unscored
+from .base import OptionedEvaluator, Unscored
+from .spending import Measure, agent_costs, dispatch_costs, require_one, share, unfinished, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]

@@ -23,11 +23,9 @@ from baton.model import (
 )
 from baton.model.views import run_names
 
-from .base import OptionedEvaluator
-from .routing.pairs import Met, Wrong, looker, pair_up
-from .routing.sent import Sent, names_receiver, sent_in
-from .texts.matchers import Reading
-from .turns import Pair, Unscored, stated_turns
+from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .routing_match import Met, Sent, Wrong, looker, names_receiver, pair_up, sent_in
+from .text_match import Reading
 
 Kind = Literal["transfer", "delegate", "sequence"]
 

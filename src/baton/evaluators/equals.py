@@ -10,13 +10,21 @@ import msgspec
 from baton.model import Case, Content, EvalContext, Score, Trace, Turn, Unit
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator
-from .texts.answers import Row, below, evidence, mean, no_answer, reason, row_details, unrecorded
-from .texts.json_answers import json_differences
-from .texts.matchers import Reading
-from .turns import Unscored, last_turn, stated_turns
-from .values.answers import data_of
-from .values.same import shown
+from .answers import (
+    Row,
+    below,
+    data_of,
+    evidence,
+    json_differences,
+    mean,
+    no_answer,
+    reason,
+    row_details,
+    unrecorded,
+)
+from .base import OptionedEvaluator, Unscored, last_turn, stated_turns
+from .json_compare import shown
+from .text_match import Reading
 
 
 class EqualsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

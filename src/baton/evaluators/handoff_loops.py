@@ -11,9 +11,8 @@ from baton.findings.loops import LoopLimits, loops
 from baton.model import Case, EvalContext, Score, Trace, Unit, known
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator
-from .limits import unfinished
-from .turns import Unscored
+from .base import OptionedEvaluator, Unscored
+from .spending import unfinished
 
 Times = Annotated[int, msgspec.Meta(ge=2)]
 

@@ -10,22 +10,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.model import (
-    AgentRun,
-    EvalContext,
-    Evidence,
-    ExpectedVisit,
-    Score,
-    Trace,
-    Turn,
-    known,
-)
+from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, Trace, Turn, known
 
-from .texts.matchers import Match, Reading
-from .turns import Pair
-from .visits.align import best_alignment
-from .visits.evaluator import VisitsEvaluator
-from .visits.fit import GRADED, Fit, Played, Sure, Terms
+from .base import Pair
+from .text_match import Match, Reading
+from .visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator, best_alignment
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

@@ -21,11 +21,10 @@ from baton.model import (
 )
 from baton.model.views import run_names
 
-from .texts.answers import quote
-from .texts.matchers import Match, Reading, match_score
-from .texts.visits import assign
-from .turns import Pair
-from .visits.evaluator import VisitsEvaluator
+from .answers import quote
+from .base import Pair
+from .text_match import Match, Reading, match_score
+from .visits import VisitsEvaluator, assign
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

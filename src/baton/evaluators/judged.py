@@ -22,19 +22,17 @@ from baton.model import (
 )
 from baton.model.views import broken
 
+from .base import not_played
+from .judging.answers import decisions, items_of, reader, worst_first
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
-from .judging.items import items_of
+from .judging.load import checks_of, revised, rubric_text
 from .judging.options import RubricOptions
-from .judging.poll import decisions, reader, worst_first
 from .judging.question import Question, cant_tell, inputs_of, question_of, sections_of
-from .judging.revise import checks_of, revised, rubric_text
 from .judging.rubric import Rubric
-from .judging.scores import Scorer, not_shown
-from .judging.scoring import verdict_of
-from .judging.section import said_of
+from .judging.scores import Scorer, not_shown, verdict_of
+from .judging.shield import said_of
 from .judging.subject import Subject, subjects
-from .turns import not_played
 
 AT_ONCE = 64
 """How many questions about one trace are held in memory."""

@@ -9,9 +9,8 @@ import msgspec
 
 from baton.model import Case, EvalContext, Evidence, Score, Trace, Turn, Unit, known
 
-from .base import OptionedEvaluator
-from .limits import Figure, require_one, share, unfinished, weigh
-from .turns import Unscored
+from .base import OptionedEvaluator, Unscored
+from .spending import Figure, require_one, share, unfinished, weigh
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 

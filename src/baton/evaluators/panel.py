@@ -14,10 +14,10 @@ from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Un
 from baton.plugins import Entry, evaluator_entry, resolve
 
 from .judged import Judged
+from .judging.answers import worst_first
 from .judging.maker import Maker
 from .judging.options import RubricOptions
-from .judging.poll import worst_first
-from .judging.scoring import summed
+from .judging.scores import summed
 
 
 class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

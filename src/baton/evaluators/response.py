@@ -12,22 +12,10 @@ import msgspec
 
 from baton.model import Case, EvalContext, ExpectedTurn, InputError, Score, Trace, Turn, Unit
 
-from .base import OptionedEvaluator
-from .texts.answers import (
-    Row,
-    below,
-    evidence,
-    mean,
-    no_answer,
-    quote,
-    reason,
-    row_details,
-    unrecorded,
-)
-from .texts.matchers import Match, Reading
-from .texts.rouge import require_rouge
-from .texts.rules import Check, RuleOptions, Rules, stated_checks
-from .turns import Unscored, last_turn, stated_turns
+from .answers import Row, below, evidence, mean, no_answer, quote, reason, row_details, unrecorded
+from .base import OptionedEvaluator, Unscored, last_turn, stated_turns
+from .rouge import require_rouge
+from .text_match import Check, Match, Reading, RuleOptions, Rules, stated_checks
 
 
 class ResponseOptions(RuleOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,8 +12,7 @@ import msgspec
 
 from baton.model import Case, EvalContext, Score, Trace, Unit
 
-from .base import OptionedEvaluator
-from .texts.answers import (
+from .answers import (
     Row,
     answer_text,
     below,
@@ -25,8 +24,8 @@ from .texts.answers import (
     row_details,
     unrecorded,
 )
-from .texts.rouge import require_rouge, rouge1
-from .turns import Pair, Unscored, stated_turns
+from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .rouge import require_rouge, rouge1
 
 
 class ResponseMatchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,9 +12,8 @@ import msgspec
 from baton.model import Case, EvalContext, Evidence, Score, Trace, Unit, known
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator
-from .texts.json_answers import json_differences
-from .turns import Unscored, not_played_or_broken
+from .answers import json_differences
+from .base import OptionedEvaluator, Unscored, not_played_or_broken
 
 
 class StateEqualsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

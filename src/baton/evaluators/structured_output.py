@@ -11,11 +11,21 @@ import msgspec
 
 from baton.model import Case, EvalContext, Score, Trace, Unit
 
-from .base import OptionedEvaluator
-from .texts.answers import Row, below, evidence, mean, no_answer, reason, row_details
-from .turns import Pair, Unscored, stated_turns
-from .values.answers import NOTHING, data_of, stated_object, tells_data
-from .values.same import Same, differences, shown
+from .answers import (
+    NOTHING,
+    Row,
+    below,
+    data_of,
+    evidence,
+    mean,
+    no_answer,
+    reason,
+    row_details,
+    stated_object,
+    tells_data,
+)
+from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .json_compare import Same, differences, shown
 
 
 class StructuredOutputOptions(Same, frozen=True, kw_only=True, forbid_unknown_fields=True):

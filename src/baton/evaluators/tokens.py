@@ -8,10 +8,8 @@ import msgspec
 
 from baton.model import Case, EvalContext, Evidence, Score, Trace, Unit, Usage
 
-from .base import OptionedEvaluator
-from .limits import Figure, require_one, unfinished, weigh
-from .spent import token_count, total_usage
-from .turns import Unscored
+from .base import OptionedEvaluator, Unscored
+from .spending import Figure, require_one, token_count, total_usage, unfinished, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

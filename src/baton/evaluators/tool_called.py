@@ -11,12 +11,10 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, Unit, known
-from baton.model.views import placed_calls, run_names
-from baton.model.views.tool_calls import PlacedCall
+from baton.model.views import PlacedCall, placed_calls, run_names
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator
-from .turns import not_played_or_broken
+from .base import OptionedEvaluator, not_played_or_broken
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

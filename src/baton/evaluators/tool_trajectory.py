@@ -9,14 +9,12 @@ import msgspec
 
 from baton.model import Case, EvalContext, ExpectedToolCall, Score, Trace, Unit
 
-from .base import OptionedEvaluator
-from .calls.compare import Made
-from .calls.order import Pair as Places
-from .calls.order import longest_common
-from .calls.report import TurnCalls, evidence, turn_calls, turn_row, wrong
-from .calls.scope import calls_in_scope, unknown_of
-from .calls.values import identity
-from .turns import Pair, Unscored, stated_turns
+from .argument_values import identity
+from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .tool_calls import calls_in_scope, unknown_of
+from .tool_matching import Made, longest_common
+from .tool_matching import Pair as Places
+from .tool_report import TurnCalls, evidence, turn_calls, turn_row, wrong
 
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 _NUMBERED: tuple[MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from baton.export import spans
 from baton.model import Dispatch, InputError, Said, ToolCall, Trace
 from baton.readers.load import files_below
-from baton.readers.otlp.own.restore import part
+from baton.readers.otlp.own import part
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.wire.read import read_conversations
 from baton.readers.otlp.wire.sniff import is_otlp
 
-from . import ids
-from .nesting import ROOT, Place
+from .spans import ROOT, Place
 
 _CALL_IDS = (".call.id", ".use_id", ".tool_call_id", "tool.id", "tool_call.id")
 
@@ -30,7 +30,7 @@ class Written:
     """The spans that Baton writes of a record."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = ids.trace_id(trace)
+        self._trace = spans.trace_id(trace)
         self._places: dict[str, Place] = {}
         for turn in trace.turns:
             self._places[turn.id] = ("turn", turn.id)
@@ -45,7 +45,7 @@ class Written:
     def of(self, subject: Sequence[str]) -> SpanIds:
         """Return the span of the first object that has one, else that of the conversation."""
         place = next((self._places[id_] for id_ in subject if id_ in self._places), ROOT)
-        return SpanIds(self._trace, ids.span_id(self._trace, *place))
+        return SpanIds(self._trace, spans.span_id(self._trace, *place))
 
 
 class _Spans:

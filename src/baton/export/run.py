@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import msgspec
 
@@ -17,10 +17,12 @@ from baton.reports.html.traces import Traces
 from baton.store import StoredEvaluation, read_evaluation
 from baton.store.traces import recordings_of
 
+from .http import Limits
 from .places import Originals, Written
 from .results import events_of
-from .sink import Sink
+from .sink import Items, Sink, headers_of, open_endpoint
 from .spans import spans_of
+from .wire import encode_json
 
 Only = Literal["spans", "results"]
 Say = Callable[[str], None]
@@ -154,3 +156,46 @@ def _results(
                 done.results += len(events)
     for why, count in missing.items():
         on_note(f"{evaluation.folder}: results of {count} cases belong to no span: {why}")
+
+
+def write_otlp(evaluation: StoredEvaluation, out: IO[str]) -> None:
+    """Write JSON lines: events of the results, and the spans of what was not read from spans."""
+    export_evaluation(evaluation, _Text(out), Exported())
+
+
+def endpoint_of(address: str, headers_from: str | None) -> Sink:
+    """Open the endpoint that a config names; nothing is sent yet.
+
+    Raises:
+        InputError: the address is none, or the variable with the headers is not set.
+    """
+    headers = headers_of(headers_from) if headers_from is not None else {}
+    return open_endpoint(address, encoding=None, headers=headers, limits=Limits())
+
+
+def send_otlp(evaluation: StoredEvaluation, address: str, headers_from: str | None) -> None:
+    """Send what :func:`write_otlp` writes.
+
+    Raises:
+        InputError: the endpoint wants other headers, or takes no such data.
+        NotDelivered: it could not be sent.
+    """
+    sink = endpoint_of(address, headers_from)
+    try:
+        export_evaluation(evaluation, sink, Exported())
+    finally:
+        sink.close()
+
+
+class _Text:
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+
+    def add(self, items: Items) -> None:
+        self._out.write(encode_json(items).decode() + "\n")
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

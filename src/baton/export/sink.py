@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal, Protocol
+from urllib.parse import unquote
 
 from baton.formats.own_files import make_folder, naming, open_own
 from baton.model import InputError, Problem
@@ -134,7 +136,7 @@ class _Pb(_File):
     _kind: type | None = None
 
     def add(self, items: Items) -> None:
-        from .proto import encode_proto
+        from .wire import encode_proto
 
         kind = type(items[0])
         if self._kind not in (None, kind):
@@ -167,7 +169,7 @@ class _ToEndpoint:
     def _encoded(self, batch: Items) -> bytes:
         if self._encoding == "json":
             return encode_json(batch)
-        from .proto import encode_proto
+        from .wire import encode_proto
 
         return encode_proto(batch)
 
@@ -176,7 +178,7 @@ class _ToEndpoint:
             if self._encoding == "json":
                 count, reason = rejected_of(signal, answer)
             else:
-                from .proto import rejected_of as proto_rejected_of
+                from .wire import rejected_of as proto_rejected_of
 
                 count, reason = proto_rejected_of(signal, answer)
         except (ValueError, TypeError):
@@ -209,3 +211,39 @@ def _has_proto() -> bool:
 def _need_proto() -> None:
     if not _has_proto():
         raise InputError("protobuf needs a library: pip install 'baton-evals[otel]'")
+
+
+_ENDPOINT, _HEADERS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"
+
+
+def target_of(otlp: str, headers_from: str | None) -> tuple[str, dict[str, str]]:
+    """Return a file or an address, and headers; ``env`` is what OpenTelemetry's variables say.
+
+    Raises:
+        InputError: a variable that is asked for is not set, or holds no headers.
+    """
+    if otlp != "env":
+        return otlp, headers_of(headers_from) if headers_from is not None else {}
+    endpoint = os.environ.get(_ENDPOINT)
+    if not endpoint:
+        raise InputError(f"--otlp env: {_ENDPOINT} is not set")
+    name = headers_from or (_HEADERS if os.environ.get(_HEADERS) else None)
+    return endpoint, headers_of(name) if name is not None else {}
+
+
+def headers_of(variable: str) -> dict[str, str]:
+    """Read headers as OpenTelemetry writes them: ``NAME=VALUE,NAME=VALUE``, values quoted by %.
+
+    Raises:
+        InputError: the variable is not set, or holds no headers.
+    """
+    told = os.environ.get(variable)
+    if told is None:
+        raise InputError(f"the headers of the endpoint: {variable} is not set")
+    headers: dict[str, str] = {}
+    for pair in filter(None, (each.strip() for each in told.split(","))):
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"{variable} holds no headers: write NAME=VALUE,NAME=VALUE")
+        headers[name.strip()] = unquote(value.strip())
+    return headers

@@ -1,26 +1,200 @@
-"""A record as spans: one for each turn, run, text, tool call and dispatch, below one of them all.
-
-GenAI's conventions, and ``baton.*`` for what they have no attribute for. ``claude_agent.*`` are
-the kinds of spans, and of what sub-agents are sent with, that traceAI has.
-"""
+"""A record as spans: one for each turn, run, text, tool call and dispatch."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
-from baton.model import AgentRun, Dispatch, GotBack, HandedOff, Said, ToolCall, Trace, Turn
-from baton.readers.otlp.own import fields, values
-from baton.readers.otlp.own.fields import TIMES
-from baton.readers.otlp.own.values import Attributes
+from baton.model import AgentRun, Dispatch, GotBack, HandedOff, Said, ToolCall, Trace, Turn, Usage
+from baton.model.views import dispatch_usage, dispatched_runs, sum_usage
+from baton.readers.otlp import own
+from baton.readers.otlp.own import TIMES, UNTIMED, Attributes
 from baton.readers.otlp.span import ERROR, Event, Link, Span
+from baton.readers.otlp.wire.scalars import nanos as seconds
 
-from . import ids, sums
-from .nesting import ROOT, Place, nest
-from .times import Named, event_time, span_times
+ROOT = ("trace", "")
+Place = tuple[str, str]
+"""A kind of object and its id."""
+
+
+class Nesting(NamedTuple):
+    """For each object the one it stands in; the trace stands in none."""
+
+    parents: dict[Place, Place]
+
+    def parent(self, place: Place) -> Place:
+        """Return what an object stands in."""
+        return self.parents.get(place, ROOT)
+
+
+def nest(trace: Trace) -> Nesting:
+    """Find what every object stands in.
+
+    A delegate, and what it sets to work, stands in the run that made it, in the call where one
+    did. Control that moves on stays on its level: what a transfer, a sequence or a return starts
+    stands beside the run that had control before, so that a long relay is no deep tree.
+    """
+    made = {d.id: d for turn in trace.turns for d in turn.dispatches}
+    calls = {step.id for turn in trace.turns for run in turn.runs for step in run.steps}
+    parents: dict[Place, Place] = {}
+    runs: set[str] = set()
+    for turn in trace.turns:
+        home = ("turn", turn.id)
+        parents[home] = ROOT
+        for run in turn.runs:
+            runs.add(run.id)
+            parents["run", run.id] = home
+            for step in run.steps:
+                parents["step", step.id] = ("run", run.id)
+    for turn in trace.turns:
+        for dispatch in turn.dispatches:
+            place: Place = ("turn", turn.id)
+            if dispatch.from_run in runs:
+                place = ("run", dispatch.from_run)
+            if dispatch.call in calls:
+                place = ("step", dispatch.call)
+            parents["dispatch", dispatch.id] = place
+    for turn in trace.turns:
+        for run in turn.runs:
+            first = made.get(run.started_by[0]) if run.started_by else None
+            inside = _inside(first, parents) if first is not None else None
+            if inside is not None and not _is_below(parents, inside, ("run", run.id)):
+                parents["run", run.id] = inside
+    return Nesting(parents)
+
+
+def _inside(dispatch: Dispatch, parents: dict[Place, Place]) -> Place | None:
+    """Return what a run stands in that a dispatch started; ``None`` where that is its turn."""
+    if dispatch.kind == "delegate" or dispatch.to_kind == "workflow":
+        return ("dispatch", dispatch.id)
+    return parents.get(("run", dispatch.from_run or ""))
+
+
+def _is_below(parents: dict[Place, Place], place: Place, above: Place) -> bool:
+    """Tell whether ``place`` is, or stands in, ``above``: a circle would have no root."""
+    while place != above:
+        if place == ROOT:
+            return False
+        place = parents.get(place, ROOT)
+    return True
+
+
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
+
+
+def trace_id(trace: Trace) -> str:
+    """Return 32 hex digits made of the id of a record and what happened in it.
+
+    Where it was read, which case it met and what is known of its agents do not count.
+    """
+    return sha256(_ENCODE([trace.id, trace.turns])).hexdigest()[:32]
+
+
+def span_id(trace: str, kind: str, id_: str) -> str:
+    """Return 16 hex digits for one object of the record whose trace id is ``trace``."""
+    return sha256(_ENCODE([trace, kind, id_])).hexdigest()[:16]
+
+
+_MOST = 2**63 - 1
+Named = tuple[str, float | None]
+"""A time of the record under the name of its field."""
+
+
+def nanos(at: float) -> int:
+    """Return the nearest nanosecond that OTLP can write; reading it gives the same double."""
+    numerator, denominator = at.as_integer_ratio()
+    whole = (2 * numerator * 10**9 + denominator) // (2 * denominator)
+    return min(max(whole, 0), _MOST)
+
+
+def span_times(times: Sequence[Named], fallback: float) -> tuple[float, float, Attributes]:
+    """Return start and end of a span, and in attributes what they do not tell of the record.
+
+    A span has to have both: what the record does not know is named, and ``fallback`` stands for
+    the start.
+    """
+    known = [at for _, at in times]
+    start = fallback if known[0] is None else known[0]
+    end = start if known[-1] is None else max(known[-1], start)
+    return start, end, _exceptions(times, (start, end))
+
+
+def event_time(times: Sequence[Named], fallback: float) -> tuple[float, Attributes]:
+    """Return the time of an event, and in attributes what it does not tell of the record."""
+    at = fallback if times[0][1] is None else times[0][1]
+    return at, _exceptions(times, (at,))
+
+
+def _exceptions(times: Sequence[Named], written: Sequence[float]) -> Attributes:
+    found: Attributes = {}
+    untimed = [name for name, at in times if at is None]
+    if untimed:
+        found[UNTIMED] = untimed
+    for (name, at), told in zip(times, written, strict=False):
+        if at is not None and seconds(nanos(told)) != at:
+            found[f"baton.{name}"] = at
+    return found
+
+
+_SUM = "gen_ai.aggregated_usage."
+_SUMMED = "claude_agent.subagent.aggregated_"
+
+
+def of_trace(trace: Trace) -> Attributes:
+    """Return what the whole conversation spent, as its source says, or else as its runs do."""
+    runs = [run.usage for turn in trace.turns for run in turn.runs]
+    total = trace.usage if trace.usage is not None else sum_usage(runs)
+    found = _attributes(total)
+    if total is not None and total.cost_usd is not None:
+        found["claude_agent.cost.total_usd"] = total.cost_usd
+    return found
+
+
+def of_runs(runs: Sequence[AgentRun]) -> Attributes:
+    """Add up runs."""
+    return _attributes(sum_usage([run.usage for run in runs]))
+
+
+def of_run(trace: Trace, run: AgentRun, made: Sequence[Dispatch]) -> Attributes:
+    """Add up a run and all below it; ``made`` are the dispatches it made."""
+    delegates = [dispatch for dispatch in made if dispatch.kind == "delegate"]
+    below = dispatched_runs(trace, delegates) if delegates else []
+    return of_runs([run, *(each for each in below if each.id != run.id)])
+
+
+def of_dispatch(trace: Trace, dispatch: Dispatch) -> Attributes:
+    """Add up all that a dispatch set to work, also by the names that traceAI has for it."""
+    total = dispatch_usage(trace, dispatch).with_children
+    found = _attributes(total)
+    names = {
+        "input_tokens": found.get(_SUM + "input_tokens"),
+        "output_tokens": found.get(_SUM + "output_tokens"),
+        "cost_usd": total.cost_usd if total is not None else None,
+    }
+    return {**found, **{_SUMMED + name: v for name, v in names.items() if v is not None}}
+
+
+def _attributes(total: Usage | None) -> Attributes:
+    """Write a sum; tokens of GenAI's input have the cached ones in them."""
+    if total is None:
+        return {}
+    counts = (total.input_tokens, total.cache_read_tokens, total.cache_write_tokens)
+    known = [count for count in counts if count is not None]
+    found = {
+        _SUM + "input_tokens": sum(known) if known else None,
+        _SUM + "output_tokens": total.output_tokens,
+        _SUM + "cache_read.input_tokens": total.cache_read_tokens,
+        _SUM + "cache_creation.input_tokens": total.cache_write_tokens,
+        "baton.aggregated_cost_usd": total.cost_usd,
+        "baton.aggregated_complete": total.complete,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
 
 _Part = Turn | AgentRun | Said | ToolCall | HandedOff | GotBack | Dispatch
 _SPAN_KIND = "claude_agent.span_kind"
@@ -37,7 +211,7 @@ def spans_of(trace: Trace) -> list[Span]:
 class _Writer:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._id = ids.trace_id(trace)
+        self._id = trace_id(trace)
         self._nesting = nest(trace)
         self._made: dict[str | None, list[Dispatch]] = defaultdict(list)
         self._calls: dict[str, str] = {}
@@ -89,43 +263,43 @@ class _Writer:
     def _root(self, count: int) -> Span:
         trace, at = self._trace, self._starts[ROOT]
         told: Attributes = {
-            fields.KIND: "trace",
-            **fields.write_fields(trace),
-            fields.SPANS: count,
+            own.KIND: "trace",
+            **own.write_fields(trace),
+            own.SPANS: count,
             "baton.source.format": trace.source.format,
             _SPAN_KIND: "conversation",
-            **(values.write_usage(trace.usage) if trace.usage is not None else {}),
-            **sums.of_trace(trace),
+            **(own.write_usage(trace.usage) if trace.usage is not None else {}),
+            **of_trace(trace),
         }
         if trace.source.framework is not None:
             told["baton.source.framework"] = trace.source.framework
         return Span(
             trace_id=self._id,
-            span_id=ids.span_id(self._id, *ROOT),
+            span_id=span_id(self._id, *ROOT),
             name="conversation",
             started=at,
             ended=at,
             attributes=told,
-            scope=fields.SCOPE,
+            scope=own.SCOPE,
         )
 
     def _turn(self, index: int, turn: Turn) -> Span:
         told = {
-            fields.KIND: "turn",
-            fields.INDEX: index,
+            own.KIND: "turn",
+            own.INDEX: index,
             "gen_ai.operation.name": "invoke_workflow",
-            **sums.of_runs(turn.runs),
+            **of_runs(turn.runs),
         }
         return self._span(("turn", turn.id), turn, f"turn {index + 1}", told, turn.error)
 
     def _run(self, index: int, turn: Turn, run: AgentRun) -> Span:
         told = {
-            fields.KIND: "run",
-            fields.TURN: turn.id,
-            fields.INDEX: index,
+            own.KIND: "run",
+            own.TURN: turn.id,
+            own.INDEX: index,
             "gen_ai.operation.name": "invoke_agent",
-            **(values.write_usage(run.usage) if run.usage is not None else {}),
-            **sums.of_run(self._trace, run, self._made[run.id]),
+            **(own.write_usage(run.usage) if run.usage is not None else {}),
+            **of_run(self._trace, run, self._made[run.id]),
         }
         span = self._span(("run", run.id), run, f"invoke_agent {run.agent}", told, run.error)
         span.events = [
@@ -138,9 +312,9 @@ class _Writer:
 
     def _said(self, order: int, run: AgentRun, said: Said) -> Span:
         told: Attributes = {
-            fields.KIND: "said",
-            fields.RUN: run.id,
-            fields.INDEX: order,
+            own.KIND: "said",
+            own.RUN: run.id,
+            own.INDEX: order,
             "gen_ai.operation.name": "chat",
             "gen_ai.agent.name": run.agent,
             _SPAN_KIND: "assistant_turn",
@@ -149,15 +323,15 @@ class _Writer:
             told["gen_ai.request.model"] = run.model
         span = self._span(("step", said.id), said, "chat", told, None)
         if said.thought:
-            thought = values.messages(said.content, "assistant", text="reasoning")
+            thought = own.messages(said.content, "assistant", text="reasoning")
             span.attributes["gen_ai.output.messages"] = thought
         return span
 
     def _call(self, order: int, run: AgentRun, call: ToolCall) -> Span:
         told: Attributes = {
-            fields.KIND: "tool_call",
-            fields.RUN: run.id,
-            fields.INDEX: order,
+            own.KIND: "tool_call",
+            own.RUN: run.id,
+            own.INDEX: order,
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.call.id": call.id,
             "gen_ai.agent.name": run.agent,
@@ -175,20 +349,20 @@ class _Writer:
         workflow = dispatch.to_kind == "workflow"
         operation = "invoke_workflow" if workflow else "invoke_agent"
         told: Attributes = {
-            fields.KIND: "dispatch",
-            fields.TURN: turn.id,
-            fields.INDEX: index,
+            own.KIND: "dispatch",
+            own.TURN: turn.id,
+            own.INDEX: index,
             "gen_ai.operation.name": operation,
             _SPAN_KIND: "subagent",
             _SUB + "type": dispatch.to_agent,
-            **sums.of_dispatch(self._trace, dispatch),
+            **of_dispatch(self._trace, dispatch),
         }
         if workflow:
             told["gen_ai.workflow.name"] = dispatch.to_agent
         if dispatch.prompt is not None:
             told[_SUB + "prompt"] = dispatch.prompt.plain()
         if dispatch.tools_allowed is not None:
-            told[_SUB + "tools"] = values.as_json(dispatch.tools_allowed)
+            told[_SUB + "tools"] = own.as_json(dispatch.tools_allowed)
         outer = self._outer_call(dispatch)
         if outer is not None:
             told["claude_agent.parent_tool_use_id"] = outer
@@ -206,18 +380,18 @@ class _Writer:
     def _event(self, order: int, step: HandedOff | GotBack) -> Event:
         name = "baton.handed_off" if isinstance(step, HandedOff) else "baton.got_back"
         at, more = event_time(_times(step), self._start(("step", step.id)))
-        told = {fields.ID: step.id, fields.INDEX: order, **fields.write_fields(step), **more}
+        told = {own.ID: step.id, own.INDEX: order, **own.write_fields(step), **more}
         return Event(name=name, at=at, attributes=told)
 
     def _span(
         self, place: Place, obj: _Part, name: str, told: Attributes, error: str | None
     ) -> Span:
         start, end, more = span_times(_times(obj), self._start(place))
-        told = {fields.ID: obj.id, **told, **fields.write_fields(obj), **more}
+        told = {own.ID: obj.id, **told, **own.write_fields(obj), **more}
         if self._trace.id:
-            told[fields.CONVERSATION] = self._trace.id
+            told[own.CONVERSATION] = self._trace.id
         if error == "":
-            told[fields.ERROR] = error
+            told[own.ERROR] = error
         failed = error is not None or getattr(obj, "status", None) in _FAILED
         return Span(
             trace_id=self._id,
@@ -229,14 +403,14 @@ class _Writer:
             attributes=told,
             status=ERROR if failed else 0,
             message=error or None,
-            scope=fields.SCOPE,
+            scope=own.SCOPE,
         )
 
     def _link(self, place: Place) -> Link:
         return Link(trace_id=self._id, span_id=self._span_id(place))
 
     def _span_id(self, place: Place) -> str:
-        return ids.span_id(self._id, *place)
+        return span_id(self._id, *place)
 
 
 def _times(obj: msgspec.Struct) -> list[Named]:

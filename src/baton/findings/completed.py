@@ -2,14 +2,97 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from baton.formats.nesting import is_too_deep
 from baton.model import AgentRun, Content, Dispatch, Evidence, Trace, Turn, known
 from baton.model.views import in_short
 
-from .error_texts import error_in
-from .finding import Answer, Clear, Finding, Untold
-from .places import has_run, receiver_name, receivers_of, sender_of, steps_of
+from .finding import (
+    Answer,
+    Clear,
+    Finding,
+    Untold,
+    has_run,
+    receiver_name,
+    receivers_of,
+    sender_of,
+    steps_of,
+)
+
+_OF_RUNTIMES = re.compile(
+    r"""(?:
+        API\ Error (?:\ \d{3})? \s* :
+        | Error\ (?:executing|running|calling|invoking)\ (?:tool|agent)\b
+        | Agent\ error:
+        | <tool_use_error>
+    )""",
+    re.VERBOSE,
+)
+_OF_PROGRAMS = re.compile(
+    r"""(?:
+        (?:ERROR|Error) (?:\ \d{3})? \s* :
+            (?!\s*(?:none|nothing|0|no(?:\ errors?)?(?:\ found)?)\W*\Z)
+        | (?:[A-Za-z_][\w.]*\.)? [A-Z]\w*(?:Error|Exception) (?:\(['"]|:\s)
+        | Traceback\ \(most\ recent\ call\ last\):
+    )""",
+    re.VERBOSE,
+)
+_ABOUT_ERRORS = re.compile(
+    r"error|exception|traceback|fail|crash|bug|\blogs?\b|broken|wrong", re.IGNORECASE
+)
+# An answer about an error has more to say than the error's own words.
+_LONGEST = 600
+_STATES = ("error", "failed", "failure")
+_BESIDE_ERROR = frozenset(
+    {"error", "errors", "status", "code", "message", "type", "detail", "details", "success", "ok"}
+)
+
+
+def error_in(content: Content | None, asked: Content | None = None) -> str | None:
+    """Return the error that an answer consists of; ``None`` where it says anything else.
+
+    A text counts when it opens as runtimes report errors (``API Error: ``, ``Error executing
+    tool``), or as programs do (``Error: ``, ``ValueError: ``, a traceback) unless what was
+    ``asked`` is about errors itself. It is no longer than 600 characters, tracebacks apart.
+    JSON counts when it is an object with an ``error``, or a ``status`` that is ``error``, and
+    nothing beside it but what comes with one.
+    """
+    if content is None:
+        return None
+    text = (content.text or "").strip()
+    data = _object(text) if text else content.data
+    if data is not None:
+        return _quote(data)
+    if len(text) > _LONGEST and not text.startswith("Traceback"):
+        return None
+    if _OF_RUNTIMES.match(text):
+        return text
+    if asked is not None and _ABOUT_ERRORS.search(asked.plain()):
+        return None
+    return text if _OF_PROGRAMS.match(text) else None
+
+
+def _object(text: str) -> Any:
+    if not (text.startswith("{") and text.endswith("}")) or is_too_deep(text.encode()):
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _quote(data: Any) -> str | None:
+    if not isinstance(data, dict) or not _BESIDE_ERROR.issuperset(data):
+        return None
+    failed = data.get("error") or data.get("errors")
+    if not failed and data.get("status") not in _STATES:
+        return None
+    return json.dumps(data, ensure_ascii=False)
+
 
 _QUOTE = 200
 _NO_NAMES: Mapping[str, str] = {}
@@ -134,3 +217,24 @@ def _empty(content: Content | None) -> bool:
 
 def _stopped(why: str | None) -> bool:
     return why is not None and any(word in why.casefold() for word in _STOPPED)
+
+
+_WORDS = (
+    r"fail(?:s|ed|ing|ure|ures)?|errors?|exceptions?|unable|unavailable|unreachable|impossible|"
+    r"refused?|denied|rejected|broken?|crashed|crash|down|locked|stopped|killed|cancelled|canceled|"
+    r"aborted|timed out|timeout|unfortunately|sorry|apolog\w+|trouble|problem|issue|went wrong|"
+    r"unknown|missing|invalid|"
+    r"(?:can|could|did|does|do|was|were|is|are|will|would|has|have|may)(?:n't|n’t| not)|cannot|"
+    r"not (?:able|possible|available|found|known|allowed|permitted|reachable|respond\w*|answer\w*)|"
+    r"no (?:answer|response|reply|result|results|such|access|luck)|nothing (?:could|came|was)|"
+    r"nobody|without (?:success|result)|later|again|instead|"
+    r"fehler\w*|leider|gescheitert|fehlgeschlagen|nicht|kein\w*|unmöglich|"
+    r"erreur|échou\w+|échec|impossible|malheureusement|ne \w+ pas|"
+    r"falló|fallado|fallo|imposible|lamentablemente|no (?:pude|puedo|se pudo|pudo|hay|es posible)"
+)
+_PATTERN = re.compile(rf"(?<!\w)(?:{_WORDS})(?!\w)", re.IGNORECASE)
+
+
+def reports_failure(text: str) -> bool:
+    """Tell whether a text speaks of failure at all, in English, German, French or Spanish."""
+    return _PATTERN.search(text) is not None

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import index_of
 
-from .constraints import forbids, sentences, sets_limit
 from .exchange import Piece, asked, dispatch_of, sender, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
 from .finding import TOO_LONG, Answer, Clear, Finding, Untold
+from .sentences import forbids, sentences, sets_limit
 
 _SMALL = frozenset(
     """

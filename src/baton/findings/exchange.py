@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from baton.model import AgentRun, Dispatch, HandedOff, Said, Step, ToolCall, Trace, Turn, known
-from baton.model.views import RoundTrip, dispatch_view, index_of
-from baton.model.views.dispatch_view import child_runs
+from baton.model.views import RoundTrip, child_runs, dispatch_view, index_of
 
 from .facts import plain_text
 

@@ -1,12 +1,14 @@
-"""What a question about a dispatch or run is answered with."""
+"""What a question about a dispatch is answered with, and where its parts are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from baton.model import Evidence
+from baton.model import AgentRun, Dispatch, Evidence, GotBack, HandedOff, ToolCall, Trace, known
+from baton.model.views import index_of
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,3 +47,53 @@ TOO_LONG = (
 """Why something is untold once the work that one trace may take is used up."""
 Answer = list[Finding] | Clear | Untold
 """Findings (at least one), nothing wrong, or not to be known."""
+
+
+def sender_of(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
+    """Return the run that made a dispatch; ``None`` for a program or the user."""
+    if dispatch.from_run is None:
+        return None
+    return index_of(trace).runs.get(dispatch.from_run)
+
+
+def receivers_of(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
+    """Return the runs that a dispatch started itself."""
+    return index_of(trace).chosen(set(dispatch.runs))
+
+
+def call_of(sender: AgentRun | None, dispatch: Dispatch) -> ToolCall | None:
+    """Return the tool call that made a dispatch."""
+    if sender is None or dispatch.call is None:
+        return None
+    calls = (step for step in sender.steps if isinstance(step, ToolCall))
+    return next((call for call in calls if call.id == dispatch.call), None)
+
+
+def steps_of(sender: AgentRun | None, dispatch: Dispatch) -> list[str]:
+    """Return the ids that show a dispatch: its own, its call or hand-over, and its answer."""
+    ids = [dispatch.id]
+    if sender is None:
+        return ids
+    for step in sender.steps:
+        if isinstance(step, HandedOff | GotBack) and step.dispatch == dispatch.id:
+            if isinstance(step, GotBack) or dispatch.call is None:
+                ids.append(step.id)
+    return ids if dispatch.call is None else [ids[0], dispatch.call, *ids[1:]]
+
+
+def receiver_name(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> str:
+    """Name the receiver of a dispatch in a sentence, also where the source does not."""
+    if not known(trace, dispatch, "to_agent"):
+        return "an agent whose name is not recorded"
+    return f"`{renames.get(dispatch.to_agent, dispatch.to_agent)}`"
+
+
+def name_key(name: str) -> str:
+    """Fold what spellings of one name differ in: case, and anything but letters and digits."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def has_run(trace: Trace, agent: str) -> bool:
+    """Tell whether an agent, by any of its names, ran anywhere in a trace."""
+    wanted = name_key(agent)
+    return any(wanted == name_key(name) for name in index_of(trace).names)

@@ -2,14 +2,280 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn
+import msgspec
 
-from .cycles import cycles, idle, period_of
-from .finding import Answer, Clear, Finding, Untold
-from .repeats import same_calls, same_dispatches
+from baton.model import AgentRun, Content, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+
+from .finding import Answer, Clear, Finding, Untold, receivers_of
+
+_WORD = re.compile(r"\w+(?:[.:/'-]\w+)*")
+# Words that make a message longer or politer and ask for nothing else.
+_SMALL_WORDS = """
+    a again an and are as be been can could do does have i is it its just kindly me more my now
+    once please so some still that the then there this those us very was we were will with would
+    you your
+"""
+_SMALL = frozenset(_SMALL_WORDS.split())
+
+
+class Deeds(NamedTuple):
+    """What runs did and said, so that the same again is equal; ``told`` false if in part."""
+
+    pieces: frozenset[tuple[str, ...]]
+    told: bool
+
+
+def telling_words(content: Content | None) -> tuple[str, ...]:
+    """Return the words of a message that tell what it asks for, in their order, folded."""
+    words = _WORD.findall(content.plain().casefold()) if content is not None else []
+    return tuple(word for word in words if word not in _SMALL)
+
+
+def share_words(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Tell whether two texts share at least 3 of 5 of their words."""
+    return first == second or len(first & second) >= 0.6 * len(first | second)
+
+
+def deeds_of(trace: Trace, runs: Iterable[AgentRun]) -> Deeds:
+    """Return what some runs said, and what they called with what outcome, hand-offs apart."""
+    pieces: set[tuple[str, ...]] = set()
+    told = True
+    for run in runs:
+        told = told and known(trace, run, "steps")
+        for step in run.steps:
+            if isinstance(step, Said) and not step.thought:
+                pieces.add((run.agent, *telling_words(step.content)))
+            elif isinstance(step, ToolCall) and step.dispatch is None:
+                told = told and known(trace, step, "arguments") and known(trace, step, "result")
+                pieces.add((run.agent, *outcome(step)))
+    return Deeds(frozenset(pieces), told)
+
+
+def request(call: ToolCall) -> tuple[str, ...]:
+    """Return what a call asks for, so that the same again is equal."""
+    return call.name, msgspec.json.encode(call.arguments, order="sorted").decode()
+
+
+def outcome(call: ToolCall) -> tuple[str, ...]:
+    """Return a call and what came of it, so that the same again is equal."""
+    result = call.result.plain() if call.result is not None else ""
+    return (*request(call), call.status, result, call.error or "")
+
+
+_LONGEST = 16
+"""Ways round that are longer are not looked for, so that long turns stay cheap."""
+
+
+def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
+    """Yield the hand-offs of a turn that go round the same agents at least ``rounds`` times.
+
+    Each is made by a run that the one before it started, so that going to a helper and getting
+    its result back is none. The shortest way round counts, and each hand-off but once.
+    """
+    moves = [d for d in turn.dispatches if d.kind in ("transfer", "delegate") and d.runs]
+    start = 0
+    while start < len(moves):
+        found = 0
+        for period in range(2, min((len(moves) - start) // rounds, _LONGEST) + 1):
+            length = _length(moves, start, period)
+            if length >= period * rounds:
+                yield moves[start : start + length]
+                found = length
+                break
+        start += found or 1
+
+
+def period_of(cycle: Sequence[Dispatch]) -> int:
+    """Return how many hand-offs it takes to go round once."""
+    return len({_edge(d) for d in cycle})
+
+
+def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
+    """Tell whether nobody did or said anything new after the first round; ``None`` if untold.
+
+    What the last hand-off started is left out: it may be what gets out of the cycle.
+    """
+    runs = {run.id: run for run in turn.runs}
+    period = period_of(cycle)
+    seen: set[tuple[str, ...]] = set()
+    told = True
+    for place, dispatch in enumerate(cycle):
+        news = {("asked", dispatch.to_agent, *telling_words(dispatch.prompt))}
+        told = told and known(trace, dispatch, "prompt")
+        if place < len(cycle) - 1:
+            deeds = deeds_of(trace, [runs[id_] for id_ in dispatch.runs if id_ in runs])
+            told = told and deeds.told
+            news |= deeds.pieces
+        if place >= period and not news <= seen:
+            return False
+        seen |= news
+    return True if told else None
+
+
+def _length(moves: Sequence[Dispatch], start: int, period: int) -> int:
+    """Return how many hand-offs from ``start`` on follow one another and repeat each period."""
+    ways = [_edge(d) for d in moves[start : start + period]]
+    if len(set(ways)) < period or ways[0][0] != ways[-1][1]:
+        return 0
+    end = start + 1
+    while (
+        end < len(moves)
+        and moves[end].from_run in moves[end - 1].runs
+        and _edge(moves[end]) == ways[(end - start) % period]
+    ):
+        end += 1
+    return end - start
+
+
+def _edge(dispatch: Dispatch) -> tuple[str | None, str]:
+    return dispatch.from_agent, dispatch.to_agent
+
+
+_COMPARED = 50
+"""How many different earlier answers an answer is held against; the latest are most alike."""
+_PASSES = re.compile(
+    r"""\b(?:429|50[234]|busy|pending|queued|starting|in.progress|unavailable|overloaded
+        |too\ many\ requests|rate.?limit\w*|tim(?:e|ed).?out|temporar\w+|(?:try|retry)\ \w*\ ?later
+        |try\ again)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list[Dispatch], bool]]:
+    """Yield at least ``least`` hand-offs that ask the same of the same agent, one after another.
+
+    The messages are equal but for small words, the sender does nothing else in between, and no
+    later one brings anything new: its answer is much like an earlier one, or there is none, and
+    what its receiver did was done before. The second value is false where contents that would
+    tell were not recorded. Hand-offs issued together are no repetition.
+    """
+    made: dict[tuple[str, str], list[Dispatch]] = {}
+    for dispatch in turn.dispatches:
+        if dispatch.kind in ("delegate", "transfer") and dispatch.from_agent is not None:
+            made.setdefault((dispatch.from_agent, dispatch.to_agent), []).append(dispatch)
+    marks: dict[str | None, _Marks] = {}
+    for (sender, _), sent in made.items():
+        if sender not in marks:
+            marks[sender] = _marks(turn, sender)
+        for row in _rows(marks[sender], sent):
+            if len(row) < least or (not telling_words(row[0].prompt) and _told(trace, row)):
+                continue
+            stale = list(_stale(trace, row))
+            if False not in stale:
+                yield row, _told(trace, row) and None not in stale
+
+
+def same_calls(
+    trace: Trace, run: AgentRun, least: int, ignored: Collection[str]
+) -> Iterator[list[ToolCall]]:
+    """Yield at least ``least`` equal calls with equal answers that a run made in a row.
+
+    Who asks until the answer is another one waits for something, and goes round in no circle;
+    what is busy, pending or out of reach may be asked twice as often.
+    """
+    row: list[ToolCall] = []
+    for step in run.steps:
+        if not isinstance(step, ToolCall):
+            continue
+        if row and not _same_call(trace, row[-1], step):
+            if _too_many(row, least) and request(row[-1]) != request(step):
+                yield row
+            row = []
+        if step.dispatch is None and step.name not in ignored:
+            row.append(step)
+    if _too_many(row, least):
+        yield row
+
+
+def _too_many(row: Sequence[ToolCall], least: int) -> bool:
+    """Tell whether calls are a loop: of what may pass with time, twice as many are."""
+    if not row:
+        return False
+    passing = _PASSES.search(" ".join(outcome(row[-1])[3:]))
+    return len(row) >= (2 * least if passing else least)
+
+
+def _rows(marks: _Marks, sent: Sequence[Dispatch]) -> Iterator[list[Dispatch]]:
+    row: list[Dispatch] = []
+    for dispatch in sent:
+        if row and not (_same(row[-1], dispatch) and not _between(marks, row[-1], dispatch)):
+            yield row
+            row = []
+        row.append(dispatch)
+    yield row
+
+
+def _told(trace: Trace, row: Sequence[Dispatch]) -> bool:
+    return all(known(trace, dispatch, "prompt") for dispatch in row)
+
+
+def _same(one: Dispatch, other: Dispatch) -> bool:
+    together = one.group is not None and (one.group, one.from_run) == (other.group, other.from_run)
+    same = telling_words(one.prompt) == telling_words(other.prompt)
+    return same and one.context == other.context and not together
+
+
+class _Marks(NamedTuple):
+    """The dispatch, if any, that each step of an agent is about, words apart; where each is."""
+
+    of: list[str | None]
+    first: dict[str | None, int]
+    last: dict[str | None, int]
+
+
+def _marks(turn: Turn, agent: str) -> _Marks:
+    runs = [run for run in turn.runs if run.agent == agent]
+    of = [step.dispatch for run in runs for step in run.steps if not isinstance(step, Said)]
+    first = {mark: at for at, mark in reversed(list(enumerate(of)))}
+    return _Marks(of, first, {mark: at for at, mark in enumerate(of)})
+
+
+def _between(marks: _Marks, one: Dispatch, other: Dispatch) -> bool:
+    """Tell whether the sender did anything else between two of its hand-offs."""
+    if one.id not in marks.last or other.id not in marks.first:
+        return True
+    row = range(marks.last[one.id], marks.first[other.id])
+    return any(marks.of[at] not in (one.id, other.id) for at in row)
+
+
+def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
+    """Tell of each but the first whether it brought nothing new; ``None`` if untold."""
+    answers: dict[frozenset[str], None] = {}
+    done: set[tuple[str, ...]] = set()
+    told = answered = True
+    for place, dispatch in enumerate(row):
+        answered = answered and known(trace, dispatch, "result")
+        words = frozenset(telling_words(dispatch.result))
+        deeds = deeds_of(trace, receivers_of(trace, dispatch))
+        if place:
+            if dispatch.status in ("failed", "refused", "unanswered"):
+                yield True
+            elif dispatch.kind == "delegate" and not answered:
+                yield None
+            elif dispatch.kind == "delegate":
+                yield words in answers or any(
+                    share_words(words, earlier) for earlier in islice(reversed(answers), _COMPARED)
+                )
+            elif not deeds.pieces <= done:
+                yield False
+            else:
+                yield True if told and deeds.told else None
+        answers[words] = None
+        done |= deeds.pieces
+        told = told and deeds.told
+
+
+def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
+    fields = ("arguments", "result")
+    told = all(known(trace, call, field) for call in (one, other) for field in fields)
+    ended = all(call.status in ("ok", "failed", "refused") for call in (one, other))
+    return told and ended and outcome(one) == outcome(other)
+
 
 _NO_NAMES: Mapping[str, str] = {}
 
@@ -35,10 +301,10 @@ def loops(
     """Look for loops in one turn.
 
     - ``hand_off_cycle``: control goes round the same agents ``rounds`` times in a row, and after
-      the first round nobody does or says anything new (:func:`baton.findings.cycles.cycles`). A
+      the first round nobody does or says anything new (:func:`baton.findings.loops.cycles`). A
       graph that was built to loop makes no such hand-offs.
     - ``repeated_dispatch``: an agent asks another ``dispatches`` times for the same, and gets
-      nothing new (:func:`baton.findings.repeats.same_dispatches`).
+      nothing new (:func:`baton.findings.loops.same_dispatches`).
     - ``repeated_call``: a run makes the same call with the same answer ``calls`` times in a row.
     """
     found: list[Finding] = []

@@ -1,23 +1,110 @@
-"""Was the result of a dispatch used? Shown by the facts of it that the caller gave out again.
-
-used = weight of the facts found / min(weight of all facts, 20), where a number, identifier or
-path weighs 3 and anything else 1. A caller that sums up a long result is not held to all of it.
-"""
+"""Was the result of a dispatch used? Shown by the facts of it that the caller gave out again."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
-from baton.model import Dispatch, Evidence, Said, Trace, Turn, counted, known
+import msgspec
+
+from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, broken, index_of, round_trip
 
-from .contradicted import contradictions
+from .common_words import COMMON, UNITS
+from .completed import reports_failure
 from .exchange import Piece, all_told, given_out, had_before, sender
 from .facts import Fact, Reading, name_parts, plain_text, read, weight
-from .failure_words import reports_failure
 from .finding import TOO_LONG, Answer, Clear, Finding, Untold
-from .questions import gives_verdict, wants_verdict
-from .regenerated import repeated_calls
+from .numbers import NUMBER, number_keys
+from .sentences import gives_verdict, wants_verdict
+
+_STATED = re.compile(
+    rf"(?<![\w-])(?P<label>[^\W\d][\w-]{{0,60}})\s?(?:\(\))?\s?(?::|=|\bis\b|\bare\b|\bwas\b|\bwere\b|\bcosts?\b|"
+    rf"\bist\b|\bkostet\b|\best\b|\bcoûte\b|\bes\b|\bcuesta\b)\s?(?:now\s|only\s|still\s)?"
+    rf"(?P<sign>[$€£¥]?)\s?(?P<value>{NUMBER})(?![\w:/-])(?P<unit>\s?%|\s?[^\W\d]+)?"
+)
+
+
+class Contradiction(NamedTuple):
+    """What is said against what, and the answer's words."""
+
+    says: str
+    quote: str
+
+
+def contradictions(trip: RoundTrip, result: str, turn: Turn) -> list[Contradiction]:
+    """Compare ``label: number`` statements of a result with those of the turn's answer.
+
+    Only where the caller did nothing in between that may have changed the value, and the
+    answer does not give the result's value as well.
+    """
+    if turn.output is None or any(not isinstance(step, Said) for step in trip.after):
+        return []
+    answer = plain_text(turn.output)
+    numbers = read(answer).keys
+    stated = _statements(answer)
+    found = []
+    for (label, unit), value in _statements(result).items():
+        other = stated.get((label, unit))
+        if other is not None and not number_keys(value) & numbers:
+            says = f"the result says {label} {value}, the answer {other}"
+            found.append(Contradiction(says, answer[:120]))
+    return found
+
+
+def _statements(text: str) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for match in _STATED.finditer(text):
+        label = match["label"].casefold()
+        if label not in COMMON:
+            after = (match["unit"] or "").strip().casefold()
+            unit = match["sign"] or (after if after in UNITS or after == "%" else "")
+            found.setdefault((label, unit), match["value"])
+    return found
+
+
+class Repeated(NamedTuple):
+    """``all`` calls that the child made; ids of the caller's calls that repeat half of them.
+
+    ``repeated`` is empty when fewer than half were, or the child's calls were not recorded.
+    """
+
+    all: int
+    repeated: list[str]
+
+
+def repeated_calls(trace: Trace, trip: RoundTrip) -> Repeated:
+    """Find calls with the same name and arguments on both sides of an answer.
+
+    Reading what is changed afterwards is no repetition: a call that a later one of another
+    tool has an identifier or path in common with.
+    """
+    if not all(known(trace, run, "steps.tool_call") for run in trip.runs):
+        return Repeated(0, [])
+    made = [s for run in trip.runs for s in run.steps if isinstance(s, ToolCall)]
+    child = {_same(call) for call in made if call.dispatch is None}
+    after = [s for s in trip.after if isinstance(s, ToolCall) and s.dispatch is None]
+    again: dict[bytes, str] = {}
+    for i, call in enumerate(after):
+        if _same(call) in child and not _prepares(call, after[i + 1 :]):
+            again.setdefault(_same(call), call.id)
+    enough = bool(again) and 2 * len(again) >= len(child)
+    return Repeated(len(child), list(again.values()) if enough else [])
+
+
+def _same(call: ToolCall) -> bytes:
+    return msgspec.json.encode((call.name, call.arguments), order="deterministic")
+
+
+def _prepares(call: ToolCall, later: list[ToolCall]) -> bool:
+    target = _targets(call)
+    return any(other.name != call.name and target & _targets(other) for other in later)
+
+
+def _targets(call: ToolCall) -> frozenset[str]:
+    facts = read(plain_text(call.arguments)).facts
+    return frozenset(key for f in facts if f.kind in ("path", "identifier") for key in f.keys)
+
 
 LONG = 20
 REGENERATED_BELOW = 0.2

@@ -1,11 +1,13 @@
-"""A piece of a file on its way to a type: plain data that knows where it came from."""
+"""A piece of a file on its way to a type: plain data that knows the file and line it came from."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from array import array
 from collections.abc import Callable, Sequence
+from json import decoder
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -16,10 +18,53 @@ from baton.model.limits import FAULTS, JSON_DEPTH
 from .explain import Fault, Path, explain, path_text
 from .nesting import is_too_deep
 from .opening import read_bytes
-from .positions import json_line
-from .prune import Stray, prune
-from .spelling import normalise
+from .spelling import Stray, normalise, prune, snake
 from .yaml import load_yaml, yaml_line, yaml_node
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def json_line(text: str, path: Path) -> int:
+    """Return the line (from 1) on which the entry at ``path`` starts in a valid JSON text.
+
+    A path that leads nowhere ends at its deepest part that exists.
+    """
+    start = value = _skip(text, 1 if text.startswith("\ufeff") else 0)
+    for step in path:
+        found = _entry(text, value, step)
+        if found is None:
+            break
+        start, value = found
+    return text.count("\n", 0, start) + 1
+
+
+def _entry(text: str, at: int, step: str | int) -> tuple[int, int] | None:
+    """Find an entry of the object or list that starts at ``at``: where it and its value begin."""
+    opener = text[at]
+    if opener not in "{[" or (opener == "{") != isinstance(step, str):
+        return None
+    index = 0
+    at = _skip(text, at + 1)
+    while text[at] not in "}]":
+        start, key = at, str(index)
+        if opener == "{":
+            key, at = decoder.scanstring(text, at + 1, False)  # type: ignore[attr-defined]
+            at = _skip(text, _skip(text, at) + 1)
+        if key == step or snake(key) == str(step):
+            return start, at
+        _, at = _DECODER.raw_decode(text, at)
+        at = _skip(text, at)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+        index += 1
+    return None
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
 
 __all__ = ["Document", "raw_documents", "read_bytes"]
 
@@ -242,3 +287,26 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
         at = start + len(text)
         line += text.count(b"\n")
     return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
+
+
+_PIECES = re.compile(
+    rb"""
+    "(?:[^"\\]++|\\.)*+"?                                           # a text stays as it is
+    | (?P<comment> //[^\n]*+ | \#[^\n]*+ | /\*.*?\*/ )
+    | (?P<comma> , (?= (?: \s | //[^\n]*+ | \#[^\n]*+ )*+ [}\]] ))
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_VISIBLE = re.compile(rb"[^\n]")
+
+
+def without_comments(data: bytes) -> bytes:
+    """Return JSON with blanks for comments (``//``, ``#``, ``/* */``) and for last commas.
+
+    Lines and columns stay the same, and JSON that has none of these stays as it is.
+    """
+    return _PIECES.sub(_blank, data)
+
+
+def _blank(match: re.Match[bytes]) -> bytes:
+    return match[0] if match.lastgroup is None else _VISIBLE.sub(b" ", match[0])

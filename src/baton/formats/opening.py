@@ -25,6 +25,21 @@ _STEP = 1 << 20
 _File = str | PathLike[str]
 
 
+def current(limit: Limit) -> int:
+    """Return the value of a limit, or what the environment says instead.
+
+    Raises:
+        InputError: the environment variable is not a whole number above zero.
+    """
+    given = os.environ.get(limit.variable) if limit.variable is not None else None
+    if not given:
+        return limit.value
+    if not given.isdecimal() or len(given) > 18 or int(given) == 0:
+        message = f"{limit.variable} has to be a whole number above zero, got {given!r}"
+        raise InputError(Problem(message=message))
+    return int(given)
+
+
 def read_bytes(file: _File) -> bytes:
     """Read a text file, or a pipe, as a whole.
 
@@ -37,7 +52,7 @@ def read_bytes(file: _File) -> bytes:
             mode = os.fstat(stream.fileno())
             if stat.S_ISFIFO(mode.st_mode):
                 return b"".join(_pieces(stream.fileno(), file, FILE_BYTES))
-            most = FILE_BYTES.current()
+            most = current(FILE_BYTES)
             if mode.st_size > most:
                 raise _too_large(file, FILE_BYTES)
             head = stream.read(_HEAD)
@@ -62,7 +77,7 @@ def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
     """
     try:
         with open_file(file) as stream:
-            most = FILE_BYTES.current()
+            most = current(FILE_BYTES)
             if os.fstat(stream.fileno()).st_size > _LARGE:
                 _check_first_line(stream, file, most)
             stream.seek(start)
@@ -136,7 +151,7 @@ def _opened(file: _File) -> BinaryIO:
 
 def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
     """Yield what comes out of an open pipe that does not block."""
-    seconds, most, count = PIPE_SECONDS.current(), limit.current(), 0
+    seconds, most, count = current(PIPE_SECONDS), current(limit), 0
     while True:
         ready, _, _ = select.select([pipe], [], [], seconds)
         piece = os.read(pipe, _STEP) if ready else None
@@ -171,7 +186,7 @@ def _problem_of_zeros(file: _File) -> InputError:
 
 
 def _too_large(file: _File, limit: Limit, what: str = "is larger than") -> InputError:
-    most = f"{limit.current():,} bytes, which is the limit{limit.raised_by()}"
+    most = f"{current(limit):,} bytes, which is the limit{limit.raised_by()}"
     return InputError(_problem(file, f"{what} {most}"))
 
 

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import msgspec
 
-from baton.analysis.comparison import PASSED, AxisChange
 from baton.model import GateResult, Low, Provenance
+from baton.stats.comparison import PASSED, AxisChange
 from baton.store import IndexRow
 
-from .baseline import open_side
-from .compare import Compared, compare
-from .decision import BOUND, NOTHING, Decision
+from .baseline import Snapshot, SnapshotBuilder, open_side
+from .compare import Compared, axis_line, cases, compare
 from .measures import figure_of
 from .rules import BoundTo, Gate, Regression
-from .snapshot import Snapshot, SnapshotBuilder
-from .words import axis_line, cases
+
+BOUND = "for"
+
+
+class Decision(NamedTuple):
+    """Results, and for which of a case's outcomes they decide in its place.
+
+    ``on_cases``: failed cases fail the evaluation only by the gate. ``on_errors``: likewise for
+    those that could not be evaluated.
+    """
+
+    results: list[GateResult]
+    on_cases: bool = False
+    on_errors: bool = False
+
+    def problems(self) -> list[str]:
+        """Say which rules could not be decided."""
+        return [
+            f"the gate's thresholds are for another version: {result.reason}"
+            if result.rule == BOUND
+            else f"the gate's `{result.rule}` has nothing to decide by: {result.reason}"
+            for result in self.results
+            if result.status == "error"
+        ]
+
+    @property
+    def missed(self) -> bool:
+        """Whether a rule was missed."""
+        return any(result.status == "failed" for result in self.results)
+
+
+NOTHING = Decision([])
+
 
 _CASES = 3
 MUST_PASS = "must_pass"
@@ -185,3 +216,34 @@ def _of_axis(rule: str, one: AxisChange, compared: Compared, lows: _Lows) -> Gat
         else [],
         reason=axis_line(one),
     )
+
+
+class PartOfGate(NamedTuple):
+    """A gate for some of the cases, and what was left out of it."""
+
+    gate: Gate
+    left_out: list[str]
+
+
+def for_some_cases(gate: Gate, ids: Collection[str], tags: Collection[str]) -> PartOfGate:
+    """Leave out what needs cases that are not played: regressions, the dataset's version.
+
+    Rules stay, unless they are for a tag that no case here has. A pattern of ``must_pass`` stays
+    when a case here meets it.
+    """
+    rules = [rule for rule in gate.rules if rule.tag is None or rule.tag in tags]
+    met = [
+        each for each in gate.must_pass if any(id_ == each or fnmatchcase(id_, each) for id_ in ids)
+    ]
+    bound = gate.bound
+    left = [f"`{rule.text}`" for rule in gate.rules if rule not in rules]
+    left += [f"`must_pass: {each}`" for each in gate.must_pass if each not in met]
+    if gate.regression is not None:
+        left.append("`regression`")
+    if bound is not None and bound.dataset is not None:
+        left.append("`for: dataset`")
+        bound = msgspec.structs.replace(bound, dataset=None)
+    part = msgspec.structs.replace(
+        gate, rules=tuple(rules), must_pass=tuple(met), regression=None, bound=bound
+    )
+    return PartOfGate(part, left)

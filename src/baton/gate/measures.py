@@ -9,8 +9,8 @@ from typing import Protocol
 
 import msgspec
 
-from baton.analysis.intervals import quantile
 from baton.model import AgentCounts, AgentScores, GateResult, Low
+from baton.stats.intervals import quantile
 from baton.store import IndexRow
 
 from .rules import GateRule, percentile

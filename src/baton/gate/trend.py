@@ -8,14 +8,13 @@ from statistics import fmean
 
 import msgspec
 
-from baton.analysis.comparison import PASSED, Axis
-from baton.analysis.intervals import share
-from baton.analysis.means import mean_interval
 from baton.formats.evaluation_folder import HEADER
 from baton.model import InputError, suggestion
+from baton.stats.comparison import PASSED, Axis
+from baton.stats.intervals import mean_interval, share
 from baton.store import read_evaluation
 
-from .snapshot import Snapshot, snapshot_of
+from .baseline import Snapshot, snapshot_of
 
 PASS_RATE = "pass_rate"
 _BARS = "▁▂▃▄▅▆▇█"

@@ -17,10 +17,9 @@ from typing import Any
 import msgspec
 
 from baton.formats.own_files import make_folder, open_own
+from baton.judges import fence, verdict
 from baton.model import InputError, JudgeRequest, Problem
 from baton.model.secrets import mask_json
-
-from . import fence, verdict
 
 _PATIENCE = 30.0  # seconds to wait for another process
 _TABLE = """

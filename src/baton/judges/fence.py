@@ -1,17 +1,15 @@
-"""The fence around what a trace holds, so that no text of it passes for a word of ours.
-
-Material stands in blocks, each between two lines with a code that is derived from the material
-itself: the same material is fenced the same way every time, and nobody can write the code into a
-text beforehand. Whatever could close a block, hide, or act on a terminal or a tokenizer is made
-visible and harmless first.
-"""
+"""The fence around what a trace holds, the prompt around it, and how long material is cut."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from typing import Any, NamedTuple
 
+import msgspec
+
+from baton.model import JudgeRequest
 from baton.model.visible import LINE_BREAKS, UNSEEN, character_class
 
 VERSION = "2"
@@ -113,3 +111,81 @@ def _code(blocks: Sequence[tuple[str, str]]) -> str:
             data = text.encode()
             digest.update(b"%d " % len(data) + data)
     return digest.hexdigest()[:16]
+
+
+_CANARY = "The word {} is ours, and never part of an answer."
+_AGAIN = (
+    "An earlier answer to this could not be used: {}. "
+    "Answer again, with one JSON object of the schema and nothing else."
+)
+_BYTES_PER_TOKEN = 4
+USUAL_OUTPUT = 150
+"""Tokens that a verdict with its reason takes, about; for estimates."""
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One request as it is sent; an answer with the ``canary`` in it was led by the material."""
+
+    instructions: str
+    content: str
+    schema: Mapping[str, Any]
+    canary: str
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it has: one for four bytes."""
+        schema = len(msgspec.json.encode(self.schema))
+        letters = len(self.instructions.encode()) + len(self.content.encode()) + schema
+        return letters // _BYTES_PER_TOKEN + 1
+
+
+def prompt_for(request: JudgeRequest, complaint: str | None = None) -> Prompt:
+    """Return the prompt for a request; ``complaint`` says why an answer could not be used."""
+    content = ensured(request.content)
+    word = canary(content)
+    parts = [request.instructions, RULE, _CANARY.format(word)]
+    if complaint is not None:
+        parts.append(_AGAIN.format(complaint))
+    return Prompt(
+        instructions="\n\n".join(parts), content=content, schema=request.schema, canary=word
+    )
+
+
+NOTE = 64
+"""Characters that a note takes at most, with its line ends and indents: no shorter text is worth
+shortening, as `⟨... 12345678 characters left out here ...⟩` is no shorter."""
+
+
+class Clipped(NamedTuple):
+    """A text, and how many characters of it were left out."""
+
+    text: str
+    cut: int = 0
+
+
+def clip(text: str, keep: int, indent: str = "\n") -> Clipped:
+    """Shorten a text to ``keep`` characters, the note apart.
+
+    The note stands between ``indent``, so that neither it nor what follows can pass for a line
+    above it: a line end and the indent of the text, or a space within a line. Its brackets are
+    those of marks of ours (``fence``), which no material can hold.
+    """
+    if len(text) <= keep:
+        return Clipped(text)
+    head = keep - keep // 3
+    tail = keep - head
+    cut = len(text) - keep
+    note = f"{indent}⟨... {cut} characters left out here ...⟩{indent}"
+    return Clipped(text[:head] + note + (text[-tail:] if tail else ""), cut)
+
+
+def shares(wanted: Sequence[int], limit: int) -> list[int]:
+    """Share a limit: who wants little gets it, the others get as much as one another."""
+    most, left = max(wanted, default=0), max(0, limit)
+    for place, length in enumerate(sorted(wanted)):
+        share = left // (len(wanted) - place)
+        if length > share:
+            most = share
+            break
+        left -= length
+    return [min(length, most) for length in wanted]

@@ -9,9 +9,9 @@ import msgspec
 
 from baton.model import JudgeRequest, JudgeResponse, Usage
 
+from .fence import USUAL_OUTPUT, prompt_for
 from .judge import LlmJudge
-from .prompt import USUAL_OUTPUT, prompt_for
-from .schema import check_schema
+from .verdict import check_schema
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):

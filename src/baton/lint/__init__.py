@@ -1,7 +1,6 @@
 """What is valid, runs, and still does not test what was meant: one file a gotcha."""
 
 from .rules import RULES, lint, refuse_unknown
-from .scope import CaseFile, CriteriaFile, Scope
-from .warning import LintWarning
+from .scope import CaseFile, CriteriaFile, LintWarning, Scope
 
 __all__ = ["RULES", "CaseFile", "CriteriaFile", "LintWarning", "Scope", "lint", "refuse_unknown"]

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
+from baton.lint import adk_rules, case_rules
 from baton.model import InputError, Problem, suggestion
 
-from . import (
-    app_names,
-    bare_turns,
-    chain_openers,
-    instruction_variables,
-    internal_tools,
-    missing_rubrics,
-    state_types,
-)
-from .scope import Scope
-from .warning import LintWarning
+from .scope import LintWarning, Scope
 
 Rule = Callable[[Scope], Iterator[LintWarning]]
 RULES: dict[str, Rule] = {
-    internal_tools.NAME: internal_tools.internal_tools,
-    bare_turns.NAME: bare_turns.bare_turns,
-    state_types.NAME: state_types.state_types,
-    instruction_variables.NAME: instruction_variables.instruction_variables,
-    missing_rubrics.NAME: missing_rubrics.missing_rubrics,
-    app_names.NAME: app_names.app_names,
-    chain_openers.NAME: chain_openers.chain_openers,
+    case_rules.INTERNAL_TOOLS_NAME: case_rules.internal_tools,
+    case_rules.NAME: case_rules.bare_turns,
+    adk_rules.STATE_TYPES_NAME: adk_rules.state_types,
+    adk_rules.INSTRUCTION_VARIABLES_NAME: adk_rules.instruction_variables,
+    case_rules.MISSING_RUBRICS_NAME: case_rules.missing_rubrics,
+    adk_rules.NAME: adk_rules.app_names,
+    case_rules.CHAIN_OPENERS_NAME: case_rules.chain_openers,
 }
 
 

@@ -4,17 +4,168 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import msgspec
 
 from baton.datasets.lazy import LazyCases
 from baton.evaluators.base import OptionedEvaluator
 from baton.formats.document import Document
+from baton.formats.explain import Path
+from baton.formats.spelling import snake
 from baton.model import AgentCard, Case, InputError
 from baton.runner.plan import PlannedEvaluator
 
 from .adk_app import App
-from .written import Written
+
+
+class LintWarning(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """Something in a file that is likely to be a mistake.
+
+    ``line`` counts from 1; ``what`` says what was found and what comes of it, ``remedy`` what to
+    do about it.
+    """
+
+    file: str
+    line: int | None
+    rule: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.what}; {self.remedy} [{self.rule}]"
+
+
+_TURNS = ("conversation", "data", "turns")
+_STATES: tuple[Path, ...] = (
+    ("session_input", "state"),
+    ("initial_session", "state"),
+    ("initial_session", "session", "state"),
+    ("initial_state",),
+    ("state",),
+)
+_APPS: tuple[Path, ...] = (
+    ("session_input", "app_name"),
+    ("initial_session", "app_name"),
+    ("session", "app"),
+)
+_CALLS: tuple[Path, ...] = (
+    ("intermediate_data", "tool_uses"),
+    ("expected_tool_use",),
+    ("tools",),
+)
+
+
+class WrittenCall(NamedTuple):
+    """An expected call; ``recorded`` when a run really made it, so that the file has its id."""
+
+    name: str
+    line: int | None
+    recorded: bool
+
+
+class Written:
+    """A case in its file. Keys are found in snake_case and in camelCase."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    @property
+    def file(self) -> str:
+        """The file."""
+        return self._document.file
+
+    def state_line(self, name: str | None = None) -> int | None:
+        """Return the line of the initial state, or of one of its values."""
+        path = self._first(_STATES)
+        return self._document.line(path if name is None or not path else (*path, name))
+
+    def app_line(self) -> int | None:
+        """Return the line of the app's name."""
+        return self._document.line(self._first(_APPS))
+
+    def turn_line(self, turn: int) -> int | None:
+        """Return the line of a turn, counted from 0."""
+        return self._document.line(self._turn(turn))
+
+    def agents_line(self, turn: int) -> int | None:
+        """Return the line where the agents of a turn are stated."""
+        path = self._turn(turn)
+        for key in ("agents", "intermediate_data"):
+            if _find(self._value, (*path, key)) is not None:
+                return self._document.line((*path, key))
+        return self._document.line(path)
+
+    def calls(self, turn: int) -> list[WrittenCall]:
+        """Return the calls a turn states by name; those in recorded events are left out."""
+        path = self._turn(turn)
+        found = []
+        for steps in _CALLS:
+            for index, call in enumerate(_find(self._value, (*path, *steps)) or ()):
+                plain = _snaked(call) if isinstance(call, dict) else {"name": call}
+                name = plain.get("name", plain.get("tool_name"))
+                if isinstance(name, str):
+                    line = self._document.line((*path, *steps, index))
+                    found.append(WrittenCall(name, line, plain.get("id") is not None))
+        return found
+
+    def told_by_transfers(self, turn: int) -> bool:
+        """Tell whether the agents of a turn are no more than the targets of hand-offs.
+
+        So they are when only ``transfer_to_agent`` calls name them, or ``agent_transfer``
+        records of which the first does not say who handed over.
+        """
+        data = _find(self._value, (*self._turn(turn), "intermediate_data"))
+        if not isinstance(data, dict):
+            return False
+        plain = _snaked(data)
+        if plain.get("invocation_events") is not None:
+            return False
+        records = plain.get("intermediate_responses") or []
+        if not records:
+            return bool(plain.get("tool_uses"))
+        first = records[0]
+        return (
+            isinstance(first, dict)
+            and first.get("type") == "agent_transfer"
+            and first.get("from_agent") is None
+        )
+
+    @cached_property
+    def _value(self) -> Any:
+        return self._document.value()
+
+    def _first(self, paths: tuple[Path, ...]) -> Path:
+        return next((path for path in paths if _find(self._value, path) is not None), ())
+
+    def _turn(self, turn: int) -> Path:
+        if isinstance(self._value, list):
+            return (turn,)
+        for key in _TURNS:
+            if _find(self._value, (key, turn)) is not None:
+                return (key, turn)
+        return ()
+
+
+def _find(value: Any, path: Path) -> Any:
+    """Return what stands at a path in snake_case; ``None`` when nothing does."""
+    for step in path:
+        if isinstance(step, int):
+            if not isinstance(value, list) or step >= len(value):
+                return None
+            value = value[step]
+        elif isinstance(value, dict):
+            value = value[step] if step in value else _snaked(value).get(step)
+        else:
+            return None
+    return value
+
+
+def _snaked(value: dict[str, Any]) -> dict[str, Any]:
+    return {snake(str(key)): item for key, item in value.items()}
 
 
 class CaseFile(NamedTuple):

@@ -4,7 +4,6 @@ Imports nothing of the rest of Baton.
 """
 
 from .agent_scores import AgentCounts, AgentScores, Asked, Low, plain_agent_scores
-from .agents_seen import AgentHashes, AgentsSeen
 from .case import (
     AnyOrder,
     Case,
@@ -17,7 +16,6 @@ from .case import (
     Scenario,
     Session,
 )
-from .content import Content, Part
 from .dataset import CaseIndex, Dataset, Override
 from .efficiency import COUNTERS, Efficiency, EfficiencySums, Sum, plain_sums
 from .errors import (
@@ -32,10 +30,19 @@ from .errors import (
 )
 from .evaluation import CaseResult, Evaluation, EvaluatorCounts, GateResult, GateStatus
 from .integrity import integrity_problems, usage_problems
-from .judging import Judge, JudgeError, JudgeErrorKind, JudgeRequest, JudgeResponse
-from .known import known
-from .ports import EvalContext, Evaluator, Provider
+from .ports import (
+    EvalContext,
+    Evaluator,
+    Judge,
+    JudgeError,
+    JudgeErrorKind,
+    JudgeRequest,
+    JudgeResponse,
+    Provider,
+)
 from .provenance import (
+    AgentHashes,
+    AgentsSeen,
     DatasetHash,
     Differs,
     GitState,
@@ -44,8 +51,16 @@ from .provenance import (
     digest,
     incomparable,
 )
-from .route import AgentValue, Hop, first_difference, route_of
-from .routing import OTHERS, Routed, RoutingCell, RoutingCounts
+from .routing import (
+    OTHERS,
+    AgentValue,
+    Hop,
+    Routed,
+    RoutingCell,
+    RoutingCounts,
+    first_difference,
+    route_of,
+)
 from .score import (
     STATUSES,
     Evidence,
@@ -59,10 +74,12 @@ from .trace import (
     SCHEMA_VERSION,
     AgentCard,
     AgentRun,
+    Content,
     Dispatch,
     Dropped,
     GotBack,
     HandedOff,
+    Part,
     Said,
     Source,
     Step,
@@ -70,6 +87,7 @@ from .trace import (
     Trace,
     Turn,
     Usage,
+    known,
 )
 
 __all__ = [

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .content import Content
-from .trace import DispatchKind, Record
+from .trace import Content, DispatchKind, Record
 
 
 class Location(Record, kw_only=True):

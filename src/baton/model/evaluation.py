@@ -10,8 +10,7 @@ import msgspec
 from .agent_scores import AgentScores, Low
 from .case import Location
 from .efficiency import Efficiency, EfficiencySums
-from .route import AgentValue, Hop
-from .routing import Routed, RoutingCell
+from .routing import AgentValue, Hop, Routed, RoutingCell
 from .score import Score, Status
 from .trace import Trace
 

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from .known import KINDS, NONE_BY_DEFAULT, known
 from .trace import (
+    KINDS,
+    NONE_BY_DEFAULT,
     SCHEMA_VERSION,
     AgentRun,
     Dispatch,
@@ -17,6 +18,7 @@ from .trace import (
     Trace,
     Turn,
     Usage,
+    known,
 )
 
 _FIGURES = (

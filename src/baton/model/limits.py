@@ -7,7 +7,6 @@ real agent system that we know of, comes near it.
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 
@@ -22,22 +21,6 @@ class Limit(NamedTuple):
     value: int
     reason: str
     variable: str | None = None
-
-    def current(self) -> int:
-        """Return the value, or what the environment says instead.
-
-        Raises:
-            InputError: the environment variable is not a whole number above zero.
-        """
-        from .errors import InputError, Problem
-
-        given = os.environ.get(self.variable) if self.variable is not None else None
-        if not given:
-            return self.value
-        if not given.isdecimal() or len(given) > 18 or int(given) == 0:
-            message = f"{self.variable} has to be a whole number above zero, got {given!r}"
-            raise InputError(Problem(message=message))
-        return int(given)
 
     def raised_by(self) -> str:
         """Say how to raise it: the end of a message, empty where nothing raises it."""

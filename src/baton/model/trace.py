@@ -1,9 +1,4 @@
-"""The record: what an agent system did in one conversation, the same for every source.
-
-``docs/record.md`` explains each field and why it is there. Times are seconds since the
-epoch, UTC. Ids are unique in a trace, across its turns. ``None`` says that there was none;
-what a source did not record is ``None`` and named in ``unknown`` (see :func:`baton.model.known`).
-"""
+"""The record: what an agent system did in one conversation, the same for every source."""
 
 from __future__ import annotations
 
@@ -11,7 +6,35 @@ from typing import Any, Literal
 
 import msgspec
 
-from .content import Content
+
+class Part(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An attachment. Its bytes are not kept; ``sha256`` (hex) tells two apart."""
+
+    type: str
+    mime: str | None = None
+    uri: str | None = None
+    sha256: str | None = None
+
+
+class Content(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was said, asked or returned.
+
+    ``data`` is JSON: structured output, or the result of a tool that returns an object.
+    """
+
+    text: str | None = None
+    data: Any = None
+    parts: list[Part] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.text) or self.data is not None or bool(self.parts)
+
+    def plain(self) -> str:
+        """Return the text, or the data as compact JSON, or an empty string."""
+        if self.text is not None:
+            return self.text
+        return "" if self.data is None else msgspec.json.encode(self.data).decode()
+
 
 SCHEMA_VERSION = 1
 
@@ -199,3 +222,65 @@ class Trace(Record, kw_only=True):
     unknown: list[str] = msgspec.field(default_factory=list)
     dropped: list[Dropped] = msgspec.field(default_factory=list)
     attributes: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+KINDS: dict[str, type] = {
+    "turn": Turn,
+    "run": AgentRun,
+    "dispatch": Dispatch,
+    "tool_call": ToolCall,
+}
+
+
+def _none_by_default(owner: type[msgspec.Struct]) -> dict[str, bool]:
+    names, defaults = owner.__struct_fields__, owner.__struct_defaults__
+    required = len(names) - len(defaults)
+    return {
+        name: index >= required and defaults[index - required] is None
+        for index, name in enumerate(names)
+    }
+
+
+NONE_BY_DEFAULT: dict[type, dict[str, bool]] = {
+    owner: _none_by_default(owner) for owner in (Trace, Turn, AgentRun, Dispatch, ToolCall)
+}
+"""For each kind of object its fields, and whether ``None`` is what they hold by default."""
+PARTS: dict[str, tuple[str, ...]] = {
+    "steps": ("steps", "steps.said", "steps.tool_call"),
+    "steps.said": ("steps", "steps.said"),
+    "steps.tool_call": ("steps", "steps.tool_call"),
+    "output.data": ("output", "output.data"),
+}
+"""What makes the steps of a run unknown, all of them or one kind; the data of a turn's output."""
+for _part in PARTS:
+    NONE_BY_DEFAULT[Turn if _part == "output.data" else AgentRun][_part] = False
+
+_PREFIX = {kind: f"{name}." for name, kind in KINDS.items()}
+
+
+def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, field: str) -> bool:
+    """Tell whether the source recorded ``obj.field``; a known ``None`` means there was none.
+
+    A field is not recorded when the object names it in its own ``unknown``. A name on the trace
+    (``dispatch.prompt``) holds for all objects of that kind: for a field that is ``None`` by
+    default, for those that have no value there; for any other (lists, statuses) for every
+    object, as what stands there may be incomplete. What is recorded as empty is known.
+    ``steps`` of a run are known when all kinds of them are; ``steps.said`` and
+    ``steps.tool_call`` ask for one kind. ``output.data`` of a turn asks whether an answer that
+    has no data can be taken for one without structured output.
+
+    Raises:
+        AttributeError: ``obj`` has no such field.
+    """
+    owner = type(obj)
+    none_by_default = NONE_BY_DEFAULT[owner].get(field)
+    if none_by_default is None:
+        raise AttributeError(f"{owner.__name__} has no field `{field}`")
+    names = PARTS.get(field) or (field,)
+    own, prefix = obj.unknown, _PREFIX.get(owner, "")
+    for name in names:
+        if name in own:
+            return False
+    if owner is Trace or (none_by_default and getattr(obj, field) is not None):
+        return True
+    return all(prefix + name not in trace.unknown for name in names)

@@ -1,7 +1,6 @@
 """What can be named in a config, and where it lives."""
 
-from .alias import Alias
-from .entry import Entry
+from .entry import Alias, Entry
 from .evaluators import EVALUATORS
 from .origins import (
     FROM_CASES,

@@ -1,10 +1,87 @@
-"""What can be named in a config: an entry of the registry."""
+"""What can be named in a config, where it lives, and what other tools call it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from .alias import Alias
+from baton.model import InputError, Problem, suggestion
+
+Values = Mapping[Any, Mapping[str, Any]]
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Alias(NamedTuple):
+    """Another tool's name for an entry, and the class name that its reports use.
+
+    ``presets`` are that tool's defaults, in our options. ``renames`` gives our name for one of
+    its options (``judge.model``: a part of ours); ``values`` our options for each value of one of
+    its options, in order, the last one standing. ``unused`` are options that change nothing there
+    either.
+    """
+
+    name: str
+    class_name: str
+    presets: Mapping[str, Any] = _NOTHING
+    renames: Mapping[str, str] = _NOTHING
+    values: tuple[tuple[str, Values], ...] = ()
+    unused: tuple[str, ...] = ()
+
+    def translate(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Say the same in our options; options that have our names already stay as they are.
+
+        Raises:
+            InputError: a value that the other tool does not have, either.
+        """
+        foreign = {*self.renames, *self.unused, *(name for name, _ in self.values)}
+        found: dict[str, Any] = {}
+        problems = []
+        for name, values in self.values:
+            if name not in options:
+                continue
+            value = options[name]
+            if isinstance(value, list | dict) or value not in values:
+                known = [str(each).lower() for each in values]
+                message = f"{value!r} is not known; {suggestion(str(value), known)}"
+                problems.append(Problem(path=f"config.{name}", message=message))
+                continue
+            found |= values[value]
+        if problems:
+            raise InputError(dict.fromkeys(problems))
+        for name, value in options.items():
+            if name in self.renames:
+                ours, _, part = self.renames[name].partition(".")
+                found[ours] = {**found.get(ours, {}), part: value} if part else value
+            elif name not in foreign:
+                found[name] = value
+        return found
+
+    def renamed(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that say something in words of one's own, under our names.
+
+        What chooses among values of a table, or changes nothing, is left out.
+        """
+        fixed = {*self.unused, *(name for name, _ in self.values)}
+        found: dict[str, Any] = {}
+        for name, value in options.items():
+            ours, _, part = self.renames.get(name, name).partition(".")
+            if name not in fixed:
+                found[ours] = {**found.get(ours, {}), part: value} if part else value
+        return found
+
+    def in_its_words(self, error: InputError) -> InputError:
+        """Name options the way the user wrote them."""
+        theirs = {f"config.{ours}": f"config.{name}" for name, ours in self.renames.items()}
+        return InputError(
+            Problem(
+                file=problem.file,
+                line=problem.line,
+                path=theirs.get(problem.path, problem.path),
+                message=problem.message,
+            )
+            for problem in error.problems
+        )
 
 
 class Entry(NamedTuple):

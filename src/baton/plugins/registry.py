@@ -9,10 +9,8 @@ from typing import Any
 
 from baton.model import InputError, suggestion
 
-from .alias import Alias
-from .entry import Entry
-from .evaluators import EVALUATORS
-from .judged import JUDGE_LLM_JUDGED, JUDGED
+from .entry import Alias, Entry
+from .evaluators import EVALUATORS, JUDGE_LLM_JUDGED, JUDGED
 
 PROVIDERS = (
     Entry(
@@ -59,7 +57,7 @@ REPORTERS = (
     ),
     Entry(
         "otlp",
-        "baton.export.reporter:write_otlp",
+        "baton.export.run:write_otlp",
         "results as OpenTelemetry events, to a file or an endpoint",
     ),
 )

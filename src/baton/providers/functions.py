@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import math
 import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
+from baton.model import Case
 from baton.plugins.user_code import Function
 
 T = TypeVar("T")
@@ -128,3 +132,70 @@ async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:
 def _passes(error: BaseException) -> bool:
     """Tell what a future can carry: no StopIteration, nothing that ends the process."""
     return isinstance(error, Exception) and not isinstance(error, StopIteration)
+
+
+NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+"""What :func:`as_json` raises."""
+
+
+def as_json(value: Any) -> bytes:
+    """Encode a value; nan and infinity, which JSON does not have, raise ValueError."""
+    encoded = msgspec.json.encode(value)
+    # They are encoded as null: where there is none, nobody has to look for them.
+    if b"null" in encoded and not _is_finite(msgspec.to_builtins(value)):
+        raise ValueError("nan and infinity are no numbers there")
+    return encoded
+
+
+def _is_finite(value: Any) -> bool:
+    """Look at every number of plain data, however deep it lies."""
+    rest = [value]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, float) and not math.isfinite(each):
+            return False
+        if isinstance(each, dict):
+            rest += each.values()
+        elif isinstance(each, list | tuple | set | frozenset):
+            rest += each
+    return True
+
+
+NO_SESSION = "the function has no parameter `session`, and so no session of its own"
+
+
+class Target:
+    """Calls a function with a message or a case, and what else it has parameters for."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        names = _parameters(function)
+        self.whole_case = names[:1] == ["case"]
+        self._extras = [name for name in names[1:] if name in ("case", "session")]
+
+    @property
+    def takes_session(self) -> bool:
+        """Whether it is told which session a message belongs to."""
+        return self.whole_case or bool(self._extras)
+
+    async def call(self, first: object, case: Case, session: dict[str, Any]) -> Any:
+        """Call it; what it raises is passed on. One that is not async gets a thread."""
+        given = {"case": case, "session": session}
+        extras = {name: given[name] for name in self._extras}
+        function = self._function
+        if not extras:
+            return await call(function, first)
+        if not is_async(function):
+            return await call(lambda message: function(message, **extras), first)
+
+        async def awaited(message: object) -> Any:
+            return await function(message, **extras)
+
+        return await call(awaited, first)
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []

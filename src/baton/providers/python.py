@@ -30,11 +30,9 @@ from .base import (
     Surroundings,
     refuse_unplayable,
 )
-from .functions import worded
+from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
 from .instrument.wire import Setup, Workers
-from .plain import NOT_JSON, as_json
 from .stated import Stated, stated_turn
-from .target import NO_SESSION, Target
 
 if TYPE_CHECKING:
     from .instrument.setup import Driver

@@ -1,29 +1,93 @@
-"""One recorded file to traces."""
+"""One recorded file to traces: what it is, detected from its content, and the reader for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.opening import iter_lines
+from baton.formats.spelling import snake
 from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, Source, Trace
 
-from .adk.conversation import read_conversation
-from .adk.files import read_result_file, read_session
-from .adk.recorded_case import read_eval_case
+from .adk.reader import read_conversation, read_eval_case, read_result_file, read_session
 from .adk.wire import looks_like_sse, read_events, read_sse
 from .catalog import Catalog
-from .evaluation import alone, read_bodies
+from .evaluation import alone, read_bodies, read_record
 from .judge_llm import read_provider_result, read_report
 from .otlp.wire.sniff import is_otlp
-from .own import read_record
-from .sniff import FRAMEWORKS, Kind, kind_of
+
+Kind = Literal[
+    "record", "adk-session", "adk-event", "adk-result", "evalset", "eval-case",
+    "judge-llm-report", "judge-llm-result", "evaluation", "claude-stream", "claude-session",
+    "claude-hooks", "strands-session", "strands-report", "strands-case", "strands-result",
+]  # fmt: skip
+
+FRAMEWORKS: dict[Kind, str | None] = {
+    "record": None,
+    "adk-session": "google-adk",
+    "adk-event": "google-adk",
+    "adk-result": "google-adk",
+    "evalset": "google-adk",
+    "eval-case": "google-adk",
+    "judge-llm-report": None,
+    "judge-llm-result": None,
+    "evaluation": None,
+    "claude-stream": "claude-agent-sdk",
+    "claude-session": "claude-agent-sdk",
+    "claude-hooks": "claude-agent-sdk",
+    "strands-session": "strands",
+    "strands-report": "strands",
+    "strands-case": "strands",
+    "strands-result": "strands",
+}
+
+_SIGNS: list[tuple[frozenset[str], Kind]] = [
+    (frozenset({"schema_version", "turns"}), "record"),
+    (frozenset({"case_id", "repeat", "scores"}), "evaluation"),
+    (frozenset({"execution_runs"}), "judge-llm-report"),
+    (frozenset({"conversation_history"}), "judge-llm-result"),
+    (frozenset({"eval_case_results"}), "adk-result"),
+    (frozenset({"eval_cases"}), "evalset"),
+    (frozenset({"eval_id", "conversation"}), "eval-case"),
+    (frozenset({"events", "id"}), "adk-session"),
+    (frozenset({"author", "invocation_id"}), "adk-event"),
+    (frozenset({"error", "error_details"}), "adk-event"),
+    (frozenset({"traces", "session_id"}), "strands-session"),
+    (frozenset({"cases", "scores", "test_passes"}), "strands-report"),
+    (frozenset({"input", "actual_output", "actual_trajectory"}), "strands-case"),
+    (frozenset({"type", "results", "accumulated_usage"}), "strands-result"),
+    (frozenset({"type", "node_results", "accumulated_usage"}), "strands-result"),
+]
+
+# Claude tells a stream from a session file by the spelling of its keys.
+_SPELT_SIGNS: list[tuple[frozenset[str], Kind]] = [
+    (frozenset({"hook_event_name", "session_id"}), "claude-hooks"),
+    (frozenset({"type", "sessionId"}), "claude-session"),
+    (frozenset({"type", "leafUuid"}), "claude-session"),
+    (frozenset({"type", "messageId", "snapshot"}), "claude-session"),
+    (frozenset({"type", "session_id"}), "claude-stream"),
+    (frozenset({"subtype", "data"}), "claude-stream"),
+    (frozenset({"subtype", "num_turns", "session_id"}), "claude-stream"),
+    (frozenset({"content", "model", "parent_tool_use_id"}), "claude-stream"),
+    (frozenset({"content", "parent_tool_use_id", "tool_use_result"}), "claude-stream"),
+]
+
+
+def kind_of(keys: Collection[str]) -> Kind | None:
+    """Tell what an object with these keys is; ``None`` for nothing that holds a trace."""
+    names = {snake(key) for key in keys}
+    found = next((kind for signs, kind in _SIGNS if signs <= names), None)
+    if found is None:
+        spelt = set(keys)
+        found = next((kind for signs, kind in _SPELT_SIGNS if signs <= spelt), None)
+    return found
+
 
 _CLAUDE: tuple[Kind, ...] = ("claude-stream", "claude-session", "claude-hooks")
 
@@ -71,7 +135,7 @@ class FileReader:
             yield from read_bodies(self._path, self._source("evaluation"))
             return
         if is_otlp(self._path):
-            from .otlp.traces import read_files
+            from .otlp.reader import read_files
 
             yield from read_files([self._path], self._catalog)
             return
@@ -130,7 +194,7 @@ class FileReader:
 
         What hooks were told holds nothing that these do not hold.
         """
-        from .claude.folder import read_session_file, read_stream_file
+        from .claude.reader import read_session_file, read_stream_file
 
         if kind == "claude-session":
             yield read_session_file(self._path, self._catalog)
@@ -236,7 +300,7 @@ class FileReader:
             case "judge-llm-result":
                 yield read_provider_result(document, source, self._catalog, self._stem)
             case "strands-session" | "strands-report" | "strands-case" | "strands-result":
-                from .strands.read import read_strands
+                from .strands.reader import read_strands
 
                 yield from read_strands(document, source, self._catalog, self._stem)
             case _:

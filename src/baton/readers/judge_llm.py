@@ -9,10 +9,10 @@ import msgspec
 
 from baton.formats.document import Document
 from baton.formats.evalset import EvalCase, Invocation
-from baton.formats.prune import Stray
+from baton.formats.spelling import Stray
 from baton.model import Source, Trace
 
-from .adk.recorded_case import recorded_case
+from .adk.reader import recorded_case
 from .catalog import Catalog
 
 

@@ -17,7 +17,7 @@ from baton.model import AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 
 from .catalog import Catalog, is_catalog_file, load_catalog
-from .claude.layout import Folder, sort_files
+from .claude.files import Folder, sort_files
 from .files import FileReader
 from .otlp.wire.sniff import is_otlp
 
@@ -216,7 +216,7 @@ def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
 
 
 def _read_spans(files: list[Path], catalog: Catalog) -> Iterator[Trace]:
-    from .otlp.traces import read_files
+    from .otlp.reader import read_files
 
     return read_files(files, catalog)
 
@@ -224,7 +224,7 @@ def _read_spans(files: list[Path], catalog: Catalog) -> Iterator[Trace]:
 def _read_session(
     folder: Folder, id_: str, catalog: Catalog, held: dict[str, list[Trace]]
 ) -> Iterable[Trace]:
-    from .claude.folder import read_one
+    from .claude.reader import read_one
 
     return read_one(folder, id_, catalog, held)
 

@@ -1,20 +1,55 @@
-"""Recorded traces cut into pieces that are read apart from one another, and add up to the whole."""
+"""Recorded traces split into pieces that are read apart and add up to the whole."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
 from baton.model import InputError, Problem, Trace
 
 from .catalog import Catalog, is_catalog_file, load_catalog
-from .claude.layout import Folder, sort_files
+from .claude.files import Folder, sort_files
 from .files import FileReader, LineRange
 from .load import claude_agents, files_below, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
-from .shard import Shard, is_address, ranges
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
+
+
+def is_address(text: str) -> bool:
+    """Tell ``s3://bucket/traces`` from a path."""
+    return _ADDRESS.match(text) is not None
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Some files, or the lines of one file that begin from ``start`` up to ``end`` (bytes).
+
+    ``definitions`` are the files of agents that lie beside them, ``named`` says that the files
+    were asked for one by one. A ``folder`` is an address below which all of them lie.
+    """
+
+    files: list[str]
+    definitions: list[str] = msgspec.field(default_factory=list)
+    named: bool = False
+    start: int | None = None
+    end: int | None = None
+    folder: str | None = None
+
+
+def ranges(length: int, size: int) -> Iterator[tuple[int, int]]:
+    """Cut a length into about equal ranges of at most ``size``."""
+    pieces = max(1, -(-length // size))
+    bounds = [length * number // pieces for number in range(pieces + 1)]
+    yield from itertools.pairwise(bounds)
+
 
 BYTES = 1 << 20
 """How much recorded text a shard has, about: a hundred traces or so."""
@@ -41,8 +76,6 @@ def iter_shards(
     for target in targets:
         path = Path(target)
         if is_address(target):
-            from .remote import remote_shards
-
             yield from remote_shards(target, size)
         elif path.is_dir():
             yield from _below(path, exclude, size, on_problem)
@@ -145,8 +178,6 @@ class ShardReader:
             files = [Path(name) for name in shard.files]
             yield from self._read(files, shard.start, self._on_problem, self._on_note)
             return
-        from .remote import fetched
-
         with fetched(shard) as copies:
             start = None if shard.start is None else 0
             broken, note = self._told_of(copies)
@@ -197,3 +228,119 @@ class ShardReader:
         except InputError as error:
             on_problem(without_secrets(error))
         self.lines = lines.count
+
+
+_HEAD = 1 << 20
+
+
+def remote_shards(address: str, size: int) -> Iterator[Shard]:
+    """Cut what lies at an address: a file, all files below a folder, or those a glob meets.
+
+    Long files of JSON lines are cut; everything else of a folder is one shard, as its files may
+    belong together.
+
+    Raises:
+        InputError: fsspec or what it needs is not installed, or nothing lies there.
+    """
+    system, root = _opened(address)
+    folders: dict[str, list[str]] = {}
+    try:
+        found = _found(system, root)
+    except (OSError, ValueError) as error:
+        raise _unreadable(address, error) from None
+    if not found:
+        raise InputError(Problem(file=address, message="no such file or folder"))
+    for name, length in found:
+        if length > size and _can_be_cut(system, name):
+            for start, end in ranges(length, size):
+                yield Shard(files=[system.unstrip_protocol(name)], start=start, end=end)
+        else:
+            folders.setdefault(str(PurePosixPath(name).parent), []).append(name)
+    for folder, names in folders.items():
+        files = [system.unstrip_protocol(name) for name in names]
+        yield Shard(files=files, folder=system.unstrip_protocol(folder), named=len(found) == 1)
+
+
+@contextmanager
+def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
+    """Copy the files of a shard here while it is read; of a range, the range alone.
+
+    Gives the addresses by the copies; raises InputError.
+    """
+    with ExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="baton-"))
+        copies: dict[Path, str] = {}
+        for address in shard.files:
+            system, name = _opened(address)
+            copy = Path(temporary) / PurePosixPath(name).name
+            if Path("/proc/self/fd").is_dir():
+                # What is fetched has no name of its own, so that it is gone with the process,
+                # however that ends; a link that leads nowhere is all that may be left.
+                nameless = stack.enter_context(tempfile.TemporaryFile(prefix="baton-"))
+                copy.symlink_to(f"/proc/{os.getpid()}/fd/{nameless.fileno()}")
+            try:
+                _copy(system, name, copy, shard)
+            except (OSError, ValueError) as error:
+                raise _unreadable(address, error) from None
+            copies[copy] = address
+        yield copies
+
+
+def _copy(system: Any, name: str, copy: Path, shard: Shard) -> None:
+    if shard.start is None or shard.end is None:
+        system.get_file(name, str(copy))
+        return
+    with system.open(name, "rb") as stream, copy.open("wb") as kept:
+        if shard.start:
+            stream.seek(shard.start - 1)
+            stream.readline()
+        left = shard.end - stream.tell()
+        # The last line may go on beyond the range.
+        if left > 0:
+            kept.write(stream.read(left))
+            kept.write(b"" if _ends_a_line(stream) else stream.readline())
+
+
+def _ends_a_line(stream: Any) -> bool:
+    stream.seek(-1, 1)
+    return bool(stream.read(1) == b"\n")
+
+
+def _found(system: Any, root: str) -> list[tuple[str, int]]:
+    """Return the files and their lengths in bytes, by name."""
+    if any(mark in root for mark in "*?["):
+        found = system.glob(root, detail=True)
+    elif system.isfile(root):
+        return [(root, int(system.info(root)["size"]))]
+    else:
+        found = system.find(root, detail=True)
+    return sorted(
+        (name, int(info["size"]))
+        for name, info in found.items()
+        if info["type"] == "file" and not PurePosixPath(name).name.startswith(".")
+    )
+
+
+def _can_be_cut(system: Any, name: str) -> bool:
+    with tempfile.TemporaryDirectory(prefix="baton-") as temporary:
+        copy = Path(temporary) / PurePosixPath(name).name
+        with system.open(name, "rb") as stream:
+            copy.write_bytes(stream.read(_HEAD))
+        return FileReader(copy, {}).can_be_cut()
+
+
+def _opened(address: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        message = "addresses need fsspec: install baton-evals[fsspec]"
+        raise InputError(Problem(file=address, message=message)) from None
+    try:
+        system, name = url_to_fs(address)
+    except (ImportError, ValueError) as error:
+        raise _unreadable(address, error) from None
+    return system, name
+
+
+def _unreadable(address: str, error: Exception) -> InputError:
+    return InputError(Problem(file=address, message=f"cannot be read: {error}"))

@@ -8,14 +8,12 @@ from typing import IO, Any
 import msgspec
 from rich.table import Table
 
-from baton.analysis.comparison import PASSED, AxisChange
-from baton.gate.compare import Compared, WorseCase
-from baton.gate.words import axis_line, cases, figures, p_text
+from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, p_text
 from baton.model import Hop
+from baton.stats.comparison import PASSED, AxisChange
 
-from .console import Text, console_for
 from .markdown import cell, code
-from .text import one_line
+from .text import Text, console_for, one_line
 
 MOST = 10
 STYLES = {"worse": "red", "better": "green", "same": "", "unclear": "yellow"}

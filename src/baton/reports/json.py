@@ -6,13 +6,13 @@ from typing import IO, Any
 
 import msgspec
 
-from baton.analysis.routing import plain_matrix
 from baton.model import plain_agent_scores, plain_sums
+from baton.stats.routing import plain_matrix
 from baton.store import StoredEvaluation
 
-from .calibration import calibrations_of
+from .calibrate import calibrations_of
+from .figures import plain_repeats, repeats_of
 from .judging import plain_judges
-from .repeats import plain_repeats, repeats_of
 
 EXIT_CODES = {"passed": 0, "failed": 1}
 _ENCODER = msgspec.json.Encoder()

@@ -10,8 +10,7 @@ from rich.table import Table
 
 from baton.model import AgentScores, Asked, GateResult, Low, counted
 
-from .console import Console, Text
-from .text import one_line
+from .text import Console, Text, one_line
 
 _MOST = 30
 _NO_AGENT = "(no single agent)"

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from baton.analysis.routing import agents_of, mistakes
 from baton.model.visible import visible, without_commands
+from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, IndexRow, StoredEvaluation
 
-from .efficiency import counter_texts
+from .figures import arrow, share_text
 from .judging import asked_by_evaluator, asked_line, gate_lines
 from .place import place_of
-from .routing import arrow, share
+from .terminal import counter_texts
 from .text import dispatches_of, value_text
 
 
@@ -56,8 +56,8 @@ def _properties(header: Header) -> Iterator[tuple[str, str]]:
     for notice in header.notices:
         yield "notice", notice
     for agent in agents_of(header.routing):
-        recall = share(agent.recall, agent.right, agent.expected)
-        precision = share(agent.precision, agent.right, agent.actual)
+        recall = share_text(agent.recall, agent.right, agent.expected)
+        precision = share_text(agent.precision, agent.right, agent.actual)
         yield f"routing.{agent.agent}", f"precision {precision}, recall {recall}"
     for cell in mistakes(header.routing):
         yield "routing.mistake", f"{arrow(cell)}: {cell.count}"

@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from baton.analysis.routing import agents_of, mistakes
 from baton.model import STATUSES
+from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, IndexRow, StoredEvaluation
 
-from .efficiency import efficiency_line
+from .figures import arrow, pass_lines, repeats_of, share_text
 from .judging import gate_lines
 from .place import place_of
-from .repeats import pass_lines, repeats_of
-from .routing import arrow, share
+from .terminal import efficiency_line
 from .text import one_line, value_text
 
 MOST_BYTES = 60_000
@@ -104,8 +103,8 @@ def _routing(header: Header) -> Iterator[str]:
     agents = [agent for agent in agents_of(header.routing) if agent.agent in names]
     yield "\n| agent | recall | precision |\n| --- | ---: | ---: |"
     for agent in agents[:_MOST_LINES]:
-        recall = share(agent.recall, agent.right, agent.expected)
-        precision = share(agent.precision, agent.right, agent.actual)
+        recall = share_text(agent.recall, agent.right, agent.expected)
+        precision = share_text(agent.precision, agent.right, agent.actual)
         yield f"| {cell(agent.agent)} | {recall} | {precision} |"
 
 

@@ -1,26 +1,142 @@
-"""The terminal report: counts first, then what failed and what would mend it."""
+"""The terminal report: counts first, then what failed and what would fix it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import IO, Any, NamedTuple
 
 import msgspec
 from rich.table import Table
 
-from baton.model import STATUSES, counted
-from baton.store import Header, IndexRow, StoredEvaluation
+from baton.model import (
+    COUNTERS,
+    STATUSES,
+    CaseResult,
+    Dispatch,
+    Efficiency,
+    EfficiencySums,
+    Score,
+    Sum,
+    Trace,
+    counted,
+)
+from baton.store import Header, IndexRow, StoredEvaluation, body_of, index_row
 
-from .calibration import calibrations_of
-from .chains import align
-from .console import Console, Text, console_for
-from .efficiency import case_line, efficiency_line
+from .calibrate import calibrations_of
+from .figures import pass_lines, print_routing, repeats_of
 from .judging import gate_lines, print_asked, print_by_agent
-from .repeats import pass_lines, repeats_of
-from .routing import print_routing
-from .text import dispatches_of, one_line
-from .unscored import unscored
+from .text import Console, Text, console_for, content_line, dispatches_of, one_line
+
+_LOOKED_AT = 100
+
+
+def unscored(evaluation: StoredEvaluation) -> Iterator[tuple[str, str]]:
+    """Yield the evaluators that skipped all there was, each with the reason it gave first.
+
+    What made the evaluation an error says so among its problems, and is not said again.
+    """
+    told = "\n".join(evaluation.header.problems)
+    left = {
+        counts.evaluator
+        for counts in evaluation.header.evaluators
+        if counts.skipped and not counts.scored and not counts.error
+    }
+    left = {name for name in left if f"`{name}` scored nothing" not in told}
+    for row in islice(evaluation.rows(), _LOOKED_AT):
+        if not left:
+            return
+        if left.isdisjoint(name for name, status, _ in row.scores if status == "skipped"):
+            continue
+        for score in evaluation.body(row)["scores"]:
+            if score["evaluator_type"] in left and score["status"] == "skipped":
+                left.discard(score["evaluator_type"])
+                yield score["evaluator_type"], score["reason"]
+
+
+class Column(NamedTuple):
+    """One place of the alignment; a side that has nothing there is ``None``."""
+
+    expected: str | None
+    actual: str | None
+
+    @property
+    def agrees(self) -> bool:
+        """Tell whether both sides name the same agent."""
+        return self.expected == self.actual
+
+
+def align(expected: Sequence[str], actual: Sequence[str]) -> list[Column]:
+    """Put equal agents under one another, and what differs side by side."""
+    columns = []
+    matcher = SequenceMatcher(a=list(expected), b=list(actual), autojunk=False)
+    for _, a1, a2, b1, b2 in matcher.get_opcodes():
+        left, right = list(expected[a1:a2]), list(actual[b1:b2])
+        for index in range(max(len(left), len(right))):
+            columns.append(
+                Column(
+                    left[index] if index < len(left) else None,
+                    right[index] if index < len(right) else None,
+                )
+            )
+    return columns
+
+
+_WORDS = {
+    "dispatches": "dispatches",
+    "tool_calls": "tool calls",
+    "model_calls": "model calls",
+    "tokens": "tokens",
+}
+
+
+def efficiency_line(sums: EfficiencySums) -> str:
+    """Say what all cases took, and one of them in the mean; empty where nothing is known."""
+    told = [f"{_name(name)} {text}" for name, text in counter_texts(sums)]
+    return f"in all (per case): {' · '.join(told)}" if told else ""
+
+
+def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
+    """Return each counter that is known with its sum, the mean, and of how many cases it is."""
+    return [(name, _text(name, sum_, sums.results)) for name, sum_ in sums.told().items()]
+
+
+def case_line(efficiency: Efficiency) -> str:
+    """Say what one case took."""
+    told = []
+    for name in COUNTERS:
+        value = getattr(efficiency, name)
+        if value is not None:
+            least = "≥ " if name in efficiency.at_least else ""
+            told.append(f"{least}{value:,} {_WORDS[name]}")
+    if "seconds" in efficiency.timings:
+        told.append(_seconds(efficiency.timings["seconds"]))
+    return " · ".join(told)
+
+
+def _text(name: str, sum_: Sum, results: int) -> str:
+    least = "≥ " if sum_.at_least else ""
+    mean = sum_.mean or 0
+    if name == "seconds":
+        words = f"{_seconds(sum_.sum)} ({_seconds(mean)})"
+    else:
+        words = (
+            f"{least}{sum_.sum:,} ({mean:,.0f})"
+            if mean >= 100
+            else f"{least}{sum_.sum:,} ({mean:.3g})"
+        )
+    return words if sum_.results == results else f"{words} of {sum_.results} of {results} cases"
+
+
+def _name(name: str) -> str:
+    return _WORDS.get(name, "time")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 100 else f"{seconds:.3g} s"
+
 
 STYLES = {"passed": "green", "failed": "red", "skipped": "yellow", "error": "bold red"}
 MARKS = {"passed": "✓", "failed": "✗", "skipped": "–", "error": "!"}
@@ -212,3 +328,29 @@ def _side_by_side(turn: _Turn) -> Iterator[Text]:
     for name, agents in (("missing", differ.missing_agents), ("extra", differ.extra_agents)):
         if agents:
             yield Text(f"    {name}: {one_line(', '.join(agents), 200)}", "dim")
+
+
+def failure_text(result: CaseResult, *, repeats: int = 1) -> str:
+    """Return what did not pass in a case: chains side by side, and the dispatches at fault."""
+    row = msgspec.convert(index_row(result, 0, 0), IndexRow)
+    header = Header(id="", name="", status=result.status, repeats=repeats)
+    body = body_of(result, keep_trace=False)
+    lines = [line.plain.rstrip() for line in case_lines(row, body, header)]
+    if result.trace is not None:
+        lines += dict.fromkeys(_dispatches(result.trace, result.scores))
+    return "\n".join(lines).strip()
+
+
+def _dispatches(trace: Trace, scores: list[Score]) -> Iterator[str]:
+    dispatches = {each.id: each for turn in trace.turns for each in turn.dispatches}
+    for score in scores:
+        if score.status == "failed":
+            for name in score.subject:
+                if name in dispatches:
+                    yield _dispatch(dispatches[name])
+
+
+def _dispatch(dispatch: Dispatch) -> str:
+    said = f"  {content_line(dispatch.prompt, 100)}" if dispatch.prompt else ""
+    sender = one_line(dispatch.from_agent or "?")
+    return f"  {dispatch.id}: {sender} → {one_line(dispatch.to_agent)}{said}"

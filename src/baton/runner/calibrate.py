@@ -8,27 +8,27 @@ from pathlib import Path
 
 import msgspec
 
-from baton.analysis.effects import ReversedOrder, reversed_order
-from baton.analysis.intervals import Estimate
-from baton.analysis.judges import Key, Together, disputed, majority, together
-from baton.analysis.quality import (
+from baton.datasets.labels import HumanLabel
+from baton.evaluators.judged import Judged
+from baton.model import InputError
+from baton.stats.agreement import Key, Together, disputed, majority, together
+from baton.stats.calibration import (
     Item,
     JudgeVerdict,
     Quality,
+    ReversedOrder,
     Scheme,
     Terms,
     judge_class,
     people_class,
     quality,
+    reversed_order,
     scheme_of,
 )
-from baton.datasets.labels import HumanLabel
-from baton.evaluators.judged import Judged
-from baton.model import InputError
+from baton.stats.intervals import Estimate
 from baton.store.calibrations import Calibration, Figure, keep_calibration
 
-from .ask import terms_of
-from .judged import JudgedThing
+from .judged import JudgedThing, terms_of
 from .opinions import People, people, placed
 
 PEOPLE, MAJORITY = "people", "majority"

@@ -33,14 +33,13 @@ from baton.model import (
 )
 from baton.model.visible import exception_line
 from baton.readers import Catalog
-from baton.readers.shard import Shard
-from baton.readers.shards import ShardReader
+from baton.readers.shards import Shard, ShardReader
 from baton.store import Encoded, EvaluationWriter, encoded
 
 from .collect import FolderResults
-from .execute import Seen, error_result, score_one, unmet
 from .loop import run_anywhere
 from .plan import Plan, check_overrides
+from .recorded import Seen, error_result, score_one, unmet
 from .scoring import Unfinished
 
 SHARD = 1 << 20

@@ -13,12 +13,10 @@ from baton.model import Dataset, Provider
 from .background import Background
 from .collect import Results
 from .loop import GRACE
-from .options import RunOptions
-from .plan import Plan
+from .plan import Plan, RunOptions
 from .player import Player
 from .scoring import Unfinished
-from .throttle import Throttle
-from .watch import First, Slot, Watch
+from .watch import First, Slot, Throttle, Watch
 
 
 async def play_all(

@@ -6,24 +6,28 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
+import msgspec
+
 from baton.http.patience import tell_of
 from baton.model import (
     Case,
     CaseResult,
     Dataset,
     InputError,
+    Problem,
     Provider,
     ProviderError,
     Trace,
     integrity_problems,
 )
+from baton.model.dataset import NEEDS, Need
 from baton.model.secrets import mask
 from baton.providers.base import CaseCancelled, ConfiguredProvider
 from baton.providers.functions import call, is_async, named, told, worded
 
 from .background import Complete
 from .loop import stop
-from .plan import Plan
+from .plan import Plan, RunOptions
 from .scoring import Unfinished, start_scoring
 from .watch import Slot
 
@@ -195,3 +199,46 @@ def _raised(error: BaseException) -> str:
 def _encodable(text: str) -> str:
     """Replace lone surrogates, as file names may hold them: they cannot be written."""
     return text.encode(errors="replace").decode()
+
+
+_WORDS: dict[Need, str] = {
+    "restart": "a turn restarts the agents' server",
+    "new_session": "a turn opens a new session",
+    "same_session": "a turn goes on with a conversation",
+}
+
+
+def check_sessions(provider: Provider, dataset: Dataset) -> None:
+    """Raise InputError for cases that a provider cannot play as they are meant.
+
+    A function of the user's own gets whole cases, and sees to all of it itself.
+    """
+    if not isinstance(provider, ConfiguredProvider):
+        return
+    problems = []
+    for need in NEEDS:
+        found = dataset.first_with(need)
+        reason = provider.lacks(need) if found is not None else None
+        if found is not None and reason is not None:
+            case_id, where = found
+            problems.append(
+                Problem(
+                    file=where.file if where else dataset.name,
+                    line=where.line if where else None,
+                    path=f"case `{case_id}`",
+                    message=f"{_WORDS[need]}: {reason}",
+                )
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def one_at_a_time(
+    provider: Provider, dataset: Dataset, options: RunOptions
+) -> tuple[RunOptions, list[str]]:
+    """Play no other case while one restarts the server; return a note where that slows down."""
+    restarts = isinstance(provider, ConfiguredProvider) and provider.options.restart is not None
+    if not restarts or options.concurrency == 1 or dataset.first_with("restart") is None:
+        return options, []
+    note = "cases are played one at a time, as some restart the server (`concurrency` is 1)"
+    return msgspec.structs.replace(options, concurrency=1), [note]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from baton.evaluators.spent import (
+from baton.evaluators.spending import (
     model_of,
     runs_usage,
     sole_model,

@@ -1,22 +1,219 @@
-"""Scoring one trace: at once where no evaluator has to wait, else as a task of its own."""
+"""Scoring one trace: its scores, what they say of single agents, and what the case took."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.analysis.routing import routed
-from baton.model import Case, CaseResult, Evaluator, JudgeError, Score, Trace, route_of
+from baton.evaluators.spending import known_cost, token_count, total_usage, unpriced
+from baton.model import (
+    STATUSES,
+    AgentRun,
+    AgentScores,
+    AgentValue,
+    Case,
+    CaseResult,
+    Efficiency,
+    Evaluator,
+    JudgeError,
+    Low,
+    Score,
+    Status,
+    ToolCall,
+    Trace,
+    Turn,
+    Usage,
+    known,
+    route_of,
+)
 from baton.model.views import indexed
+from baton.stats.routing import routed
 
-from .agents import agent_scores, agent_values
-from .efficiency import efficiency_of
-from .plan import Plan, PlannedEvaluator
+from .plan import Plan, PlannedEvaluator, broken_turn, verdict
 from .prices import fill_costs
-from .verdict import broken_turn, verdict
+
+_STEPS = 3
+
+
+class _Verdict(NamedTuple):
+    """A verdict on one thing: a score, or a part of one that sums several up."""
+
+    agent: str | None
+    status: Status
+    value: float | None
+    subject: list[str]
+    steps: list[str]
+
+
+def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
+    """Sum up the scores of the plan's ``by_agent`` evaluators, one sum an evaluator and agent.
+
+    The agent is the one that was set to work, as its score tells (``to``, else ``agent``).
+    """
+    found: dict[tuple[str, str | None], AgentScores] = {}
+
+    def sum_of(evaluator: str, agent: str | None) -> AgentScores:
+        name = plan.context.agent_names.get(agent, agent) if agent is not None else None
+        key = (evaluator, name)
+        if key not in found:
+            found[key] = AgentScores(evaluator=evaluator, agent=name)
+        return found[key]
+
+    lower = plan.gate.lower
+    for score in scores:
+        if score.evaluator not in plan.by_agent:
+            continue
+        verdicts = list(_verdicts(score))
+        for one in verdicts:
+            total = sum_of(score.evaluator, one.agent)
+            total.count(one.status, one.value)
+            if one.value is not None:
+                _note(total, one, score.evaluator in lower)
+        agents = {one.agent for one in verdicts}
+        total = sum_of(score.evaluator, agents.pop() if len(agents) == 1 else None)
+        total.settled += "settled_by" in score.details
+        if score.judge is not None:
+            total.asked.add(score.judge)
+    return list(found.values())
+
+
+def agent_values(plan: Plan, scores: Sequence[Score]) -> list[AgentValue]:
+    """Sum up the values of all other evaluators, as far as they are about one agent."""
+    sums: dict[tuple[str, str], tuple[float, int]] = {}
+    for score in scores:
+        agent = _agent(score.details)
+        if score.value is None or agent is None or score.evaluator in plan.by_agent:
+            continue
+        key = score.evaluator, plan.context.agent_names.get(agent, agent)
+        total, scored = sums.get(key, (0.0, 0))
+        sums[key] = total + score.value, scored + 1
+    return [AgentValue(*key, *found) for key, found in sums.items()]
+
+
+def _verdicts(score: Score) -> Iterator[_Verdict]:
+    """Yield the parts of a score that sums several up; of any other, the score itself."""
+    parts = score.details.get("units")
+    shaped = isinstance(parts, list) and all(
+        isinstance(part, Mapping) and part.get("status") in STATUSES for part in parts
+    )
+    if not parts or not shaped:
+        steps = [id_ for each in score.evidence for id_ in each.ids if id_ not in score.subject]
+        agent = _agent(score.details)
+        yield _Verdict(agent, score.status, score.value, score.subject, steps[:_STEPS])
+        return
+    for part in parts:
+        subject = part.get("subject", [])
+        yield _Verdict(_agent(part), part["status"], part.get("value"), subject, [])
+
+
+def _agent(details: Mapping[str, Any]) -> str | None:
+    name = details.get("to") or details.get("agent")
+    return name if isinstance(name, str) else None
+
+
+def _note(total: AgentScores, verdict: _Verdict, highest: bool) -> None:
+    """Keep the worst verdict of the case."""
+    value = verdict.value or 0.0
+    worse = not total.worst or (
+        value > (total.worst[0].value or 0.0) if highest else value < (total.worst[0].value or 0.0)
+    )
+    if worse:
+        total.worst = [Low(value=value, subject=verdict.subject, steps=verdict.steps)]
+
+
+def efficiency_of(trace: Trace) -> Efficiency:
+    """Count dispatches, tool calls, model calls, tokens and seconds of a trace.
+
+    What is known in part is a lower bound, and says so; what is not known at all is ``None``.
+    """
+    found = Efficiency()
+    turns = trace.turns
+    ended = all(turn.status != "incomplete" for turn in turns)
+    made = 0
+    for turn in turns:
+        for dispatch in turn.dispatches:
+            made += dispatch.kind != "return"
+    _put(found, "dispatches", made, ended and _all_known(trace, turns, "dispatches"))
+    runs = [run for turn in turns for run in turn.runs]
+    all_runs = ended and _all_known(trace, turns, "runs")
+    all_called = all_runs and _all_known(trace, runs, "steps.tool_call")
+    _put(found, "tool_calls", _tool_calls(runs), all_called)
+    _spent(found, trace, runs, ended=ended, all_runs=all_runs)
+    _cost(found, trace, ended=ended)
+    found.models = sorted({run.model for run in runs if run.model is not None})
+    seconds = _seconds(trace) if ended else None
+    if seconds is not None:
+        found.timings["seconds"] = seconds
+    return found
+
+
+def _all_known(trace: Trace, objects: Sequence[Turn] | Sequence[AgentRun], field: str) -> bool:
+    """Tell whether a list is known of all objects; those that name the same are asked once."""
+    distinct = {tuple(one.unknown): one for one in objects}
+    return all(known(trace, one, field) for one in distinct.values())
+
+
+def _put(found: Efficiency, name: str, count: int, whole: bool) -> None:
+    if whole or count:
+        setattr(found, name, count)
+    if count and not whole:
+        found.at_least.append(name)
+
+
+def _tool_calls(runs: Iterable[AgentRun]) -> int:
+    count = 0
+    for run in runs:
+        for step in run.steps:
+            if type(step) is ToolCall and step.dispatch is None:
+                count += 1
+    return count
+
+
+def _spent(
+    found: Efficiency, trace: Trace, runs: list[AgentRun], *, ended: bool, all_runs: bool
+) -> None:
+    """Count requests and tokens as the source sums them up, else over the runs."""
+    whole = [trace.usage] if trace.usage is not None else []
+    for name, count_of in (("model_calls", _requests), ("tokens", token_count)):
+        of_trace = [count for usage in whole if (count := count_of(usage)) is not None]
+        if of_trace:
+            _put(found, name, of_trace[0], ended and whole[0].complete)
+            continue
+        told = [run.usage for run in runs if run.usage is not None]
+        of_runs = [count for usage in told if (count := count_of(usage)) is not None]
+        if of_runs:
+            silent = any(run.usage is None and not known(trace, run, "usage") for run in runs)
+            every = len(of_runs) == len(told) and all(usage.complete for usage in told)
+            _put(found, name, sum(of_runs), all_runs and every and not silent)
+
+
+def _cost(found: Efficiency, trace: Trace, *, ended: bool) -> None:
+    cost = known_cost(trace)
+    if cost is None:
+        return
+    total = total_usage(trace)
+    whole = total is not None and total.cost_usd is not None and total.complete
+    found.cost_usd = cost
+    if not ended or not whole or unpriced(trace):
+        found.at_least.append("cost_usd")
+
+
+def _requests(usage: Usage) -> int | None:
+    return usage.requests
+
+
+def _seconds(trace: Trace) -> float | None:
+    taken = []
+    for turn in trace.turns:
+        if turn.started is None or turn.ended is None or turn.ended < turn.started:
+            return None
+        taken.append(turn.ended - turn.started)
+    return round(math.fsum(taken), 6) if taken else None
+
 
 _LEFT_OUT = (
     "this was decided by a text that is redacted here: `--no-redact` shows it, and the reason"

@@ -12,11 +12,18 @@ from random import Random
 from baton.model import Trace
 
 from .assertion import assert_passes
-from .contents import dropped_constraint, ignored_result, repeated_work
+from .faults import (
+    dead_child,
+    dropped_constraint,
+    ignored_result,
+    loop,
+    repeated_work,
+    tool_outside_subset,
+    unknown_target,
+    wrong_target,
+)
 from .llm import LlmServer, Received, Reply, llm_server
-from .receivers import unknown_target, wrong_target
 from .seeded import Seeded
-from .work import dead_child, loop, tool_outside_subset
 
 Injector = Callable[[Trace, Random], tuple[Trace, Seeded] | None]
 

@@ -15,7 +15,7 @@ from baton.config.trust import NOBODY, Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.model import CaseResult, Dataset, InputError, Problem
 from baton.model.visible import visible, visible_line, without_commands
-from baton.reports.failure import failure_text
+from baton.reports.terminal import failure_text
 from baton.runner.loop import run
 
 from .suite import Suite, suite_of_agent

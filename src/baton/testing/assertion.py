@@ -13,7 +13,7 @@ from baton.config.evaluators import plan_for
 from baton.config.trust import trust_of
 from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Trace
 from baton.model.visible import visible, visible_line, without_commands
-from baton.reports.failure import failure_text
+from baton.reports.terminal import failure_text
 from baton.runner.recorded import score_in_memory
 
 Runs = Trace | CaseResult | Evaluation | str | os.PathLike[str]

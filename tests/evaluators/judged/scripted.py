@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
-from baton.judges.schema import faults
+from baton.judges.verdict import faults
 from baton.model import (
     Case,
     EvalContext,

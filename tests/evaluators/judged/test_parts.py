@@ -9,7 +9,7 @@ from tests.evaluators.judged.scripted import ScriptedJudge, blocks, judge_with, 
 from tests.findings.trips import said, trip
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.items import sentences
+from baton.evaluators.judging.answers import sentences
 from baton.evaluators.judging.load import shipped
 from baton.model import Case, CaseRubric, Content, ExpectedTurn, Score, ToolCall, Trace
 

@@ -10,15 +10,13 @@ from tests.conftest import ROOT
 
 from baton.config import load_config
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.answers import answer_schema
+from baton.evaluators.judging.answers import Item, answer_schema
 from baton.evaluators.judging.evidence import FINDINGS
 from baton.evaluators.judging.inputs import INPUTS
-from baton.evaluators.judging.items import Item
-from baton.evaluators.judging.load import FOLDER, names_of, shipped
+from baton.evaluators.judging.load import FOLDER, checks_of, names_of, shipped
 from baton.evaluators.judging.options import RubricOptions
-from baton.evaluators.judging.revise import checks_of
 from baton.evaluators.judging.rubric import Rubric
-from baton.judges.schema import check_schema
+from baton.judges.verdict import check_schema
 from baton.model.dataset import _STATED
 from baton.plugins import EVALUATORS, all_evaluators, evaluator_entry, resolve
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.evaluators.routing.assignment import best_assignment
+from baton.evaluators.routing_match import best_assignment
 
 tables = st.integers(0, 4).flatmap(
     lambda columns: st.lists(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.model import Source, Trace, integrity_problems
-from baton.readers.claude.stream import read_stream
+from baton.readers.claude.reader import read_stream
 
 Message = dict[str, Any]
 SESSION = "0aa11bb2-0000-4000-8000-000000000000"

@@ -9,7 +9,7 @@ import pytest
 
 from baton.model import AgentCard, InputError
 from baton.readers import load_catalog
-from baton.readers.claude.cards import listed_agent
+from baton.readers.claude.agents import listed_agent
 
 HELPER = """---
 name: helper

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baton.model import InputError, Problem, Source, Trace, integrity_problems
-from baton.readers.claude.session import read_session
-from baton.readers.claude.stream import read_stream, read_stream_file
+from baton.readers.claude.reader import read_one_stream, read_session, read_stream
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
 STREAMS = {
@@ -43,7 +42,7 @@ def _read(messages: list[dict[str, Any]]) -> Trace:
 
 def _outcome(data: bytes) -> tuple[list[Trace], Problem | None]:
     try:
-        return read_stream_file("f", data, "f", SOURCE, {}), None
+        return read_one_stream("f", data, "f", SOURCE, {}), None
     except InputError as error:
         return [], error.problems[0]
 

@@ -21,7 +21,7 @@ from baton.model import (
 )
 from baton.model.views import dispatch_usage
 from baton.readers import load_traces
-from baton.readers.claude.merge import merge, merge_stream
+from baton.readers.claude.reader import merge, merge_stream
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
 

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from baton.model import AgentRun, Dispatch, ToolCall, Trace, Turn, integrity_problems
+from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import ERROR, Event, Span
-from baton.readers.otlp.traces import read_spans
 
 TRACE = "ab" * 16
 

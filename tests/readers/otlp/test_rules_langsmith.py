@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from baton.model import Content, Trace
+from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import Event
-from baton.readers.otlp.traces import read_spans
 
 from .spans import (
     Piece,

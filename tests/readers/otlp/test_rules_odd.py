@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.model import Trace
-from baton.readers.otlp.node import Node
-from baton.readers.otlp.overlaps import Overlaps
+from baton.readers.otlp.node import Node, Overlaps
 from baton.readers.otlp.sdk import log_from_sdk
 from baton.readers.otlp.span import Span
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from baton.model import Said
+from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import Link
-from baton.readers.otlp.traces import read_spans
 
 from .spans import (
     agent,

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from baton.model import CaseResult, InputError
-from baton.runner.backends.drive import AHEAD, RETRIES, finished, in_order
+from baton.runner.backends.distribute import AHEAD, RETRIES, finished, in_order
 from baton.runner.backends.protocol import Done, Job, Outcome, Play, Recipe
 
 RECIPE = Recipe(baton="0", folder="/")

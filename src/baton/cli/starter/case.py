@@ -14,8 +14,7 @@ from baton.providers.base import Surroundings
 from baton.providers.make import make_provider
 from baton.runner.evaluate import evaluate_in_memory
 from baton.runner.loop import run
-from baton.runner.options import RunOptions
-from baton.runner.plan import make_plan
+from baton.runner.plan import RunOptions, make_plan
 
 from .files import Answers
 

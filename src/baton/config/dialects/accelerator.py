@@ -11,7 +11,7 @@ from baton.formats.document import Document
 from baton.formats.spelling import snake
 from baton.model import InputError
 
-from .strands_judged import VISITS, rubric_type, strands_model
+from .strands import VISITS, rubric_type, strands_model
 
 KEY = "evaluatorConfig"
 DEFAULT_THRESHOLD = 0.8

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .adk import ADK
-from .judge_llm import JUDGE_LLM
+from .common import Writer
+from .eval_sets import ADK, JUDGE_LLM
 from .own import OWN
 from .strands import STRANDS
-from .target import Writer
 
 Target = Literal["adk", "judge-llm", "strands", "baton"]
 TARGETS: dict[Target, Writer] = {

@@ -9,8 +9,7 @@ from msgspec import to_builtins
 
 from baton.model import AnyOrder, Case, CaseRubric, ExpectedDispatch, ExpectedToolCall, ExpectedTurn
 
-from .target import Blobs, Head, Writer
-from .values import stated, text_of
+from .common import Blobs, Head, Writer, stated, text_of
 
 
 def _case(case: Case, _: Blobs) -> dict[str, Any] | None:

@@ -11,8 +11,7 @@ import msgspec
 
 from baton.model import Case, Content, ExpectedToolCall, ExpectedTurn, ExpectedVisit
 
-from .target import Blobs, Head, Writer
-from .values import stated
+from .common import Blobs, Head, Writer, stated
 
 
 def _case(case: Case, _: Blobs) -> dict[str, Any] | None:

@@ -13,9 +13,9 @@ from baton.findings.scope import scope
 from baton.findings.target_known import target_known
 from baton.model import Dispatch, Trace, Turn
 
+from .material import Piece, line, piece
 from .rubric import Rubric
 from .subject import Subject
-from .texts import Piece, line, piece
 
 Find = Callable[[Trace, Turn, Dispatch, Mapping[str, str]], Answer]
 

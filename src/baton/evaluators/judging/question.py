@@ -7,14 +7,12 @@ from typing import NamedTuple, get_args
 
 from baton.model import JudgeRequest
 
-from .answers import answer_guide, answer_schema, numbered
+from .answers import Item, answer_guide, answer_schema, numbered
 from .inputs import Given, Missing, input_of
-from .items import Item
+from .material import Kind, Piece, line
 from .rubric import LISTED, Hidden, Rubric
-from .section import LeftOut, Section, said_of
-from .shield import TooLongError, shielded
+from .shield import LeftOut, Section, TooLongError, said_of, shielded
 from .subject import Subject
-from .texts import Kind, Piece, line
 
 _ROLE = (
     "You judge the work of AI agents. You are shown material from the record of one conversation, "

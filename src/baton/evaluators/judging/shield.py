@@ -1,10 +1,4 @@
-"""Material of a trace, fenced off from our own words and shortened to size.
-
-Material that keeps to the limit is shown as it is. Else texts are shortened, each for itself: a
-long text takes nothing from the others, so that padding can't push another step out of sight. Lines
-of our own, with the names of agents and tools and the keys of arguments, are always shown. What
-can't change the verdict of a rubric (``nothing``) is shortened first.
-"""
+"""Material of a trace: in sections, fenced off from our own words and cut to size."""
 
 from __future__ import annotations
 
@@ -13,11 +7,42 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.judges.clip import NOTE, clip, shares
-from baton.judges.fence import fenced_neutral, neutral
+from baton.judges.fence import NOTE, clip, fenced_neutral, neutral, shares
 
-from .section import LeftOut, Section
-from .texts import INDENT, Body, Kind
+from .material import INDENT, Body, Kind, Piece
+
+
+class Section(NamedTuple):
+    """One input as the judge sees it: its name, heading and text; or why it is not known.
+
+    A ``list`` has the things to label one by one, and room of its own.
+    """
+
+    name: str
+    title: str
+    text: str
+    pieces: Sequence[Piece] = ()
+    missing: bool = False
+    is_list: bool = False
+
+
+class LeftOut(NamedTuple):
+    """What of a section a judge was not shown: of which step, of what kind, how many characters."""
+
+    section: str
+    ids: tuple[str, ...]
+    kind: Kind
+    chars: int
+
+
+def said_of(left_out: Sequence[LeftOut]) -> str:
+    """Say how many characters of which inputs are left out, and of which steps the most."""
+    inputs = ", ".join(f"`{name}`" for name in dict.fromkeys(one.section for one in left_out))
+    steps = sorted((one for one in left_out if one.ids), key=lambda one: -one.chars)[:3]
+    most = ", ".join(f"{one.chars:,} of the {one.kind} of `{one.ids[0]}`" for one in steps)
+    total = f"{sum(one.chars for one in left_out):,} characters of {inputs}"
+    return total + (f" ({most}{', ...' if len(left_out) > len(steps) else ''})" if most else "")
+
 
 LONGEST = 4000
 """Characters of each of several things to label that are shown at least: a long paragraph."""

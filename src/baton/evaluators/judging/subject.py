@@ -15,8 +15,7 @@ from baton.model import (
     Turn,
     Unit,
 )
-from baton.model.views import broken, placed_calls
-from baton.model.views.dispatch_view import child_runs
+from baton.model.views import broken, child_runs, placed_calls
 
 
 class Subject(NamedTuple):

@@ -11,7 +11,7 @@ from .options import AdkHttpOptions, base_url, credentials
 from .play import play
 
 if TYPE_CHECKING:
-    from .shared import Shared
+    from .server import Shared
 
 
 class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
@@ -29,7 +29,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         self._shared: Shared | None = None
 
     async def __aenter__(self) -> Self:
-        from .shared import Shared
+        from .server import Shared
 
         self._shared = Shared(self.options, self.around.agents, self.around.folder)
         return self

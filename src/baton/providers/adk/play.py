@@ -17,7 +17,7 @@ from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.faults import LostBeforeAnswer
 from baton.providers.functions import aside
 from baton.readers import Catalog
-from baton.readers.adk.conversation import read_conversation
+from baton.readers.adk.reader import read_conversation
 from baton.readers.adk.wire import Wire
 
 _EVENT = 200  # bytes of a usual event, for how long reading it takes

@@ -1,25 +1,263 @@
-"""A server of ADK as one case sees it."""
+"""A server of ADK: requests to it, its apps and sessions, and what it answers as events."""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
-from baton.http.answers import Body, BodyCancelled, Refused
-from baton.model import Case, ProviderError, Source
+import msgspec
+
+from baton.formats.adk_events import Event
+from baton.formats.document import Document
+from baton.http.answers import Body, BodyCancelled, Refused, is_html, utf8, what_it_is
+from baton.http.blank import Blank
+from baton.http.client import Access, Words
+from baton.http.client import access as access_to
+from baton.model import Case, InputError, ProviderError, Source, suggestion
 from baton.providers.faults import refusal
 from baton.providers.functions import aside
+from baton.providers.restart import restarter_of
+from baton.providers.wire import AgentClient
 from baton.readers import Catalog
-from baton.readers.adk.wire import Wire
+from baton.readers.adk.wire import Wire, looks_like_sse, read_events, scan_sse
+from baton.readers.catalog import app_info_catalog, is_app_info
 
-from .answers import read_answer
-from .client import AdkClient
+from .options import AdkHttpOptions, base_url, credentials
 from .play import Answer, AnswerCancelled, SessionKey
-from .shared import Shared
+
+_WORDS = Words(
+    absent="is that an ADK server?",
+    redirected="give the agent server's own address and the credentials it asks for",
+)
+
+
+def access(options: AdkHttpOptions) -> Access:
+    """Work out how to get in.
+
+    Raises:
+        InputError: contradictory credentials, or a file of a CA that cannot be read.
+    """
+    return access_to(base_url(options.endpoint_url), credentials(options), options.verify_ssl)
+
+
+class AdkClient(AgentClient):
+    """An HTTP client for one server of ADK."""
+
+    def __init__(self, options: AdkHttpOptions, access: Access) -> None:
+        """Open no connection yet."""
+        accept = "text/event-stream, application/json"
+        super().__init__(access, options, accept=accept, words=_WORDS)
+
+    async def run(self, path: Literal["/run_sse", "/run"], body: Any) -> Body:
+        """Send a message and read all that comes of it; raises as ``message`` does."""
+        kind: Literal["prepared", "direct"] = "prepared" if path == "/run_sse" else "direct"
+        # A server may answer `/run` by a stream as well, so that events are counted for both.
+        return await self.message(self.url + path, body, kind, stream="sse")
+
+
+def read_answer(body: Body, blank: Blank) -> Answer:
+    """Read the events of an answer, as far as it can be read; no error of it tells a secret."""
+    wire, trouble = _read(body, blank)
+    events = [_blanked(event, blank) for event in wire.events]
+    dropped = [
+        msgspec.structs.replace(lost, example=lost.example and blank(lost.example))
+        for lost in wire.dropped
+    ]
+    wire = wire._replace(events=events, dropped=dropped)
+    return Answer(wire, None if trouble is None else blank(trouble))
+
+
+def _blanked(event: Event, blank: Blank) -> Event:
+    """Return an event with clean errors; what agents say is left as it was said."""
+    for name in ("error", "error_message", "detail"):
+        told = getattr(event, name)
+        if told is not None:
+            setattr(event, name, blank(str(told)))
+    return event
+
+
+def _read(body: Body, blank: Blank) -> Answer:
+    try:
+        data = utf8(body).removeprefix(codecs.BOM_UTF8)
+    except (UnicodeError, LookupError) as error:
+        return Answer(Wire([], []), f"the answer is not {body.charset}: {error}")
+    is_stream = body.media == "text/event-stream" and not is_html(data)
+    if is_stream or looks_like_sse(data):
+        wire = scan_sse("answer", data, torn=body.cut is not None)
+        return Answer(wire, body.cut or (str(wire.fault) if wire.fault else None))
+    if body.cut is not None:
+        return Answer(Wire([], [], torn=True), body.cut)
+    if data.lstrip()[:1] != b"[":
+        return Answer(Wire([], []), f"the server answered {what_it_is(body, blank)}, not events")
+    try:
+        return Answer(read_events(Document("answer", data, "json")))
+    except InputError as error:
+        return Answer(Wire([], []), f"the answer is not events of ADK: {error}")
+
+
+def choose_app(
+    apps: list[str] | None, of_case: str | None, app_name: str | None, agent_id: str | None
+) -> str:
+    """Choose the app: the case's where the server has it, the config's, else the only one.
+
+    ``apps`` is ``None`` when the server does not list them; then what is stated is taken as it is.
+
+    Raises:
+        ProviderError: no app is stated and there are several, or the stated one is not there.
+    """
+    stated = [name for name in (of_case, app_name, agent_id) if name is not None]
+    if apps is None:
+        if not stated:
+            raise ProviderError("the server does not list its apps: state `app_name` (or `--app`)")
+        return app_name or stated[0]
+    found = next((name for name in stated if name in apps), None)
+    by_case = found is not None and found == of_case
+    if app_name is not None and app_name not in apps and not by_case:
+        raise ProviderError(f"the server has no app `{app_name}`; {suggestion(app_name, apps)}")
+    if found is not None:
+        return found
+    if len(apps) == 1:
+        return apps[0]
+    if not apps:
+        raise ProviderError("the server has no apps")
+    names = ", ".join(apps)
+    lead = f"none of them is `{stated[0]}`" if stated else "none is stated"
+    how = "set `app_name` (or `--app`) to one of them"
+    raise ProviderError(f"the server has {len(apps)} apps and {lead}: {how}: {names}")
+
+
+T = TypeVar("T")
+REMEMBERED = 5.0  # seconds
+
+
+class Told:
+    """Answers by their question; a failure holds for some seconds, then it is asked again.
+
+    Otherwise each case would try a server that is down as often, and wait as long, as the first.
+    """
+
+    def __init__(self, remembered: float = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._asked: dict[str, asyncio.Future[Any]] = {}
+
+    async def once(self, question: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Ask, unless somebody did; who waits may be cancelled without ending the asking.
+
+        Raises:
+            ProviderError: asking failed; each case gets an error of its own to add to.
+        """
+        future: asyncio.Future[T] | None = self._asked.get(question)
+        if future is None:
+            future = self._asked[question] = asyncio.ensure_future(ask())
+            future.add_done_callback(lambda done: self._forget_failure(question, done))
+        try:
+            return await asyncio.shield(future)
+        except ProviderError as error:
+            raise ProviderError(str(error)) from error
+
+    def close(self) -> None:
+        """Ask no more."""
+        for future in self._asked.values():
+            future.cancel()
+
+    def _forget_failure(self, question: str, done: asyncio.Future[Any]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            done.get_loop().call_later(self._remembered, self._asked.pop, question, None)
+
+
+class Shared:
+    """The server's apps and agents, and clients to lend; ``streams`` until told otherwise."""
+
+    def __init__(
+        self, options: AdkHttpOptions, agents: Catalog, folder: Path | None = None
+    ) -> None:
+        """Connect to nothing yet; raises InputError for credentials that cannot be used.
+
+        The command of ``restart`` runs in ``folder``.
+        """
+        self.options = options
+        self.streams = True
+        self._access = access(options)
+        self._agents = agents
+        self._told = Told()
+        self._clients: list[AdkClient] = []
+        self._free: list[AdkClient] = []
+        self._restarter = restarter_of(options, folder or Path(), self._access.blank)
+
+    async def close(self) -> None:
+        """Ask nothing more, close all connections, and end what restarts left running."""
+        self._told.close()
+        for client in self._clients:
+            await client.close()
+        if self._restarter is not None:
+            await self._restarter.close()
+
+    async def restart(self) -> None:
+        """Restart the server, and wait until it answers; raises ProviderError."""
+        if self._restarter is not None:
+            for client in self._clients:
+                await client.reconnect()
+            await self._restarter.restart(self._answers)
+
+    async def _answers(self) -> None:
+        async with self.client() as client:
+            await client.answers("GET", self._access.url + "/list-apps")
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[AdkClient]:
+        """Lend a client; one for all would look through all connections at each request."""
+        if not self._free:
+            self._free.append(AdkClient(self.options, self._access))
+            self._clients.append(self._free[-1])
+        client = self._free.pop()
+        try:
+            yield client
+        finally:
+            self._free.append(client)
+
+    async def app(self, case: Case) -> str:
+        """Return the app that a case talks to."""
+        apps = await self._told.once("apps", self._list_apps)
+        return choose_app(apps, case.session.app, self.options.app_name, self.options.agent_id)
+
+    async def catalog(self, case: Case) -> Catalog:
+        """Return what the server and the config tell of the agents."""
+        path = f"/apps/{quote(await self.app(case), safe='')}/app-info"
+        return {**await self._told.once(path, lambda: self._app_info(path)), **self._agents}
+
+    async def _list_apps(self) -> list[str] | None:
+        path = "/list-apps"
+        try:
+            async with self.client() as client:
+                found, _ = await client.json("GET", path)
+        except Refused as error:
+            if error.status in (401, 403, 429) or error.status >= 500:
+                raise ProviderError(refusal(error)) from error
+            return None
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            url = self._access.url + path
+            raise ProviderError(f"{url} answered no list: is this an ADK server?")
+        return found
+
+    async def _app_info(self, path: str) -> Catalog:
+        """Ask who is there; ADK refuses to tell for roots that are no LLM agents."""
+        try:
+            async with self.client() as client:
+                found, _ = await client.json("GET", path)
+            return app_info_catalog(found) if is_app_info(found) else {}
+        except Refused:
+            return {}
+        except (AttributeError, KeyError, TypeError) as error:
+            reason = self._access.blank(repr(error))
+            url = self._access.url + path
+            raise ProviderError(f"{url} does not describe agents as ADK does: {reason}") from error
+
 
 GOODBYE = 5.0  # seconds that ending a session may take
 _LOST = "the server was restarted: did it keep its sessions in memory?"

@@ -12,7 +12,7 @@ from typing import Any
 
 from baton.model import AgentCard, ProviderError
 from baton.providers.functions import named
-from baton.readers.claude.sdk import from_sdk
+from baton.readers.claude.wire import from_sdk
 
 from .options import ClaudeSdkOptions, definition
 from .play import Lost

@@ -9,8 +9,7 @@ from pathlib import Path
 from baton.http.limits import of_messages
 from baton.model import Case, InputError, Problem, ProviderError, Source, Trace
 from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.readers.claude.folder import read_session_file
-from baton.readers.claude.merge import merge_stream
+from baton.readers.claude.reader import merge_stream, read_session_file
 
 from .client import connected, installed
 from .options import ClaudeSdkOptions, agents_of, known_agents, working_folder

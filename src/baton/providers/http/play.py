@@ -1,4 +1,4 @@
-"""Playing a case against an endpoint, turn by turn."""
+"""Playing a case against an endpoint, turn by turn, and what all cases share."""
 
 from __future__ import annotations
 
@@ -6,28 +6,102 @@ import asyncio
 import secrets
 import time
 import uuid
+from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from baton.http.answers import Body, BodyCancelled, Refused
-from baton.http.credentials import NO_HEADER_VALUE, is_header_value
+from baton.http.client import Access, access
+from baton.http.credentials import (
+    NO_HEADER_VALUE,
+    Credentials,
+    address,
+    basic_of,
+    is_header_value,
+    query_values,
+)
 from baton.model import SCHEMA_VERSION, Case, ProviderError, Source, Trace
 from baton.model.views import sum_usage
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.faults import LostBeforeAnswer, refusal
+from baton.providers.faults import LostBeforeAnswer, NotReached, refusal
 from baton.providers.functions import aside
+from baton.providers.restart import restarter_of
 from baton.providers.stated import Stated, StatedTurn, turn_of
 from baton.providers.wire import AgentClient
 
-from .checks import NO_CONVERSATION, Request
-from .events import Document, read_body
-from .options import HttpOptions
-from .reading import Paths, read_answer, turn_from
-from .shared import Shared
+from .options import NO_CONVERSATION, HttpOptions, Request
+from .reading import Document, Paths, read_answer, read_body, turn_from
 from .template import Values
+
+REMEMBERED = 5.0  # seconds
+_ACCEPT = {
+    "none": "application/json",
+    "sse": "text/event-stream, application/json",
+    "jsonl": "application/x-ndjson, application/jsonl, application/json",
+}
+
+
+class Shared:
+    """The way in; an endpoint that cannot be reached is not tried by each case anew."""
+
+    def __init__(
+        self, options: HttpOptions, place: str, headers: dict[str, str], folder: Path
+    ) -> None:
+        """Connect to nothing yet; raises InputError for the file of a CA.
+
+        ``place`` is the address as errors tell it, ``headers`` go with every request, and the
+        command of ``restart`` runs in ``folder``.
+        """
+        parts = address(options.url, "url")
+        given = Credentials(headers=headers, basic=basic_of(parts))
+        keys = [value for value in query_values(parts) if "{" not in value]
+        self._access: Access = access(place, given, options.verify_ssl, keys)
+        self._options = options
+        self._down: tuple[float, str] | None = None
+        self._restarter = restarter_of(options, folder, self._access.blank)
+
+    async def close(self) -> None:
+        """End what restarts left running."""
+        if self._restarter is not None:
+            await self._restarter.close()
+
+    async def restart(self, clients: Iterable[AgentClient]) -> None:
+        """Restart the server of some clients, and wait until it answers; raises ProviderError."""
+        if self._restarter is None:
+            return
+        for client in clients:
+            await client.reconnect()
+        asking = self.client()
+        try:
+            await self._restarter.restart(lambda: asking.answers("OPTIONS", self._root()))
+        finally:
+            await asking.close()
+        self._down = None
+
+    def _root(self) -> str:
+        """Return the address up to its first placeholder; asking there sets nobody to work."""
+        fixed, brace, _ = self._access.url.partition("{")
+        return fixed.rpartition("/")[0] + "/" if brace else fixed
+
+    def client(self) -> AgentClient:
+        """Return a client of its own for a session: cookies of one are not for another."""
+        accept = _ACCEPT[self._options.stream]
+        return AgentClient(self._access, self._options, accept=accept, success=range(200, 300))
+
+    def check_up(self) -> None:
+        """Raise ProviderError when it could not be reached some seconds ago."""
+        if self._down is not None and time.monotonic() < self._down[0]:
+            raise NotReached(self._down[1])
+
+    def note_down(self, error: ProviderError) -> None:
+        """Remember for some seconds that it cannot be reached."""
+        if isinstance(error, NotReached):
+            self._down = time.monotonic() + REMEMBERED, str(error)
+
 
 SessionId = str | int | float | None
 ENDED = "the case was ended before the turn was"

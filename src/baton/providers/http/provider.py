@@ -9,12 +9,11 @@ from baton.model import Case, Source, Trace
 from baton.model.dataset import Need
 from baton.providers.base import ConfiguredProvider, Surroundings
 
-from .checks import NO_CONVERSATION, Request, check_options
-from .options import HttpOptions
+from .options import NO_CONVERSATION, HttpOptions, Request, check_options
 from .reading import Paths
 
 if TYPE_CHECKING:
-    from .shared import Shared
+    from .play import Shared
 
 
 class Http(ConfiguredProvider[HttpOptions]):
@@ -33,7 +32,7 @@ class Http(ConfiguredProvider[HttpOptions]):
         self._shared: Shared | None = None
 
     async def __aenter__(self) -> Self:
-        from .shared import Shared
+        from .play import Shared
 
         self._shared = Shared(self.options, self._place, self._request.fixed, self.around.folder)
         return self

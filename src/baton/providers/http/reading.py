@@ -1,18 +1,212 @@
-"""What paths find in an answer, as a turn; what no path states is unknown."""
+"""What paths (JSONPath, RFC 9535) find in an answer, as a turn; what no path states is unknown."""
 
 from __future__ import annotations
 
+import codecs
+from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from baton.model import ProviderError, ToolCall, Usage, usage_problems
-from baton.providers.stated import Stated, StatedCall, StatedTurn, turn_of
-from baton.providers.stated_dispatches import StatedDispatch
+from baton.http.answers import NOT_JSON, Body, is_html, utf8, what_it_is
+from baton.http.blank import Blank
+from baton.http.limits import Stream
+from baton.model import InputError, Problem, ProviderError, ToolCall, Usage, usage_problems
+from baton.providers.stated import Stated, StatedCall, StatedDispatch, StatedTurn, turn_of
 
 from .options import Absent, DispatchPaths, HttpOptions, ToolPaths, UsagePaths
-from .paths import Path, optional, short
+
+if TYPE_CHECKING:
+    from jsonpath_rfc9535 import JSONPathQuery
+
+
+_END = b"[DONE]"  # how some end a stream
+
+
+class Document(NamedTuple):
+    """What came, as far as it could be read; ``trouble`` says why there may be more."""
+
+    value: Any
+    trouble: str | None = None
+
+
+def read_body(body: Body, stream: Stream, blank: Blank) -> Document:
+    """Read an answer; ``UNSET`` where it is no JSON."""
+    try:
+        data = utf8(body).removeprefix(codecs.BOM_UTF8)
+    except (UnicodeError, LookupError) as error:
+        return Document(msgspec.UNSET, f"the answer is not {body.charset}: {blank(str(error))}")
+    if is_html(data):
+        return Document(msgspec.UNSET, f"the answer is {what_it_is(body, blank)}, not JSON")
+    if stream == "none":
+        return _whole(body, data, blank)
+    pieces = _sse(data) if stream == "sse" else _lines(data)
+    events: list[Any] = []
+    for number, piece in enumerate(pieces, 1):
+        try:
+            events.append(_event(piece))
+        except NOT_JSON:
+            shown = blank(" ".join(piece.data[:80].decode(errors="replace").split()))
+            trouble = body.cut or f"event {number} of the answer is not JSON: “{shown}”"
+            return Document(events, trouble)
+    if body.cut is None and not events:
+        what = f"it is {what_it_is(body, blank)}" if data.strip() else "it is empty"
+        return Document(msgspec.UNSET, f"the answer holds no event ({stream}): {what}")
+    return Document(events, body.cut)
+
+
+def _whole(body: Body, data: bytes, blank: Blank) -> Document:
+    if body.cut is not None:
+        return Document(msgspec.UNSET, body.cut)
+    try:
+        return Document(msgspec.json.decode(data))
+    except NOT_JSON:
+        what = what_it_is(body, blank)
+        return Document(msgspec.UNSET, f"the answer is {what}, not JSON")
+
+
+class _Piece(NamedTuple):
+    data: bytes
+    name: str | None = None
+
+
+def _event(piece: _Piece) -> Any:
+    """Decode an event; its name, where it has one, stands beside what it holds."""
+    value = msgspec.json.decode(piece.data)
+    if piece.name is None:
+        return value
+    if isinstance(value, dict):
+        return {"event": piece.name, **value}
+    return {"event": piece.name, "data": value}
+
+
+def _lines(data: bytes) -> Iterator[_Piece]:
+    for line in data.splitlines():
+        if line.strip():
+            yield _Piece(line.strip())
+
+
+def _sse(data: bytes) -> Iterator[_Piece]:
+    """Yield the events of a stream; one that has no data says nothing."""
+    pieces: list[bytes] = []
+    name = None
+    for line in [*data.splitlines(), b""]:
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if not line:
+            text = b"\n".join(pieces)
+            if text.strip() not in (b"", _END):
+                yield _Piece(text, name)
+            pieces, name = [], None
+        elif field == b"data":
+            pieces.append(value)
+        elif field == b"event":
+            name = value.decode(errors="replace")
+
+
+_SHOWN = 200  # letters of an answer that errors quote
+
+
+class Path:
+    """One query of an option."""
+
+    def __init__(self, option: str, text: str) -> None:
+        """Compile it; raises InputError where it is none."""
+        self.option = option
+        self.text = text
+        self._query = _compiled(option, text)
+
+    def all(self, document: Any) -> list[Any]:
+        """Return all that matches, in order; what is null is left out, as it says nothing.
+
+        Raises:
+            ProviderError: the document is nested too deep to be searched.
+        """
+        return [value for value in self._values(self._query, document) if value is not None]
+
+    def one(self, document: Any) -> Any:
+        """Return the only match, which may be null, or ``UNSET`` when there is none.
+
+        Raises:
+            ProviderError: there are several.
+        """
+        found = self._values(self._query, document)
+        if len(found) > 1:
+            raise ProviderError(
+                f"{self} matches {len(found)} values, and one is needed: {short(found)}"
+            )
+        return found[0] if found else msgspec.UNSET
+
+    def word(self, document: Any) -> str | int | float | None:
+        """Return the only match, which is text or a number; ``None`` when there is nothing.
+
+        Raises:
+            ProviderError: it is anything else.
+        """
+        value = self.one(document)
+        if value is msgspec.UNSET or value is None or value == "":
+            return None
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ProviderError(f"{self} is not text: {short(value)}")
+        return value
+
+    def needed(self, document: Any) -> str:
+        """Return the text that has to be there; raises ProviderError when it is not."""
+        found = self.word(document)
+        if found is None:
+            raise self.nothing(document)
+        return str(found)
+
+    def has_place(self, document: Any) -> bool:
+        """Tell whether there is at least a list or an object that a match could stand in."""
+        from jsonpath_rfc9535 import JSONPathQuery
+
+        outer = self._query.segments[:-1]
+        around = self._values(JSONPathQuery(env=self._query.env, segments=outer), document)
+        return any(isinstance(value, list | dict) for value in around)
+
+    def nothing(self, document: Any) -> ProviderError:
+        """Word that nothing matches, and what came."""
+        return ProviderError(f"{self} matches nothing in what came: {short(document)}")
+
+    def _values(self, query: JSONPathQuery, document: Any) -> list[Any]:
+        from jsonpath_rfc9535 import JSONPathError
+
+        try:
+            return [match.value for match in query.finditer(document)]
+        except (JSONPathError, RecursionError) as error:
+            reason = error.args[0] if error.args else type(error).__name__
+            raise ProviderError(f"{self} cannot be looked for: {reason}") from None
+
+    def __str__(self) -> str:
+        return f"`{self.option}` ({self.text})"
+
+
+def optional(option: str, text: str | None) -> Path | None:
+    """Compile what may be left out."""
+    return None if text is None else Path(option, text)
+
+
+def short(value: Any) -> str:
+    """Quote the start of a value as JSON."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except RecursionError:
+        text = type(value).__name__
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _compiled(option: str, text: str) -> JSONPathQuery:
+    from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError
+
+    try:
+        return JSONPathEnvironment().compile(text)
+    except (JSONPathError, RecursionError) as error:
+        reason = error.args[0] if error.args else type(error).__name__
+        message = f"`{text}` is no JSONPath (like `$.reply.text` or `$.items[*].name`): {reason}"
+        raise InputError(Problem(path=option, message=message)) from None
+
 
 Kind = Literal["transfer", "delegate", "sequence"]
 _KINDS = get_args(Kind)

@@ -16,11 +16,10 @@ from opentelemetry.context import Context
 from baton.model import Case, ExpectedTurn, ProviderError, Trace
 from baton.plugins.user_code import load_function
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.functions import worded
+from baton.providers.functions import NO_SESSION, Target, worded
+from baton.providers.instrument import enable
 from baton.providers.stated import stated_turn
-from baton.providers.target import NO_SESSION, Target
 
-from . import enable
 from .collector import Collected, Play
 from .install import tracing
 from .record import PlayedTurn, Told, session_of, trace_of, unanswered
@@ -200,3 +199,24 @@ def _late() -> str | None:
     return (
         f"`{off[0]}` was first imported during the case, too late for its spans: import it before"
     )
+
+
+class Inline:
+    """Plays cases here; what the program keeps in its modules is shared by all of them."""
+
+    def __init__(self, setup: Setup) -> None:
+        """Load the program; raises InputError."""
+        self._player = Player(setup)
+
+    async def open(self) -> None:
+        """Do nothing: the program is loaded."""
+
+    async def prepare(self) -> None:
+        """Do nothing, as above."""
+
+    async def close(self) -> None:
+        """Do nothing: what the program set up stays."""
+
+    async def play(self, case: Case) -> Trace:
+        """Play a case; raises ProviderError, and CaseCancelled with what was seen."""
+        return await self._player.start(case).run()

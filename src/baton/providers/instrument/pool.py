@@ -1,18 +1,207 @@
-"""As many worker processes as cases are in play at once, used again for the cases after them."""
+"""Worker processes: as many as cases are in play at once, used again for the cases after them."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 import weakref
+from collections import deque
+from concurrent.futures import Future
 from contextlib import suppress
+from typing import IO, cast
+
+import msgspec
 
 from baton.model import Case, InputError, ProviderError, Trace
 from baton.providers.base import CaseCancelled
-from baton.providers.functions import call
-from baton.providers.plain import NOT_JSON, as_json
+from baton.providers.functions import NOT_JSON, as_json, call
 
-from .process import Worker, WorkerEnded
-from .wire import Setup
+from .wire import CLEAN_UP, Answer, Cut, Order, Play, Played, Refused, Setup, TooLong, receive, send
+
+_ENDING = 3.0
+"""Seconds that a worker has to end by itself; a little more than it gives its program."""
+_LOADING = 300.0
+"""Seconds that importing the program may take; it has no part in the time for a case."""
+_EXIT = 1.0
+"""Seconds between its last word and its end."""
+_KEPT = 3
+_LONGEST_LINE = 1 << 16
+"""Bytes of a line that are passed on at once: what a program prints may have no end of a line."""
+_START = (
+    "import sys; sys.path[:] = {path!r}; from baton.providers.instrument.worker import main; main()"
+)
+_Asked = Future[Answer | None]
+
+
+class WorkerEnded(Exception):  # noqa: N818 - it says what became of the process
+    """The process is there no more."""
+
+
+class Worker:
+    """A process with the program loaded, which plays one case at a time."""
+
+    def __init__(self, setup: Setup) -> None:
+        # A session of its own: Ctrl-C is for this process to handle, and what the program
+        # starts is ended together with it.
+        self._process = subprocess.Popen(  # noqa: S603 - it is ourselves
+            [sys.executable, "-c", _START.format(path=sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        process = self._process
+        self._orders = cast("IO[bytes]", process.stdin)
+        self._pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdout, process.stderr)]
+        self._said: deque[str] = deque(maxlen=_KEPT)
+        self._asked: _Asked = Future()
+        self.has_ended = False
+        self._trouble: str | None = None
+        self._threads = [
+            threading.Thread(target=work, args=(pipe,), name="baton-worker", daemon=True)
+            for work, pipe in zip((self._hear, self._pass_on), self._pipes, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+        self._send(setup)
+
+    async def loaded(self) -> None:
+        """Wait until it is ready.
+
+        Raises:
+            InputError: the program cannot be loaded.
+        """
+        await _done(self._asked, _LOADING)
+        if not self._asked.done():
+            raise InputError(f"the program was not loaded within {_LOADING:g} s")
+        answer = self._asked.result()
+        if isinstance(answer, Refused):
+            raise InputError(answer.problems)
+        if answer is None:
+            raise InputError(f"{self._how_it_ended()} while it loaded the program")
+
+    async def play(self, case: Case) -> Played:
+        """Play a case; raises WorkerEnded."""
+        self._asked = Future()
+        self._send(Play(case))
+        await _done(self._asked)
+        answer = self._asked.result()
+        if isinstance(answer, Played):
+            return answer
+        raise WorkerEnded(f"{self._how_it_ended()} while it played the case")
+
+    async def cut(self) -> Played:
+        """Break off the case in play; return what was seen of it. It is to be killed then."""
+        self._send(Cut())
+        await _done(self._asked, CLEAN_UP + 1)
+        answer = self._asked.result() if self._asked.done() else None
+        return answer if isinstance(answer, Played) else Played(None)
+
+    def kill(self) -> None:
+        """End it at once, with all that the program started."""
+        process = self._process
+        if process.returncode is None:
+            # While it has not been waited for, its id is no other's.
+            with suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+            process.wait()
+        for thread, pipe in zip(self._threads, self._pipes, strict=True):
+            if thread is not threading.current_thread():
+                thread.join(0.5)
+            if not thread.is_alive():
+                pipe.close()
+        with suppress(OSError):
+            self._orders.close()
+
+    def end(self) -> None:
+        """Let it end by itself, for a while; blocks meanwhile."""
+        with suppress(OSError):
+            self._orders.close()
+        _await_exit(self._process, _ENDING)
+        self.kill()
+
+    def _send(self, order: Order) -> None:
+        # What nobody reads any more is answered by the end of the answers.
+        with suppress(OSError):
+            send(self._orders, order)
+
+    def _hear(self, pipe: IO[bytes]) -> None:
+        try:
+            while (answer := receive(pipe, Answer)) is not None:
+                if not self._asked.done():
+                    self._asked.set_result(answer)
+        except (TooLong, msgspec.MsgspecError) as error:
+            self._trouble = f"the worker process sent what is no answer: {error}"
+        except (OSError, ValueError) as error:
+            # It was killed meanwhile; how it ended is told by whoever killed it.
+            logging.getLogger(__name__).debug("the pipe of a worker is closed: %s", error)
+        self.has_ended = True
+        _await_exit(self._process, _EXIT)
+        if not self._asked.done():
+            self._asked.set_result(None)
+
+    def _pass_on(self, pipe: IO[bytes]) -> None:
+        """Show what the program prints, and keep the end of it."""
+        while line := pipe.readline(_LONGEST_LINE):
+            text = line.decode(errors="replace")
+            if text.strip():
+                self._said.append(text.strip())
+            with suppress(OSError, ValueError):
+                sys.stderr.write(text)
+                sys.stderr.flush()
+
+    def _how_it_ended(self) -> str:
+        self.kill()
+        if self._trouble is not None:
+            return self._trouble
+        code = self._process.returncode
+        if code >= 0:
+            how = f"the worker process ended with exit code {code}"
+        else:
+            how = f"the worker process was ended by signal {-code} ({_signal(-code)})"
+        return f"{how} (it last said: {' / '.join(self._said)})" if self._said else how
+
+
+async def _done(asked: _Asked, timeout: float | None = None) -> None:
+    """Wait for an answer, or until the time is up; the answer may still come when cancelled."""
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(_: _Asked) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(came.set)
+
+    asked.add_done_callback(tell)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(came.wait(), timeout)
+
+
+def _await_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait a while for a process to end, and leave it to others to learn how."""
+    until = time.monotonic() + seconds
+    if not hasattr(os, "waitid"):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        return
+    how = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    with suppress(ChildProcessError):
+        while os.waitid(os.P_PID, process.pid, how) is None and time.monotonic() < until:
+            time.sleep(0.005)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
 
 
 class Pool:

@@ -87,7 +87,7 @@ def session_of(case: Case) -> str:
 
 
 def _read(case: Case, played: list[PlayedTurn], seen: Collected, told: Told) -> Trace:
-    from baton.readers.otlp.traces import read_spans
+    from baton.readers.otlp.reader import read_spans
 
     if len(seen.spans) <= len(played):
         return _nothing_seen(told)  # there is no span but those of the turns

@@ -41,7 +41,7 @@ def make_driver(setup: Setup, workers: Workers) -> Driver:
     except InputError as error:
         raise InputError(Problem(path="instrumentors", message=str(error))) from None
     if workers == "inline":
-        from .inline import Inline
+        from .player import Inline
 
         return Inline(setup)
     from .pool import Pool

@@ -1,4 +1,4 @@
-"""A process that plays cases one after the other; it ends with the one that started it."""
+"""A process that plays cases one after the other, also with a program whose spans nobody reads."""
 
 from __future__ import annotations
 
@@ -8,19 +8,62 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
-from baton.model import Case, InputError, ProviderError
-from baton.providers.base import CaseCancelled
-from baton.providers.functions import named, worded
-from baton.providers.plain import NOT_JSON
+from baton.model import Case, InputError, ProviderError, Trace
+from baton.providers.base import CaseCancelled, Surroundings
+from baton.providers.functions import NO_SESSION, NOT_JSON, named, worded
+from baton.providers.python import Python, PythonOptions
 
 from .enable import set_environment
 from .wire import CLEAN_UP, Cut, Play, Played, Ready, Refused, Setup, TooLong, receive, send
 
 if TYPE_CHECKING:
-    from .plain import PlainCase, PlainPlayer
     from .player import CaseInPlay, Player
+
+
+class PlainPlayer:
+    """A program that is loaded."""
+
+    def __init__(self, setup: Setup) -> None:
+        """Load it; raises InputError."""
+        options = PythonOptions(type="python", target=setup.target, hooks=setup.hooks)
+        self._provider = Python(options, Surroundings(Path(setup.folder), setup.agents))
+
+    def start(self, case: Case) -> PlainCase:
+        """Begin a case; raises ProviderError when it cannot be played."""
+        again = any(turn.new_session for turn in case.turns[1:])
+        if again and self._provider.lacks("new_session"):
+            raise ProviderError(NO_SESSION)
+        return PlainCase(self._provider, case)
+
+
+class PlainCase:
+    """One playing of a case."""
+
+    def __init__(self, provider: Python, case: Case) -> None:
+        self._provider, self._case = provider, case
+
+    async def run(self) -> Trace:
+        """Play it to its end.
+
+        Raises:
+            ProviderError: it could not be played.
+            CaseCancelled: it was cut off; with what was seen until then.
+        """
+        try:
+            return await self._provider(self._case)
+        except (ProviderError, CaseCancelled):
+            raise
+        except asyncio.CancelledError as cancelled:
+            raise CaseCancelled(None) from cancelled
+        except Exception as error:
+            raise ProviderError(f"the provider raised {worded(error)}") from error
+
+    def seen(self) -> None:
+        """Return nothing: what a function has not returned cannot be seen."""
+
 
 _LAST_WORDS = 2.0
 """Seconds that the program has to end by itself once there is nothing more to play."""
@@ -43,8 +86,6 @@ def main() -> None:
 def _player(setup: Setup) -> Player | PlainPlayer:
     """Load the program; raises InputError."""
     if setup.plain:
-        from .plain import PlainPlayer
-
         return PlainPlayer(setup)
     set_environment()
     from .player import Player

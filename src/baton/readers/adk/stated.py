@@ -10,9 +10,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from baton.formats.evalset import EvalCase, FunctionCall, IntermediateData, Invocation
-from baton.formats.prune import Stray
-from baton.formats.stated_agents import TRANSFER_TOOL, author_pair, stated_agents
+from baton.formats.evalset import (
+    TRANSFER_TOOL,
+    EvalCase,
+    FunctionCall,
+    IntermediateData,
+    Invocation,
+    author_pair,
+    stated_agents,
+)
+from baton.formats.spelling import Stray
 from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
@@ -27,9 +34,8 @@ from baton.model import (
 )
 from baton.readers.catalog import Catalog
 
-from .content import result_content
-from .draft import Draft, Session
-from .wire import dropped_keys
+from .calls import Draft, Session
+from .wire import dropped_keys, result_content
 
 _NEVER_TOLD = [
     "run.steps.said",

@@ -1,17 +1,84 @@
-"""Tool calls and their answers, dispatches and notifications among them."""
+"""Tool calls and their answers: dispatches, notifications, and why a call was not done."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from baton.model import AgentRun, Content, Dispatch, ToolCall
 
+from .agents import DISPATCH_TOOLS, SEND_TOOL, result_record
 from .draft import MAIN, Draft, Lane, OpenCall, not_before, seen
-from .links import DISPATCH_TOOLS, SEND_TOOL, result_record
-from .refusals import Trouble, trouble, unstarted
-from .texts import Notice, answer_content, tool_content
-from .wire import Entry, dict_at, text_at
+from .wire import (
+    Entry,
+    Notice,
+    answer_content,
+    block_content,
+    dict_at,
+    is_list,
+    text_at,
+    tool_content,
+    tool_error,
+)
+
+By = Literal["runtime", "policy", "user"]
+_NO_SUCH_TOOL = ("No such tool available", "InputValidationError", "Tool names must be unique")
+_BY_USER = ("The user doesn't want to proceed", "The user doesn't want to take this action")
+_BY_POLICY = ("Permission to use ", "Claude requested permissions to ", "PreToolUse:")
+_NO_SUCH_AGENT = "Agent type '"
+
+
+class Trouble(NamedTuple):
+    """The text of an error; ``by`` says who kept the tool from running, if it did not run."""
+
+    text: str
+    by: By | None
+
+
+def trouble(entry: Entry, block: dict[str, Any]) -> Trouble | None:
+    """Tell what went wrong with a call, from its result; ``None`` when it went well."""
+    by = _decided(entry, text_at(block, "tool_use_id"))
+    if block.get("is_error") is not True and by is None:
+        return None
+    text = tool_error(block.get("content"))
+    if by is None:
+        by = _worded(block_content(block.get("content")).plain(), text)
+    return Trouble(text, by)
+
+
+def unstarted(text: str) -> bool:
+    """Tell from its error that a dispatch started no agent: no such type, or a limit."""
+    lowered = text.lower()
+    return text.startswith(_NO_SUCH_AGENT) or (
+        "limit" in lowered and ("agent" in lowered or "spawn" in lowered) and "api" not in lowered
+    )
+
+
+def _decided(entry: Entry, call: str) -> By | None:
+    """Read who decided: the record of the decision, else the kind of the denial."""
+    meta = entry.data.get("tool_result_meta")
+    told: Any = next((m for m in meta if text_at(m, "id") == call), {}) if is_list(meta) else {}
+    decision = dict_at(told, "permission_decision") or dict_at(entry.data, "permissionDecision")
+    if text_at(decision, "decision") == "reject":
+        return "user" if text_at(decision, "source").startswith("user") else "policy"
+    denial = text_at(told, "non_execution_kind") or text_at(entry.data, "toolDenialKind")
+    if denial:
+        return "user" if denial.startswith("user") else "policy"
+    return None
+
+
+def _worded(raw: str, text: str) -> By | None:
+    if raw.lstrip().startswith("<tool_use_error>") and text.startswith(_NO_SUCH_TOOL):
+        return "runtime"
+    if text.startswith(_NO_SUCH_AGENT):
+        return "runtime"
+    if text.startswith(_BY_USER):
+        return "user"
+    return "policy" if text.startswith(_BY_POLICY) else None
+
 
 DEFAULT_AGENT = "general-purpose"
 STOPPED = "the agent was stopped"
@@ -193,3 +260,49 @@ class Calls:
 
     def _receiver(self, opened: OpenCall) -> Lane:
         return self._draft.main if opened.run.agent == MAIN else opened.lane
+
+
+class _Waiting(msgspec.Struct):
+    notice: Notice
+    at: float | None
+    begins: int | None = None
+    due: bool = False
+
+
+class Delivery:
+    """Notifications on their way to the main thread."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self._begins: dict[str, int] = {}
+
+    def expect(self, results: Iterable[dict[str, Any]]) -> None:
+        """Take the results of a stream: which round began with which notification."""
+        for number, result in enumerate(results):
+            run = text_at(dict_at(result, "origin"), "runId")
+            if run:
+                self._begins[run] = number
+
+    def add(self, notice: Notice, at: float | None, run: str) -> None:
+        """Take a notification; ``run`` names what it tells the end of."""
+        self._waiting.append(_Waiting(notice, at, self._begins.get(run)))
+
+    def round(self) -> None:
+        """Note that tools answered: the next request tells all that waits."""
+        for one in self._waiting:
+            one.due = one.due or one.begins is None
+
+    def began(self, number: int) -> None:
+        """Note that a round began, counted from 0."""
+        for one in self._waiting:
+            one.due = one.due or one.begins is None or one.begins <= number
+
+    def due(self) -> list[tuple[Notice, float | None]]:
+        """Return what the model is told with its next request."""
+        due = [(one.notice, one.at) for one in self._waiting if one.due]
+        self._waiting = [one for one in self._waiting if not one.due]
+        return due
+
+    def rest(self) -> list[tuple[Notice, float | None]]:
+        """Return what the model has not been told yet."""
+        return [(one.notice, one.at) for one in self._waiting]

@@ -9,8 +9,8 @@ import msgspec
 from baton.model import AgentRun, Content, Dispatch, GotBack, HandedOff, ToolCall, Turn
 from baton.readers.ids import Ids
 
-from .links import Links
-from .spent import Spent
+from .agents import Links
+from .usage import Spent
 from .wire import Entry
 
 MAIN = "main"

@@ -14,10 +14,10 @@ from baton.model import (
     Turn,
 )
 
+from .agents import Cards
 from .calls import STOPPED
-from .cards import Cards
 from .draft import MAIN, Draft, Lane, not_before
-from .talk import Talk
+from .entries import Talk
 
 _TIMES = ("turn.started", "turn.ended", "run.started", "run.ended", "dispatch.started",
           "dispatch.ended", "tool_call.at", "tool_call.ended")  # fmt: skip

@@ -1,18 +1,91 @@
-"""Lines of a stream or of a session file as entries of one form."""
+"""Lines of a stream or of a session file as entries of one form, with their content."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, TypeGuard
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
 from baton.formats.nesting import TOO_DEEP, is_too_deep
-from baton.model import Dropped, InputError, Problem
+from baton.model import Content, Dropped, InputError, Part, Problem
 
-from .sdk import from_sdk
+_WIRE_TYPES = {
+    "AssistantMessage": "assistant",
+    "UserMessage": "user",
+    "ResultMessage": "result",
+    "StreamEvent": "stream_event",
+    "RateLimitEvent": "rate_limit_event",
+}
+_SYSTEM = "Message"
+
+
+def from_sdk(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a dumped message as the JSON it was read from; any other object as it is."""
+    kind = str(value.get("type", value.get("_type", value.get("__class__", ""))))
+    named = _WIRE_TYPES.get(kind)
+    if "message" in value or (kind and named is None and not _is_system(value, kind)):
+        return value
+    if named is None:
+        named = _told_by(value)
+    plain = {key: item for key, item in value.items() if key not in ("_type", "__class__")}
+    match named:
+        case "system":
+            return {**plain["data"], "type": "system", "subtype": plain["subtype"]}
+        case "assistant" | "user":
+            return _with_message(plain, named)
+        case "result":
+            usage = plain.pop("model_usage", None)
+            return {**plain, "type": "result", "modelUsage": usage}
+        case None:
+            return value
+        case _:
+            return {**plain, "type": named}
+
+
+def _is_system(value: dict[str, Any], kind: str) -> bool:
+    return kind.endswith(_SYSTEM) and isinstance(value.get("data"), dict) and "subtype" in value
+
+
+def _told_by(value: dict[str, Any]) -> str | None:
+    """Tell a message without a type by its fields."""
+    if isinstance(value.get("data"), dict) and isinstance(value.get("subtype"), str):
+        return "system"
+    if "content" in value and "model" in value:
+        return "assistant"
+    if "content" in value and ("parent_tool_use_id" in value or "tool_use_result" in value):
+        return "user"
+    if "num_turns" in value and "subtype" in value:
+        return "result"
+    return None
+
+
+def _with_message(plain: dict[str, Any], kind: str) -> dict[str, Any]:
+    content = plain.pop("content", None)
+    message: dict[str, Any] = {"role": kind, "content": content}
+    if isinstance(content, list):
+        message["content"] = [_block(block) for block in content]
+    if kind == "assistant":
+        message["id"] = plain.pop("message_id", None)
+        for key in ("model", "usage", "stop_reason"):
+            message[key] = plain.pop(key, None)
+    return {**plain, "type": kind, "message": message}
+
+
+def _block(block: Any) -> Any:
+    if not isinstance(block, dict) or any(block.get("type") == kind for kind in _BLOCK_TYPES):
+        return block
+    for key, kind in (("text", "text"), ("thinking", "thinking"), ("tool_use_id", "tool_result")):
+        if key in block:
+            return {**block, "type": kind}
+    return {**block, "type": "tool_use"} if {"id", "name", "input"} <= set(block) else block
+
+
+_BLOCK_TYPES = {"text", "thinking", "tool_use", "tool_result", "server_tool_use", "image"}
 
 
 class Entry(msgspec.Struct, kw_only=True):
@@ -175,3 +248,209 @@ def seconds(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return value / 1000 if value > 1e11 else float(value)
+
+
+_TOOL_ERROR = re.compile(r"\A\s*<tool_use_error>(.*)</tool_use_error>\s*\Z", re.DOTALL)
+_FRAME = re.compile(r"\A(?:[^\n]*\n){0,40}?\[Subagent hand-back\][^\n]*\n")
+_TRAILER = re.compile(r"agentId: [0-9A-Za-z_-]+(?: |\n|\Z)")
+_OPEN, _CLOSE = "<system-reminder>", "</system-reminder>"
+_NOTICE = re.compile(
+    r"<task-notification>\n(.*?)\n</task-notification>(?=\s{0,9}(?:<task-notification>|\Z))",
+    re.DOTALL,
+)
+_COORDINATOR = re.compile(
+    r"\A(?:<system-reminder>\s*)?The (?:coordinator|user) sent a message while you were working:\n"
+    r"(.*?)\n\n?(?:Address this before completing your current task\.|IMPORTANT:.*)"
+    r"\s*(?:</system-reminder>)?\s*\Z",
+    re.DOTALL,
+)
+INTERRUPTED = "[Request interrupted by user"
+
+
+class Notice(NamedTuple):
+    """A task notification: which agent ended, how, and with what answer."""
+
+    agent: str
+    call: str
+    status: str
+    result: str | None
+    summary: str
+
+
+def block_content(content: Any) -> Content:
+    """Return the content of a tool result or message: its texts joined, its files as parts."""
+    if isinstance(content, str):
+        return Content(text=content)
+    if not is_list(content):
+        return Content() if content is None else Content(data=content)
+    blocks = [block for block in content if isinstance(block, dict)]
+    texts = [text for block in blocks if (text := text_at(block, "text"))]
+    texts += [block for block in content if isinstance(block, str)]
+    parts = [part for block in blocks if (part := _part(block)) is not None]
+    rest = [
+        b for b in blocks if not text_at(b, "text") and _part(b) is None and b.get("type") != "text"
+    ]
+    return Content(text="\n".join(texts) if texts else None, data=rest or None, parts=parts or None)
+
+
+def tool_content(content: Any) -> Content | None:
+    """Return what a tool gave back, without the reminders that the harness adds at its end."""
+    found = block_content(content)
+    if found.text is not None:
+        found.text = without_reminders(found.text)
+    return found if found or found.text is not None else None
+
+
+def without_reminders(text: str) -> str:
+    """Cut the system reminders off the end of a text."""
+    while (bare := text.rstrip()).endswith(_CLOSE) and (start := bare.rfind(_OPEN)) >= 0:
+        text = bare[:start].rstrip()
+    return text
+
+
+def tool_error(content: Any) -> str:
+    """Return the text of a failed call without its tags."""
+    text = block_content(content).plain()
+    tagged = _TOOL_ERROR.match(text)
+    return (tagged[1] if tagged else text).strip().removeprefix("Error: ")
+
+
+def answer_content(content: Any, result: Any) -> Content | None:
+    """Return what a sub-agent answered: ``result`` is what the harness recorded beside the text.
+
+    Without such a record the frame around the text is cut off, of both generations.
+    """
+    told = result.get("content") if isinstance(result, dict) else None
+    if is_list(told) or isinstance(told, str):
+        notes, tails = (
+            count_at(result, "harnessNoteCount") or 0,
+            count_at(result, "harnessTailCount"),
+        )
+        blocks = told[notes : len(told) - (tails or 0)] if is_list(told) else told
+        return block_content(blocks) or None
+    kept = [block for block in content if not _is_trailer(block)] if is_list(content) else content
+    found = block_content(kept)
+    if found.text is not None:
+        found.text = _unframed(found.text)
+    return found or None
+
+
+def notices(text: str) -> list[Notice]:
+    """Read the task notifications in a message; none for any other text."""
+    if not text.lstrip().startswith("<task-notification>"):
+        return []
+    return [_notice(body) for body in _NOTICE.findall(text)]
+
+
+def told_agent(text: str) -> str:
+    """Return the message in what a working agent is told by its coordinator."""
+    wrapped = _COORDINATOR.match(text)
+    return wrapped[1] if wrapped else text
+
+
+def message_text(blocks: list[dict[str, Any]]) -> Content:
+    """Return what a user message says, the answers of tools left out."""
+    said = [block for block in blocks if block.get("type") != "tool_result"]
+    return block_content(said)
+
+
+def _unframed(text: str) -> str:
+    trailer = text.rfind("\nagentId: ")
+    if trailer >= 0 and _TRAILER.match(text, trailer + 1):
+        text = text[:trailer]
+    frame = _FRAME.match(text)
+    if frame is None:
+        return text.strip("\n")
+    lines = text[frame.end() :].split("\n")
+    return "\n".join(line.removeprefix("  ") for line in lines).strip("\n")
+
+
+def _is_trailer(block: Any) -> bool:
+    return _TRAILER.match(text_at(block, "text")) is not None
+
+
+def _notice(body: str) -> Notice:
+    result = re.search(r"<result>(.*)</result>", body, re.DOTALL)
+    return Notice(
+        agent=_tag(body, "task-id"),
+        call=_tag(body, "tool-use-id"),
+        status=_tag(body, "status"),
+        result=result[1] if result else None,
+        summary=_tag(body, "summary"),
+    )
+
+
+def _tag(body: str, name: str) -> str:
+    found = re.search(rf"<{name}>([^<]*)</{name}>", body)
+    return found[1].strip() if found else ""
+
+
+def _part(block: dict[str, Any]) -> Part | None:
+    """Describe an image or document; its bytes are not kept."""
+    kind = text_at(block, "type")
+    if kind not in ("image", "document", "file"):
+        return None
+    source = dict_at(block, "source")
+    data = text_at(source, "data")
+    return Part(
+        type=kind,
+        mime=text_at(source, "media_type") or None,
+        uri=text_at(source, "url") or None,
+        sha256=sha256(data.encode()).hexdigest() if data else None,
+    )
+
+
+FOLDED = frozenset({
+    "system", "stream_event", "rate_limit_event", "conversation_reset", "queue-operation",
+    "last-prompt", "tools-used", "api-request", "api-request-blob", "summary", "atis-latch",
+    "file-history-snapshot", "progress", "control_request", "control_response", "keep_alive",
+    "control_cancel_request", "tool_progress", "auth_status", "permission-mode", "mode",
+    "agent-name", "agent-color", "custom-title", "ai-title", "tag", "pr-link", "worktree-state",
+})  # fmt: skip
+"""Kinds of messages that keep books, or that repeat what stands elsewhere."""
+GIVEN = frozenset({
+    "file", "directory", "image", "pdf_reference", "compact_file_reference", "mcp_resource",
+    "selected_lines_in_ide",
+})  # fmt: skip
+"""Kinds of attachments by which a user gives a model more than words."""
+_COMMAND_OUTPUT = ("<local-command-", "<bash-stdout>", "<bash-stderr>")
+NO_ANSWER = ("(no content)", "No response requested.")
+NOT_A_USER = frozenset({
+    "task-notification", "auto-continuation", "coordinator", "observer", "observer-activity",
+})  # fmt: skip
+
+
+def failure(entry: Entry) -> str | None:
+    """Return the text of a failed model request; ``None`` for an answer."""
+    text = block_content(entry.message.get("content")).plain()
+    flagged = any(
+        entry.data.get(key) is True for key in ("isApiErrorMessage", "is_api_error_message")
+    )
+    synthetic = text_at(entry.message, "model") == "<synthetic>"
+    if flagged or (synthetic and (text_at(entry.data, "error") or text.startswith("API Error"))):
+        return text or text_at(entry.data, "error")
+    return None
+
+
+def is_plumbing(entry: Entry, text: str) -> bool:
+    """Tell a text on the user's side that no user wrote."""
+    data = entry.data
+    flags = ("isMeta", "isSynthetic", "isVisibleInTranscriptOnly")
+    if any(data.get(flag) is True for flag in flags) or text.startswith(_COMMAND_OUTPUT):
+        return True
+    return text_at(dict_at(data, "origin"), "kind") in NOT_A_USER
+
+
+def text_of(data: dict[str, Any]) -> str:
+    """Return what a message of an unknown kind says, if it says anything."""
+    for key in ("message", "content", "text", "result", "data"):
+        found = data.get(key)
+        if isinstance(found, str) and found:
+            return found
+        if found and isinstance(found, dict | list):
+            inner = found.get("content") if isinstance(found, dict) else found
+            text = block_content(inner).plain()
+            if text:
+                return text
+    words = (item for item in data.values() if isinstance(item, str) and " " in item.strip())
+    return next(words, "")

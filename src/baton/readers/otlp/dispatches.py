@@ -1,22 +1,79 @@
-"""How work passed between the runs of a turn."""
+"""How work passed between the runs of a turn, and how that is known."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from baton.model import Dispatch, Turn
+from baton.model import AgentCard, Dispatch, Turn
 from baton.readers.catalog import Catalog
 from baton.readers.ids import Ids
 
-from .acts import Act
-from .below import runs_below
-from .book import Book, not_before, number_groups
-from .delegates import delegate, delegate_without_call, tell
-from .evidence import is_node, last_act, meant, mentions, passed_on
-from .names import name_key, plain_name, same_name
+from .builder import Act, Book, not_before, number_groups
+from .delegates import (
+    delegate,
+    delegate_without_call,
+    is_node,
+    last_act,
+    meant,
+    mentions,
+    passed_on,
+    tell,
+)
+from .node import Node, Overlaps
 from .runs import Work
+from .values import name_key, plain_name, same_name
+
+
+def runs_below(works: list[Work], acts: dict[int, list[Act]]) -> dict[int, list[Work]]:
+    """Return the runs below each call, those that only time and name put there too."""
+    kept = {key: node for work in works for key, node in work.stands_for.items()}
+    adopters = _adopters(works, acts)
+    below: dict[int, list[Work]] = {}
+    for work in works:
+        caller = work.caller or adopters.get(id(work))
+        if caller is not None:
+            work.caller = kept.get(id(caller), caller)
+            below.setdefault(id(work.caller), []).append(work)
+    return below
+
+
+def _adopters(works: list[Work], acts: dict[int, list[Act]]) -> dict[int, Node]:
+    """Find the runs that only time, and a name or text, put below a call: the nearest one."""
+    found: dict[int, Node] = {}
+    owners = {id(node): work for work in works for node in work.nodes}
+    called: dict[int, tuple[Work, Act]] = {}
+    calls: dict[int, Overlaps] = {}
+    for owner in works:
+        for act in acts[id(owner)]:
+            if act.node is not None and act.mode != "transfer":
+                called[id(act.node)] = owner, act
+                calls.setdefault(id(owner.place), Overlaps()).add(act.node)
+    for work in works:
+        if work.caller is not None:
+            continue
+        beside = calls.get(id(work.place))
+        for node in beside.around(work) if beside is not None else ():
+            owner, act = called[id(node)]
+            if owner is not work and _around(node, work) and meant(act, work):
+                found[id(work)] = node
+        outer = owners.get(id(work.outer))
+        waiting = [act for act in acts[id(outer)] if _waits_for(act, work)] if outer else []
+        for act in waiting:
+            if act.node is not None and (len(waiting) == 1 or meant(act, work)):
+                found[id(work)] = act.node
+    return found
+
+
+def _around(node: Node, work: Work) -> bool:
+    return node.started <= work.started and work.ended <= node.ended
+
+
+def _waits_for(act: Act, work: Work) -> bool:
+    """Tell a call of the agent around a run that lasted at least as long as the run."""
+    return act.node is not None and act.mode != "transfer" and _around(act.node, work)
+
 
 _PEOPLE = frozenset({"user", "human"})
 _TICK = 0.001
@@ -337,3 +394,29 @@ def _only_written(act: Act, work: Work) -> bool:
     """Tell a call of this agent that its caller wrote and no span carried out."""
     step = act.step
     return act.node is None and step is not None and not step.dispatch and meant(act, work)
+
+
+_FIELDS = ("tools_allowed", "tools_source")
+
+
+def allow_tools(turn: Turn, cards: Mapping[str, AgentCard]) -> None:
+    """Fill in what dispatches allow: what the agent's own span says it has, else was offered.
+
+    What the user's definitions say stands already.
+    """
+    runs = {run.id: run for run in turn.runs}
+    for dispatch in turn.dispatches:
+        if dispatch.tools_source is not None:
+            continue
+        card = cards.get(dispatch.to_agent)
+        offered = (runs[id_].tools_offered for id_ in dispatch.runs)
+        if card is not None and card.tools is not None:
+            dispatch.tools_allowed, dispatch.tools_source = card.tools, "definition"
+        elif (tools := next(offered, None)) is not None:
+            dispatch.tools_allowed, dispatch.tools_source = list(tools), "offered"
+        if dispatch.tools_source is not None:
+            _now_known(dispatch)
+
+
+def _now_known(dispatch: Dispatch) -> None:
+    dispatch.unknown = [name for name in dispatch.unknown if name not in _FIELDS]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from baton.model import Content, Said, Step, ToolCall
 from baton.readers.ids import Ids
 
-from .acts import Act
+from .builder import Act, Ledger
+from .delegates import decision
 from .dialects.handover import by_name
-from .ledger import Ledger
 from .messages import Answer, Call, Message
-from .names import same_name
 from .node import Mode, Node
-from .refusals import decision
 from .runs import Work
+from .values import same_name
 
 
 def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:

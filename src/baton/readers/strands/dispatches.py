@@ -1,4 +1,4 @@
-"""Hand-offs of a session: by nesting, and by the call of a swarm's tool."""
+"""Hand-offs of a session: by nesting, by a swarm's tool, by what a graph's node was given."""
 
 from __future__ import annotations
 
@@ -9,12 +9,32 @@ from baton.formats.strands import Span
 from baton.model import AgentRun, Content, Dispatch, ToolCall
 from baton.readers.ids import Ids
 
-from .graph import followed
-from .names import Names
-from .spans import Starter, Tree
-from .steps import Call, Steps
-from .swarm import HAND_OFF, Handed, handed
-from .texts import answer_content
+from .spans import HAND_OFF, Call, Handed, Names, Starter, Steps, Tree, answer_content, handed
+
+_INPUTS, _FROM, _ANSWER = "Inputs from previous nodes:", "From ", "  - "
+
+
+def followed(tree: Tree, agent: Span) -> dict[str, list[str]] | None:
+    """Return the answers that an agent was given, by node; ``None`` when a graph gave none.
+
+    They are pieces of its first message, apart from the task that a session tells.
+    """
+    models = tree.models(agent)
+    first = models[0].messages[0] if models and models[0].messages else None
+    texts = [item.text for item in first.content if item.text] if first is not None else []
+    titles = [text.strip() for text in texts]
+    if _INPUTS not in titles:
+        return None
+    found: dict[str, list[str]] = {}
+    name = None
+    start = titles.index(_INPUTS) + 1
+    for text, title in zip(texts[start:], titles[start:], strict=True):
+        if title.startswith(_FROM) and title.endswith(":"):
+            name = title.removeprefix(_FROM).removesuffix(":")
+            found[name] = []
+        elif name is not None and text.startswith(_ANSWER):
+            found[name].append(text.partition(": ")[2].removesuffix("\n"))
+    return found or None
 
 
 class Dispatches:

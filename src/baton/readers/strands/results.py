@@ -1,19 +1,293 @@
-"""Results of swarms and graphs, and the states that are kept of them."""
+"""Results and states of swarms and graphs: visits of nodes as runs, and their dispatches."""
 
 from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.formats.document import Document
-from baton.formats.prune import Stray
-from baton.formats.strands import MultiAgentResult
-from baton.model import SCHEMA_VERSION, Content, Dropped, Source, Trace, Turn
+from baton.formats.explain import Path
+from baton.formats.spelling import Stray
+from baton.formats.strands import MultiAgentResult, NodeResult, TokenUsage
+from baton.model import (
+    SCHEMA_VERSION,
+    AgentRun,
+    Content,
+    Dispatch,
+    Dropped,
+    HandedOff,
+    InputError,
+    Source,
+    Trace,
+    Turn,
+    Usage,
+)
+from baton.model.trace import RunStatus
 from baton.model.views import sum_usage
 from baton.readers.adk.wire import dropped_keys
 from baton.readers.catalog import Catalog
+from baton.readers.ids import Ids
 
-from .nodes import Level, Nodes
-from .texts import blocks_content
+from .spans import blocks_content
+
+Kind = Literal["swarm", "graph"]
+
+
+class Visit(NamedTuple):
+    """One visit; ``result`` is kept of a node's last one only, ``only`` when it had no other."""
+
+    node: str
+    result: NodeResult | None
+    only: bool
+
+
+class Visits(NamedTuple):
+    """The visits of a swarm or graph; ``lost`` are those that only a count tells of.
+
+    ``ordered`` says whether the order is told, ``edges`` are pairs of nodes, where told.
+    """
+
+    kind: Kind | None
+    all: list[Visit]
+    lost: int
+    ordered: bool
+    edges: list[tuple[str, str]] | None
+
+
+def visits_of(result: MultiAgentResult) -> Visits:
+    """Work out the visits.
+
+    A node that broke or waits is in no list of visits that Strands writes, but has a result.
+    """
+    nodes = result.results or result.node_results
+    told = result.node_history if result.node_history is not None else result.execution_order
+    kind = _kind(result)
+    edges = _edges(result)
+    if told is None:
+        counted = sum(node.execution_count for node in nodes.values() if not _is_extra(node))
+        lost = max(0, (result.execution_count or 0) - counted)
+        visits = [Visit(name, node, only=not lost) for name, node in nodes.items()]
+        return Visits(kind, visits, lost, ordered=not lost and len(visits) < 2, edges=edges)
+    names = [name for each in told if (name := node_id(each)) is not None]
+    extra = [name for name, node in nodes.items() if _is_extra(node) or name not in names]
+    times = Counter(names + extra)
+    last = {name: place for place, name in enumerate(names + extra)}
+    visits = [
+        Visit(name, nodes.get(name) if last[name] == place else None, times[name] == 1)
+        for place, name in enumerate(names + extra)
+    ]
+    return Visits(kind, visits, 0, ordered=True, edges=edges)
+
+
+def node_id(node: Any) -> str | None:
+    """Return the id of a node, which is written alone or in an object."""
+    found = node.get("node_id") if isinstance(node, dict) else node
+    return found if isinstance(found, str) else None
+
+
+def is_exception(node: NodeResult) -> bool:
+    """Tell a node that raised."""
+    return node.result is not None and node.result.get("type") == "exception"
+
+
+def _is_extra(node: NodeResult) -> bool:
+    return is_exception(node) or node.status == "interrupted"
+
+
+def _kind(result: MultiAgentResult) -> Kind | None:
+    if result.type == "swarm" or result.node_history is not None:
+        return "swarm"
+    graph = result.execution_order is not None or result.total_nodes is not None
+    return "graph" if result.type == "graph" or graph or result.edges is not None else None
+
+
+def _edges(result: MultiAgentResult) -> list[tuple[str, str]] | None:
+    if result.edges is None:
+        return None
+    pairs = [tuple(map(node_id, edge)) for edge in result.edges if len(edge) == 2]
+    return [(one, two) for one, two in pairs if one is not None and two is not None]
+
+
+_STATUS: dict[str, RunStatus] = {
+    "completed": "completed", "failed": "failed", "interrupted": "waiting",
+}  # fmt: skip
+_STOPPED: dict[str, RunStatus] = {
+    "cancelled": "cancelled", "interrupt": "waiting", "checkpoint": "waiting",
+}  # fmt: skip
+_DEFAULTS = ("default_swarm", "default_graph")
+_DEEPEST = 100
+_NESTED = "multiagent_result"
+
+
+class Place(NamedTuple):
+    """The runs that a visit began and ended with; ``None`` where that is not told."""
+
+    visit: Visit
+    first: AgentRun | None
+    last: AgentRun | None
+
+
+class Level(NamedTuple):
+    """A swarm or graph with its visits."""
+
+    visits: Visits
+    places: list[Place]
+
+    def final(self) -> AgentRun | None:
+        """Return the run that had the last word; ``None`` where several may have."""
+        if len(self.places) == 1:
+            return self.places[0].last
+        if self.visits.kind == "swarm":
+            return self.places[-1].last if self.visits.ordered and self.places else None
+        if self.visits.edges is None or not self.visits.ordered:
+            return None
+        visited = {place.visit.node for place in self.places}
+        sending = {one for one, two in self.visits.edges if two in visited}
+        ends = [place for place in self.places if place.visit.node not in sending]
+        return ends[0].last if len(ends) == 1 else None
+
+
+class Nodes:
+    """Reads a result, and those nested in it."""
+
+    def __init__(self, document: Document, strays: list[Stray]) -> None:
+        self.runs: list[AgentRun] = []
+        self.dispatches: list[Dispatch] = []
+        self.dispatches_told = True
+        self.used: list[Usage | None] = []
+        self.all_used_told = True
+        self.lost = 0
+        self.interrupts: list[dict[str, Any]] = []
+        self._document, self._strays = document, strays
+        self._ids = Ids()
+
+    def read(
+        self,
+        result: MultiAgentResult,
+        inside: tuple[str, ...] = (),
+        name: str | None = None,
+        where: Path = (),
+    ) -> Level:
+        """Read a swarm or graph, which is the node ``name`` of another one or the outermost.
+
+        ``where`` is its place in the document.
+
+        Raises:
+            InputError: a nested result has faults, or they are nested too deep.
+        """
+        if len(inside) > _DEEPEST:
+            raise InputError(self._document.problem("nested too deeply to be read"))
+        visits = visits_of(result)
+        self.lost += visits.lost
+        self.interrupts += result.interrupts if not inside else []
+        own = name or (result.id if result.id not in _DEFAULTS else None) or visits.kind
+        around = inside if own is None else (*inside, own)
+        where += ("results" if result.results else "node_results",)
+        places = [self._visit(visit, visits, around, where) for visit in visits.all]
+        level = Level(visits, places)
+        self._link(level)
+        return level
+
+    def _visit(self, visit: Visit, visits: Visits, inside: tuple[str, ...], where: Path) -> Place:
+        node = visit.result
+        told = node.result if node is not None else None
+        if told is not None and told.get("type") == _NESTED:
+            where = (*where, visit.node, "result")
+            nested = self._document.convert(told, MultiAgentResult, path=where, strays=self._strays)
+            level = self.read(nested, inside, visit.node, where)
+            first = level.places[0].first if level.places else None
+            return Place(visit, first, level.final())
+        run = self._run(visit, visits, inside)
+        return Place(visit, run, run)
+
+    def _run(self, visit: Visit, visits: Visits, inside: tuple[str, ...]) -> AgentRun:
+        run = AgentRun(
+            id=self._ids.new("run"),
+            agent=visit.node,
+            node=visit.node if visits.kind != "swarm" else None,
+            inside=list(inside),
+        )
+        if visits.kind is None:
+            run.unknown.append("inside")
+        self.runs.append(run)
+        if visit.result is None:  # a visit before the last one of its node
+            run.unknown += ["output", "usage"]
+        else:
+            self._result(run, visit, visit.result)
+        return run
+
+    def _result(self, run: AgentRun, visit: Visit, node: NodeResult) -> None:
+        told = node.result or {}
+        stopped = told.get("stop_reason")
+        run.status = _STATUS.get(node.status, "unknown")
+        if run.status == "completed" and isinstance(stopped, str):
+            run.status = _STOPPED.get(stopped, "completed")
+        if is_exception(node):
+            run.status, run.error = "failed", str(told.get("message") or "the node failed")
+            run.unknown.append("usage")
+            self.all_used_told = False
+            return
+        message = told.get("message")
+        run.output = blocks_content(message.get("content") if isinstance(message, dict) else None)
+        run.unknown += ["output"] if run.output is None else []
+        usage = _usage(node.accumulated_usage)
+        self.used.append(usage)
+        # What an agent used is added up over its visits.
+        run.usage = usage if visit.only else None
+        run.unknown += ["usage"] if run.usage is None else []
+
+    def _link(self, level: Level) -> None:
+        visits, places = level.visits, level.places
+        if visits.kind == "swarm" and visits.ordered:
+            for before, after in itertools.pairwise(places):
+                self._dispatch("transfer", before, after)
+        elif visits.kind == "graph" and visits.ordered and visits.edges is not None:
+            latest: dict[str, Place] = {}
+            senders: dict[str, list[str]] = {}
+            for one, two in visits.edges:
+                senders.setdefault(two, []).append(one)
+            for place in places:
+                for sender in senders.get(place.visit.node, ()):
+                    if sender in latest:
+                        self._dispatch("sequence", latest[sender], place)
+                latest[place.visit.node] = place
+        elif len(places) > 1 or visits.lost:
+            self.dispatches_told = False
+
+    def _dispatch(self, kind: Any, before: Place, after: Place) -> None:
+        sender, receiver = before.last, after.first
+        if receiver is None or (sender is None and receiver is self.runs[0]):
+            self.dispatches_told = False  # a nested one of which nothing is told
+            return
+        dispatch = Dispatch(
+            id=self._ids.new("dispatch"),
+            kind=kind,
+            basis="structure",
+            from_run=sender.id if sender is not None else None,
+            from_agent=sender.agent if sender is not None else None,
+            to_agent=receiver.agent,
+            runs=[receiver.id],
+            unknown=[] if sender is not None else ["from_run", "from_agent"],
+        )
+        receiver.started_by.append(dispatch.id)
+        if sender is not None and kind == "transfer":
+            sender.steps.append(HandedOff(id=self._ids.new("hand"), dispatch=dispatch.id))
+        self.dispatches.append(dispatch)
+
+
+def _usage(told: TokenUsage | None) -> Usage | None:
+    if told is None:
+        return None
+    return Usage(
+        input_tokens=told.input_tokens,
+        output_tokens=told.output_tokens,
+        cache_read_tokens=told.cache_read,
+        cache_write_tokens=told.cache_write,
+    )
+
 
 NOT_TOLD = [
     "turn.state", "turn.output.data", "turn.started", "turn.ended", "run.input", "run.steps",

@@ -1,11 +1,14 @@
-"""Spans of one invocation as a tree: which agent owns what, and what set it to work."""
+"""Spans of one invocation as a tree: the agent of each, its name, what it said and did."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from baton.formats.strands import AGENT, MODEL, TOOL, Span, SpanTrace, seconds
+from baton.formats.strands import AGENT, MODEL, TOOL, Item, Span, SpanTrace, seconds
+from baton.model import Content, GotBack, HandedOff, Said, Step, ToolCall
+from baton.readers.ids import Ids
 
 
 class Starter(NamedTuple):
@@ -131,3 +134,251 @@ def times(span: Span) -> tuple[float, float | None]:
 
 def _is_call(span: Span) -> bool:
     return span.span_type == TOOL and span.tool_call is not None
+
+
+class Call(NamedTuple):
+    """A tool call, the span of it, and the model's answer that asked for it."""
+
+    step: ToolCall
+    span: Span | None
+    asked_in: Span | None
+
+
+class Steps:
+    """The steps of one agent, built from its model calls and tool calls."""
+
+    def __init__(self, tree: Tree, agent: Span | None, ids: Ids) -> None:
+        self.calls: list[Call] = []
+        self._ids = ids
+        self._steps: list[tuple[float, float, Step]] = []
+        self._by_span: dict[int, ToolCall] = {}
+        self._places: dict[str, tuple[float, float]] = {}
+        models, tools = tree.models(agent), tree.tools(agent)
+        self.told = bool(models)
+        self._answers = _answers(models)
+        open_calls = {tool.tool_call.tool_call_id: tool for tool in tools if tool.tool_call}
+        taken: set[int] = set()
+        for model in models:
+            for item in self._say(model):
+                span = open_calls.pop(item.tool_call_id, None) if item.tool_call_id else None
+                taken.add(id(span))
+                self._call(span, item, model)
+        for tool in tools:
+            if id(tool) not in taken:
+                self._call(tool, None, None)
+
+    def ordered(self) -> list[Step]:
+        """Return the steps by their time."""
+        return [step for _, _, step in sorted(self._steps, key=lambda entry: entry[:2])]
+
+    def call_in(self, span: Span | None) -> ToolCall | None:
+        """Return the call that was made in a span."""
+        return self._by_span.get(id(span))
+
+    def hand_off(
+        self, call: ToolCall | None, dispatch: str, at: float | None, back: float | None
+    ) -> None:
+        """Add the steps of a dispatch; ``back`` is when its answer came, if one did."""
+        handed = HandedOff(id=self._ids.new("hand"), dispatch=dispatch, at=at)
+        time, order = self._places.get(call.id if call else "", (at or 0.0, len(self._steps)))
+        self._steps.append((time, order + 0.5, handed))
+        if back is not None:
+            self._add(back, GotBack(id=self._ids.new("back"), dispatch=dispatch, at=back))
+
+    def _add(self, time: float, step: Step) -> None:
+        self._places[step.id] = time, len(self._steps)
+        self._steps.append((time, len(self._steps), step))
+
+    def _say(self, model: Span) -> Iterator[Item]:
+        """Take what is new in a model call, the last of its messages; yield its calls."""
+        last = model.messages[-1] if model.messages else None
+        if last is None or last.role != "assistant":
+            return
+        at = seconds(model.span_info.end_time)
+        for item in last.content:
+            if item.name is not None:
+                yield item
+            elif item.text:
+                said = Said(id=self._ids.new("say"), content=Content(text=item.text), at=at)
+                self._add(at, said)
+
+    def _call(self, span: Span | None, item: Item | None, asked_in: Span | None) -> None:
+        made = span.tool_call if span is not None else None
+        asked = made or item
+        if asked is None:
+            return
+        step = ToolCall(
+            id=self._ids.new("call", asked.tool_call_id),
+            name=asked.name or "",
+            arguments=asked.arguments,
+        )
+        time = seconds(asked_in.span_info.end_time) if asked_in is not None else 0.0
+        if span is not None:
+            step.at, step.ended = times(span)
+            time = step.at
+        step.unknown += [name for name in ("at", "ended") if getattr(step, name) is None]
+        answer = self._answers.get(asked.tool_call_id or "")
+        if span is not None and span.tool_result is not None:
+            _settle(step, span.tool_result.content, span.tool_result.error)
+        elif answer is not None:
+            _settle(step, answer.content, answer.error)
+        else:
+            step.status = "unanswered"
+        if span is not None:
+            self._by_span[id(span)] = step
+        self.calls.append(Call(step, span, asked_in))
+        self._add(time, step)
+
+
+def _answers(models: list[Span]) -> dict[str, Item]:
+    """Return what models were told of their calls, by the calls' ids."""
+    return {
+        item.tool_call_id: item
+        for model in models
+        for message in model.messages
+        for item in message.content
+        if item.content_type == "tool_result" and item.tool_call_id is not None
+    }
+
+
+def _settle(step: ToolCall, content: str | None, error: str | None) -> None:
+    """Write down an answer; the word `error` says that the content is the error."""
+    if error is None:
+        step.status = "ok"
+        step.result = Content(text=content) if content is not None else None
+    else:
+        step.status = "failed"
+        step.error = content if error == "error" and content else error
+
+
+def answer_content(agent: Span) -> Content | None:
+    """Return the answer of an agent in a session, without the line break that ends it in print."""
+    return Content(text=agent.agent_response.removesuffix("\n")) if agent.agent_response else None
+
+
+def blocks_content(blocks: Any) -> Content | None:
+    """Return the texts of content blocks, a line each as Strands prints them; else ``None``."""
+    if not isinstance(blocks, list):
+        return None
+    texts = [text for block in blocks for text in _texts(block)]
+    return Content(text="\n".join(texts)) if texts else None
+
+
+def _texts(block: Any) -> list[str]:
+    if not isinstance(block, dict):
+        return []
+    if isinstance(block.get("text"), str):
+        return [block["text"]]
+    cited = block.get("citationsContent")
+    inner = cited.get("content") if isinstance(cited, dict) else None
+    return [text for each in inner for text in _texts(each)] if isinstance(inner, list) else []
+
+
+HAND_OFF = "handoff_to_agent"
+_START, _MESSAGE, _TASK = "Context:\n", "Handoff Message: ", "User Request: "
+_BEFORE = "\n\nPrevious agents who worked on this: "
+_NEXT = (
+    _BEFORE,
+    "\n\nShared knowledge from previous agents:\n",
+    "\n\nOther agents available for collaboration:\n",
+    "\n\nYou have access to swarm coordination tools",
+)
+
+
+class Told(NamedTuple):
+    """The text of a swarm, taken apart."""
+
+    task: str
+    message: str | None
+    before: list[str]
+
+
+def told_by_swarm(prompt: str | None) -> Told | None:
+    """Take a prompt apart; ``None`` when it is no swarm's."""
+    if prompt is None or not prompt.startswith(_START):
+        return None
+    rest, message = prompt.removeprefix(_START), None
+    if rest.startswith(_MESSAGE):
+        message, _, rest = rest.removeprefix(_MESSAGE).partition(f"\n\n{_TASK}")
+    elif rest.startswith(_TASK):
+        rest = rest.removeprefix(_TASK)
+    else:
+        return None
+    ends = [at for mark in _NEXT if (at := rest.find(mark)) >= 0]
+    if not ends:
+        return None
+    task, rest = rest[: min(ends)], rest[min(ends) :]
+    before = rest.removeprefix(_BEFORE).partition("\n")[0] if rest.startswith(_BEFORE) else ""
+    return Told(task, message, before.split(" → ") if before else [])
+
+
+class Handed(NamedTuple):
+    """What a call of the hand-off tool asked for."""
+
+    to: str
+    message: str | None
+    context: dict[str, Any]
+
+
+def handed(arguments: Any) -> Handed | None:
+    """Read the arguments of a hand-off; ``None`` when they name no agent."""
+    if not isinstance(arguments, dict) or not isinstance(arguments.get("agent_name"), str):
+        return None
+    message, context = arguments.get("message"), arguments.get("context")
+    return Handed(
+        arguments["agent_name"],
+        message if isinstance(message, str) else None,
+        context if isinstance(context, dict) else {},
+    )
+
+
+class Names:
+    """What is told of each agent: by metadata that some tools add, or by the swarm it works in."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._names: dict[int, str] = {}
+        for agent in tree.agents:
+            for span in (agent, *tree.models(agent)):
+                name = (span.metadata or {}).get("agent_name")
+                if isinstance(name, str) and name:
+                    self._names.setdefault(id(agent), name)
+        self.arrivals: dict[int, Span] = {}
+        """The hand-off calls that were seen to arrive, by the agents they set to work."""
+        for _, agents in tree.siblings():
+            self._read_swarm(tree, agents)
+
+    def of(self, agent: Span | None) -> str | None:
+        """Return the name; ``None`` when nothing tells it."""
+        return self._names.get(id(agent))
+
+    def _read_swarm(self, tree: Tree, agents: list[Span]) -> None:
+        """Follow the hand-offs: the text that a receiver got repeats the message and the path."""
+        for before, agent in itertools.pairwise(agents):
+            told = told_by_swarm(agent.user_prompt)
+            call = _arrived(tree, before, told)
+            if call is None or call.tool_call is None or told is None:
+                continue
+            self.arrivals[id(agent)] = call
+            asked = handed(call.tool_call.arguments)
+            if asked is not None:
+                self._names.setdefault(id(agent), asked.to)
+        for number, agent in enumerate(agents):
+            told = told_by_swarm(agent.user_prompt)
+            if told is not None and len(told.before) == number:
+                for earlier, name in zip(agents, told.before, strict=False):
+                    self._names.setdefault(id(earlier), name)
+
+
+def _arrived(tree: Tree, before: Span, told: Told | None) -> Span | None:
+    """Return the last call of an agent that handed over what the next one was told."""
+    if told is None:
+        return None
+    for call in reversed(tree.tools(before)):
+        if call.tool_call is None or call.tool_call.name != HAND_OFF:
+            continue
+        if call.tool_result is not None and call.tool_result.error is not None:
+            continue
+        asked = handed(call.tool_call.arguments)
+        if asked is not None and asked.message == told.message:
+            return call
+    return None

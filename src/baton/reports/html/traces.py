@@ -11,7 +11,7 @@ import msgspec
 from baton.formats.own_files import naming
 from baton.model import InputError, Trace, integrity_problems
 from baton.readers import iter_traces
-from baton.runner.execute import repeat_of
+from baton.runner.recorded import repeat_of
 from baton.store import IndexRow, StoredEvaluation
 from baton.store.traces import recordings_of
 

@@ -3,27 +3,105 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.formats.explain import checked
 from baton.model import CaseResult, Dataset, InputError, Problem, Provider
-from baton.readers.shard import Shard
+from baton.plugins import backend_entry, resolve
+from baton.plugins.user_code import load_function
+from baton.readers.shards import Shard
 from baton.runner.collect import FolderResults
 from baton.runner.evaluate import OnResult, notices_of
 from baton.runner.evaluate import finished as already
-from baton.runner.execute import error_result, settled
 from baton.runner.live import slots
-from baton.runner.options import RunOptions
-from baton.runner.plan import Plan, check_overrides
-from baton.runner.sessions import check_sessions
+from baton.runner.plan import Plan, RunOptions, check_overrides
+from baton.runner.player import check_sessions
+from baton.runner.recorded import error_result, settled
 from baton.runner.watch import Slot
 from baton.store import EvaluationWriter, Kept
 
-from .drive import Finished, finished, in_order
-from .protocol import Backend, Job, Play, Recipe
+from .protocol import Backend, Job, Outcome, Play, Recipe
+
+RETRIES = 3
+"""How often a job is handed out again after its worker was lost."""
+AHEAD = 8
+"""How many times its room a backend may be ahead of the oldest job that is not done."""
+
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+
+
+class Finished(NamedTuple):
+    """A job that is done, or (``lost`` says how) given up; exactly one of both."""
+
+    number: int
+    job: Job
+    outcome: Outcome | None
+    lost: str
+
+
+class _Out(NamedTuple):
+    job: Job
+    losses: int = 0
+
+
+def finished(backend: Backend, jobs: Iterable[Job]) -> Iterator[Finished]:
+    """Yield each job once, in the order they come to an end.
+
+    Jobs are made when there is room for them. One whose worker is lost is handed out again; an
+    outcome that comes a second time is dropped.
+
+    Raises:
+        InputError: a worker cannot work: it lacks files, or has another version of Baton.
+    """
+    out: dict[int, _Out] = {}
+    source = enumerate(jobs)
+    started = 0
+    while True:
+        oldest = min(out, default=started)
+        free = min(backend.room - len(out), oldest + AHEAD * backend.room - started)
+        for number, job in itertools.islice(source, max(free, 0)):
+            started = number + 1
+            out[number] = _Out(job)
+            backend.submit(number, msgspec.json.encode(job))
+        if not out:
+            return
+        done = backend.take()
+        if done.number not in out:
+            continue
+        job, losses = out[done.number]
+        if done.outcome is None and losses < RETRIES:
+            out[done.number] = _Out(job, losses + 1)
+            backend.submit(done.number, msgspec.json.encode(job))
+            continue
+        del out[done.number]
+        if done.outcome is None:
+            lost = f"its worker was lost {RETRIES + 1} times: {done.lost}"
+            yield Finished(done.number, job, None, lost)
+        else:
+            yield Finished(done.number, job, _checked(done.outcome), "")
+
+
+def in_order(done: Iterable[Finished]) -> Iterator[Finished]:
+    """Yield finished jobs by number; those that come early wait, bounded by ``AHEAD``."""
+    early: dict[int, Finished] = {}
+    expected = 0
+    for each in done:
+        early[each.number] = each
+        while expected in early:
+            yield early.pop(expected)
+            expected += 1
+
+
+def _checked(text: bytes) -> Outcome:
+    outcome = _OUTCOMES.decode(text)
+    if outcome.fault is not None:
+        raise InputError(f"a worker cannot work: {outcome.fault}")
+    return outcome
+
 
 Say = Callable[[str], None]
 
@@ -159,3 +237,47 @@ def _given_up(shard: Shard, lost: str) -> str:
     files = shard.files[0] if len(shard.files) == 1 else f"{shard.files[0]} to {shard.files[-1]}"
     place = "" if shard.start is None else f", bytes {shard.start} to {shard.end}"
     return f"{files}{place}: these traces were not scored: {lost}"
+
+
+def backend_spec(told: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Check ``ray`` or ``{"type": "ray", ...}``; what it names is not started.
+
+    Raises:
+        InputError: an unknown backend, with the nearest name, or wrong options of one of ours.
+    """
+    spec = {"type": told} if isinstance(told, str) else dict(told)
+    kind = spec.get("type")
+    if not isinstance(kind, str):
+        raise InputError(Problem(path="type", message="is missing: which backend is it?"))
+    if ":" not in kind:
+        try:
+            entry = backend_entry(kind)
+        except InputError as error:
+            raise InputError(Problem(path="type", message=str(error))) from None
+        checked(spec, resolve(entry).options_type)
+    return spec
+
+
+def make_backend(spec: Mapping[str, Any], folder: Path) -> Backend:
+    """Build a backend; one of the user's own, ``module:name``, is looked for in ``folder``.
+
+    It is called with all options but the type, and returns a :class:`Backend`.
+
+    Raises:
+        InputError: it cannot be built.
+    """
+    kind = spec["type"]
+    if ":" not in kind:
+        made: Backend = resolve(backend_entry(kind))(spec)
+        return made
+    function = load_function(kind, folder)
+    own = {name: value for name, value in spec.items() if name != "type"}
+    try:
+        backend = function(**own)
+    except TypeError as error:
+        raise InputError(Problem(path="backend", message=f"`{kind}`: {error}")) from None
+    lacks = [name for name in ("submit", "take", "room") if not hasattr(backend, name)]
+    if lacks:
+        message = f"`{kind}` makes no backend: it has no `{'`, no `'.join(lacks)}`"
+        raise InputError(Problem(path="backend", message=message))
+    return backend  # type: ignore[no-any-return]

@@ -8,8 +8,8 @@ import msgspec
 
 from baton.model import CaseResult, Problem
 from baton.model.redact import ON, Redaction
-from baton.readers.shard import Shard
-from baton.runner.options import RunOptions
+from baton.readers.shards import Shard
+from baton.runner.plan import RunOptions
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

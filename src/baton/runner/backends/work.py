@@ -13,14 +13,11 @@ from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trac
 from baton.model.visible import exception_line
 from baton.plugins import resolve_target
 from baton.readers import Catalog
-from baton.readers.shard import Shard
-from baton.readers.shards import ShardReader
-from baton.runner.execute import error_result, score_one
+from baton.readers.shards import Shard, ShardReader
 from baton.runner.live import play_all
 from baton.runner.loop import GRACE, DaemonThreads, entered
-from baton.runner.options import RunOptions
-from baton.runner.plan import Plan
-from baton.runner.recorded import collect
+from baton.runner.plan import Plan, RunOptions
+from baton.runner.recorded import collect, error_result, score_one
 
 from .protocol import Job, Outcome, Play, Recipe
 

@@ -6,9 +6,9 @@ It speaks the APIs of OpenAI, Anthropic, Google, Mistral and Bedrock; see
 
 from __future__ import annotations
 
+from .exchange import Api, FaultKind, Message, Received, Reply, ScriptError
 from .script import Script
 from .server import LlmServer, llm_server
-from .talk import Api, FaultKind, Message, Received, Reply, ScriptError
 
 __all__ = [
     "Api",

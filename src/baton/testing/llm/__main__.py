@@ -18,8 +18,8 @@ import msgspec
 from baton.model import InputError, counted
 from baton.sink import safe_output
 
+from .exchange import ScriptError
 from .server import LlmServer, llm_server
-from .talk import ScriptError
 
 _LOOK_AGAIN = 0.2
 _WRONG_INPUT = 2

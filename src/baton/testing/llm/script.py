@@ -12,7 +12,7 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.model import InputError, Problem
 
-from .talk import Api, Received, Reply, ScriptError
+from .exchange import Api, Received, Reply, ScriptError
 
 Words = Reply | str | Mapping[str, Any]
 """A whole reply, or only its answer: a text, or a mapping that is placed as the client asks."""

@@ -14,9 +14,9 @@ from typing import Any
 from baton.model import InputError, Problem
 
 from .apis import BASES, PREFIXES, route
+from .exchange import Api, Received, ScriptError
 from .script import Script, replies
 from .speak import failure, received, response
-from .talk import Api, Received, ScriptError
 from .wire import Call, Connection, Response
 
 _HOST = "127.0.0.1"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from .apis import DIALECTS, Route
 from .apis.bedrock import error_name
-from .say import said
-from .talk import Api, Received, Reply, schema_in
+from .exchange import Api, Received, Reply, schema_in
+from .reply import said
 from .wire import Call, Response
 
 _SECRETS = ("authorization", "key", "token", "cookie", "secret", "signature")

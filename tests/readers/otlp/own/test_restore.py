@@ -17,7 +17,7 @@ from baton.export.spans import spans_of
 from baton.export.wire import encode_json
 from baton.model import InputError, integrity_problems
 from baton.readers import iter_traces, load_traces
-from baton.readers.otlp.own.restore import is_own, restore
+from baton.readers.otlp.own import is_own, restore
 from baton.readers.otlp.span import Event, Span
 
 RECORD = ROOT / "tests" / "records" / "claude_two_dispatches.json"

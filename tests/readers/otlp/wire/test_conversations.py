@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.readers.otlp.wire.group import group
+from baton.readers.otlp.wire.conversations import group
 
 SESSION, CONVERSATION = "session.id", "gen_ai.conversation.id"
 

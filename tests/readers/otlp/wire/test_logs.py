@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.model import Dropped
 from baton.readers.otlp.span import Event
-from baton.readers.otlp.wire.group import group
+from baton.readers.otlp.wire.conversations import group
 
 
 def _log(name: str, **more: Any) -> Event:

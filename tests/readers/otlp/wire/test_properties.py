@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from baton.model import InputError
 from baton.readers.otlp.span import Event, Link, Span
-from baton.readers.otlp.wire.group import group
+from baton.readers.otlp.wire.conversations import group
 from baton.readers.otlp.wire.sniff import is_otlp
 
 TRACES = st.sampled_from(["t1", "t2", "t3", "t4"])

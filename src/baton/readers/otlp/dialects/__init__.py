@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 
+from baton.readers.otlp.dialects import crewai, langchain, llama_index
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Event, Span
 
-from . import crewai, langgraph, llama_index
 from .base import Dialect
 
 __all__ = ["DIALECTS", "Dialect", "goes_on", "read_node", "resolve"]
@@ -52,7 +52,7 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
     Returns nodes that stand in no tree: messages that spans of others carry.
     """
     crewai.resolve(nodes)
-    langgraph.resolve(nodes)
+    langchain.resolve(nodes)
     llama_index.resolve(nodes)
     alone: list[Node] = []
     for dialect in DIALECTS:

@@ -15,8 +15,7 @@ from baton.readers.otlp.values import amount, content, first, parsed, text
 
 from . import genai_content as carried
 from .base import Dialect
-from .handover import hand_over
-from .tools import tool_names
+from .handover import hand_over, tool_names
 
 _AGENTS = frozenset({"invoke_agent"})
 _MODELS = frozenset({"chat", "generate_content", "response"})

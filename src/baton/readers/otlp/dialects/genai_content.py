@@ -12,7 +12,7 @@ from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, parsed, shown, text
 
-from .tools import tool_names
+from .handover import tool_names
 
 _DETAILS = "gen_ai.client.inference.operation.details"
 _IN = ("gen_ai.input.messages", "gen_ai.input_messages", "input_messages")

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Usage
+from baton.readers.otlp.dialects import genai, langchain
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage, usage_of
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
 
-from . import genai, langchain
 from .base import Dialect
 from .handover import hand_over
 

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import AgentCard
+from baton.readers.otlp.dialects import agno, crewai, langchain, llama_index, smolagents
 from baton.readers.otlp.messages import Message, read_message, read_messages
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
 
-from . import agno, crewai, langchain, llama_index, smolagents
 from .base import Dialect
 from .genai import fail
-from .handover import hand_over
-from .tools import tool_names
+from .handover import hand_over, tool_names
 
 KIND = "openinference.span.kind"
 _PLUMBING = frozenset({"CHAIN", "PROMPT"})

@@ -14,7 +14,7 @@ from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.values import content, parsed, text
 
-from .tools import tool_names
+from .handover import tool_names
 
 _ANSWER = "final_answer"
 _RUN = ".run"

@@ -9,9 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 from math import inf
 
-from baton.readers.claude.texts import answer_content
-from baton.readers.otlp.node import Node
-from baton.readers.otlp.overlaps import Overlaps
+from baton.readers.claude.wire import answer_content
+from baton.readers.otlp.node import Node, Overlaps
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, shown, text
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from baton.readers.otlp.dialects import genai, langchain
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, first, parsed, shown, text
 
-from . import genai, langchain
 from .base import Dialect
 from .handover import hand_over
 

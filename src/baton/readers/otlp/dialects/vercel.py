@@ -22,8 +22,7 @@ from baton.readers.otlp.values import content, finite, first, parsed, shown, tex
 
 from . import genai
 from .base import Dialect
-from .handover import hand_over
-from .tools import tool_names
+from .handover import hand_over, tool_names
 
 _OPERATION = "ai.operationId"
 _FUNCTION = "ai.telemetry.functionId"

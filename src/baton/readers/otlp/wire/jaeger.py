@@ -9,8 +9,16 @@ import msgspec
 
 from baton.readers.otlp.span import ERROR, Event, Link, Span
 
-from .ids import span_id_of, trace_id_of
-from .scalars import bytes_value, double_value, int_value, micros, status_of, tame
+from .scalars import (
+    bytes_value,
+    double_value,
+    int_value,
+    micros,
+    span_id_of,
+    status_of,
+    tame,
+    trace_id_of,
+)
 
 _TOLD_ELSEWHERE = {
     "otel.scope.name", "otel.scope.version", "otel.library.name", "otel.library.version",

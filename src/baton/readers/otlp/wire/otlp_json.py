@@ -9,8 +9,7 @@ import msgspec
 
 from baton.readers.otlp.span import Event, Link, Span
 
-from .ids import span_id_of, trace_id_of
-from .scalars import bytes_value, double_value, int_value, nanos, status_of
+from .scalars import bytes_value, double_value, int_value, nanos, span_id_of, status_of, trace_id_of
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):

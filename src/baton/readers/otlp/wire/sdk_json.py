@@ -9,8 +9,7 @@ import msgspec
 
 from baton.readers.otlp.span import Event, Link, Span
 
-from .ids import span_id_of, trace_id_of
-from .scalars import status_of, tame
+from .scalars import span_id_of, status_of, tame, trace_id_of
 
 
 class Context(msgspec.Struct):

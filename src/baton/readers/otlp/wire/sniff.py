@@ -9,7 +9,7 @@ from typing import Literal
 
 from baton.model import InputError
 
-from .proto_fields import BYTES, NoProtobuf, fields
+from .protobuf import BYTES, NoProtobuf, fields
 from .report import Limits, Report
 from .streams import GZIP, ZSTD, unpacked
 

@@ -1,14 +1,15 @@
-"""Spans and log records in a temporary file."""
+"""Where spans and log records wait, by trace, until their conversation is known."""
 
 from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from baton.readers.otlp.dialects import DIALECTS
 from baton.readers.otlp.span import Event, Span
 
 
@@ -80,3 +81,179 @@ def _give_resources(batch: Batch) -> None:
 
 def _items(batch: Batch) -> list[Span | Event]:
     return [*batch.spans, *batch.logs]
+
+
+SESSION_KEYS = (
+    "session.id",
+    *(key for dialect in DIALECTS for key in dialect.sessions),
+    "agentevals.session_name",
+)
+CONVERSATION_KEYS = (
+    # OpenTelemetry's own name comes first: others may stand beside it on the same span.
+    "gen_ai.conversation.id",
+    *(key for dialect in DIALECTS for key in dialect.conversations),
+)
+
+_SESSION_READERS = tuple(dialect.session for dialect in DIALECTS if dialect.session is not None)
+
+
+def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:
+    """Return the session that is named outright; what a span says goes before its resource."""
+    named = _first(attributes, SESSION_KEYS) or _first(resource, SESSION_KEYS)
+    if named is not None:
+        return named
+    return next((told for read in _SESSION_READERS if (told := read(attributes))), None)
+
+
+def conversation_of(attributes: dict[str, Any]) -> str | None:
+    """Return the conversation id. Sub-agents may carry one of their own."""
+    return _first(attributes, CONVERSATION_KEYS)
+
+
+def _first(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        if key in attributes:
+            value = attributes[key]
+            if isinstance(value, str | int) and not isinstance(value, bool) and str(value):
+                return str(value)
+    return None
+
+
+NONE, MANY = "", None
+NEVER = float("inf")
+_Label = str | None
+
+
+class Shelf:
+    """Spans and log records by trace. A trace is a number here.
+
+    What is added stays in memory until ``flush`` puts it into a temporary file. For each trace
+    is known what it names: no session (``NONE``), one, or several (``MANY``); conversation ids
+    likewise. Log records without a trace wait by the label they name.
+    """
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.started = array("d")
+        self.counts = array("L")
+        self.sessions: list[_Label] = []
+        self.conversations: list[_Label] = []
+        self.linked = [array("Q") for _ in range(4)]
+        self.by_label: dict[str, int] = {}
+        self.homeless = 0
+        self.backwards = 0
+        self._numbers: dict[str, int] = {}
+        self._labels: dict[str, str] = {}
+        self._last = array("l")
+        self._open: dict[int, Batch] = {}
+        self._spool: Spool | None = None
+
+    def add(self, span: Span) -> None:
+        """Put a span to its trace. One that ends before it starts took no time."""
+        number = self._number(span.trace_id)
+        if span.ended is not None and span.started is not None and span.ended < span.started:
+            span.ended = span.started
+            self.backwards += 1
+        self._put(number, span)
+        attributes = span.attributes
+        session = session_of(attributes, span.resource)
+        if session is not None and session != self.sessions[number]:
+            self.sessions[number] = self._both(self.sessions[number], session)
+        conversation = conversation_of(attributes)
+        if conversation is not None and conversation != self.conversations[number]:
+            self.conversations[number] = self._both(self.conversations[number], conversation)
+        for link in span.links:
+            ends = (number, self._number(link.trace_id), code(span.span_id), code(link.span_id))
+            for column, value in zip(self.linked, ends, strict=True):
+                column.append(value)
+
+    def add_log(self, log: Event) -> None:
+        """Put a log record to its trace, or else to the label it names."""
+        if log.trace_id:
+            self._batch(self._number(log.trace_id)).logs.append(log)
+            return
+        label = session_of(log.attributes, log.resource) or conversation_of(log.attributes)
+        if label is None:
+            self.homeless += 1
+            return
+        self.put_log(self.for_label(label), log)
+
+    def for_label(self, label: str) -> int:
+        """Return where log records of ``label`` wait that name no trace."""
+        if label not in self.by_label:
+            self.by_label[label] = self._new(label)
+        return self.by_label[label]
+
+    def part(self, number: int, label: str) -> int:
+        """Make a shelf for those spans of a trace that belong to ``label``; returns its number."""
+        new = self._new(self.ids[number])
+        self.sessions[new] = self._labels.setdefault(label, label)
+        return new
+
+    def put(self, number: int, span: Span) -> None:
+        """Put a span to a part of its trace; what it names no longer matters."""
+        self._put(number, span)
+
+    def put_log(self, number: int, log: Event) -> None:
+        """Put a log record to a part of its trace."""
+        self._batch(number).logs.append(log)
+
+    def clear(self, number: int) -> None:
+        """Forget what a trace holds."""
+        self._open.pop(number, None)
+        self._last[number], self.counts[number] = -1, 0
+
+    def flush(self) -> None:
+        """Put what is in memory into the temporary file."""
+        if self._spool is None:
+            self._spool = Spool()
+        for number, batch in self._open.items():
+            self._last[number] = self._spool.write(batch, self._last[number])
+        self._open.clear()
+
+    def batches(self, number: int) -> Iterator[Batch]:
+        """Yield what there is of a trace, in pieces."""
+        if self._spool is not None:
+            yield from self._spool.read(self._last[number])
+        if number in self._open:
+            yield self._open[number]
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        if self._spool is not None:
+            self._spool.close()
+
+    def _put(self, number: int, span: Span) -> None:
+        self._batch(number).spans.append(span)
+        self.counts[number] += 1
+        if span.started is not None and span.started < self.started[number]:
+            self.started[number] = span.started
+
+    def _batch(self, number: int) -> Batch:
+        batch = self._open.get(number)
+        if batch is None:
+            batch = self._open[number] = Batch([], [])
+        return batch
+
+    def _number(self, trace_id: str) -> int:
+        number = self._numbers.get(trace_id)
+        if number is None:
+            number = self._numbers[trace_id] = self._new(trace_id)
+        return number
+
+    def _new(self, id_: str) -> int:
+        self.ids.append(id_)
+        self.started.append(NEVER)
+        self.counts.append(0)
+        self.sessions.append(NONE)
+        self.conversations.append(NONE)
+        self._last.append(-1)
+        return len(self.ids) - 1
+
+    def _both(self, known: _Label, new: str) -> _Label:
+        return self._labels.setdefault(new, new) if known == NONE else MANY
+
+
+def code(span_id: str) -> int:
+    """Make a number of a span id that fits into eight bytes."""
+    return hash(span_id) & 0xFFFF_FFFF_FFFF_FFFF

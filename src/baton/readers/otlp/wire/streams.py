@@ -1,11 +1,16 @@
-"""Bytes of files, unpacked, within limits."""
+"""Bytes of files: unpacked within limits, mapped into memory, with their places."""
 
 from __future__ import annotations
 
 import io
+import mmap
+import re
+import shutil
 import sys
+import tempfile
 import zlib
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple
 
 from baton.model import InputError, Problem
 
@@ -141,3 +146,105 @@ def zstd_unpacker(file: str) -> Any:
         message = "zstd needs a library: pip install 'baton-evals[otel]'"
         raise InputError(Problem(file=file, message=message)) from None
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+
+
+_STEP = 64 << 20
+
+
+class Mapped:
+    """The content of a file, or of a stream that is written to a temporary file first.
+
+    ``start`` is what was read of the stream before. The temporary file is removed at the end.
+    """
+
+    def __init__(self, source: BinaryIO, file: BinaryIO | None, start: bytes = b"") -> None:
+        self._temporary: Any = None
+        if source is not file:
+            file = self._temporary = _copy(start, source)
+        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.view = memoryview(self._map)
+        self._forgotten = 0
+
+    def forget(self, read: int) -> None:
+        """Give memory back from time to time, as ``read`` bytes have been read by now."""
+        if read - self._forgotten >= _STEP and hasattr(mmap, "MADV_DONTNEED"):
+            self._forgotten = read
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def __enter__(self) -> Mapped:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._temporary is not None:
+            self._temporary.close()
+
+
+def _copy(start: bytes, source: BinaryIO) -> Any:
+    copy = tempfile.TemporaryFile(prefix="baton-")  # noqa: SIM115 - the caller closes it
+    try:
+        copy.write(start)
+        shutil.copyfileobj(source, copy, 1 << 20)
+        copy.flush()
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+class Chain(io.RawIOBase):
+    """What was read of a stream, and the rest of it."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        """Tell that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer`` with the next bytes; 0 at the end."""
+        if not self._head:
+            data = self._rest.read(len(buffer))
+        else:
+            data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+_CHUNK = 1 << 20
+
+
+class Place(NamedTuple):
+    """A part of a file: its first ``line`` where it has lines, else what it is called."""
+
+    line: int | None = None
+    name: str = ""
+
+    def at(self, data: bytes | memoryview, offset: int) -> Place:
+        """Return the place of an offset in the data that starts here."""
+        if self.line is None:
+            return Place(None, ", ".join(filter(None, [self.name, f"byte {offset}"])))
+        return Place(self.line + lines_between(data, 0, offset))
+
+    def __str__(self) -> str:
+        return self.name if self.line is None else f"line {self.line}"
+
+
+def offset_of(part: Any, data: bytes | memoryview) -> int:
+    """Return where a part of ``data`` stands in it: 0 when it is none."""
+    start = re.escape(bytes(memoryview(part)[:400]))
+    match = re.search(start, data)
+    return match.start() if match else 0
+
+
+def lines_between(data: bytes | memoryview, start: int, end: int) -> int:
+    """Count the ends of lines in a part of ``data``."""
+    view = memoryview(data)
+    starts = range(start, end, _CHUNK)
+    return sum(bytes(view[at : min(at + _CHUNK, end)]).count(b"\n") for at in starts)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from baton.testing.llm.talk import Api, Asked, Said
+from baton.testing.llm.exchange import Api, Asked, Said
 
 from . import anthropic, bedrock, google, mistral, openai_chat, openai_responses
 from .events import Event, amazon, server_sent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.testing.llm.talk import Asked, Said
+from baton.testing.llm.exchange import Asked, Said
 
 from . import openai_chat
 from .events import Event

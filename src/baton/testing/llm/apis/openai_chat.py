@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.testing.llm.talk import Asked, Finish, Message, Mode, Said, halves, text_of
+from baton.testing.llm.exchange import Asked, Finish, Message, Mode, Said, halves, text_of
 
 from .events import Event
 

@@ -1,1 +1,0 @@
-"""What scores of many cases say together: pure functions."""

@@ -1,0 +1,180 @@
+"""The answer of a turn: its text, its data, JSON in it, and what to show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.formats.nesting import decode_json
+from baton.model import Content, Evidence, ExpectedTurn, Trace, Turn, known
+
+
+class Row(NamedTuple):
+    """What came out for one turn; ``fields`` are further details, ``problem`` what is wrong."""
+
+    number: int
+    turn: Turn
+    score: float
+    problem: str
+    fields: Mapping[str, Any]
+
+
+def answer_text(turn: Turn) -> str:
+    """Return the answer of a turn as text, data as JSON; empty where there was none."""
+    return "" if turn.output is None else turn.output.plain()
+
+
+def quote(text: str, limit: int = 200) -> str:
+    """Cut a text that is longer than ``limit`` characters."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def no_answer(turn: Turn) -> str:
+    """Say that there was no answer, and how the turn ended where that explains it."""
+    return "no answer" + ("" if turn.status == "completed" else f", the turn is {turn.status}")
+
+
+def unrecorded(trace: Trace, turns: Iterable[tuple[int, Turn]]) -> str | None:
+    """Say which of the turns (with their numbers) have an answer that was not recorded."""
+    numbers = [str(number) for number, turn in turns if not known(trace, turn, "output")]
+    if not numbers:
+        return None
+    return f"turn {', '.join(numbers)}: the answer was not recorded; record the final response"
+
+
+def mean(rows: Sequence[Row]) -> float:
+    """Return the mean over turns."""
+    return sum(row.score for row in rows) / len(rows)
+
+
+def below(rows: Iterable[Row], threshold: float) -> list[Row]:
+    """Return the turns that would not pass on their own."""
+    return [row for row in rows if row.score < threshold - 1e-9]
+
+
+def row_details(rows: Iterable[Row], threshold: float) -> list[dict[str, Any]]:
+    """Return the turns as data; the answer is quoted where it is below the threshold."""
+    return [
+        {"turn": row.number, "score": row.score, "threshold": threshold, **row.fields}
+        | ({"actual": quote(answer_text(row.turn))} if below([row], threshold) else {})
+        for row in rows
+    ]
+
+
+def evidence(rows: Iterable[Row]) -> list[Evidence]:
+    """Return the answers of turns as what proves a verdict."""
+    return [
+        Evidence(ids=[row.turn.id], quote=quote(answer_text(row.turn), 120) or None) for row in rows
+    ]
+
+
+def reason(rows: Sequence[Row], wrong: Sequence[Row], right: str) -> str:
+    """Name the first wrong turn and how many there are; ``right`` is said when there is none."""
+    if not wrong:
+        return right if len(rows) == 1 else f"{right}, {len(rows)} turns"
+    more = f"; {len(wrong)} of {len(rows)} turns fall short" if len(rows) > 1 else ""
+    return f"turn {wrong[0].number}: {wrong[0].problem}{more}"
+
+
+NOTHING: Any = msgspec.UNSET
+
+
+def data_of(answer: Content | None) -> Any:
+    """Return the data of an answer, or its text when all of it is one JSON object.
+
+    ``NOTHING`` where there is neither: JSON inside prose is no structured answer.
+    """
+    if answer is None:
+        return NOTHING
+    if answer.data is not None:
+        return answer.data
+    found = json_of(answer.text)
+    return found if isinstance(found, dict) else NOTHING
+
+
+def json_of(text: str | None) -> Any:
+    """Return what a text is as JSON; ``NOTHING`` when it is none."""
+    try:
+        return NOTHING if text is None else decode_json(text)
+    except msgspec.DecodeError:
+        return NOTHING
+
+
+def stated_object(expected: ExpectedTurn) -> dict[str, Any] | None:
+    """Return the fields that a turn states, also where its response is an object as text."""
+    if expected.structured is not None:
+        return expected.structured
+    found = data_of(expected.response)
+    return found if isinstance(found, dict) else None
+
+
+def tells_data(trace: Trace, turn: Turn) -> bool:
+    """Tell whether structured output would be there, had there been any."""
+    return known(trace, turn, "output.data")
+
+
+_FENCE = "```"
+
+
+def json_in(answer: Content | None) -> Any:
+    """Return the JSON of an answer, ``msgspec.UNSET`` when it has none.
+
+    That is its data; else its whole text; else the first of its fenced blocks (plain, or of
+    ``json``) that is JSON.
+    """
+    if answer is None:
+        return msgspec.UNSET
+    if answer.data is not None:
+        return answer.data
+    text = answer.text or ""
+    for candidate in (text, *_fenced(text)):
+        try:
+            return decode_json(candidate)
+        except msgspec.DecodeError:
+            continue
+    return msgspec.UNSET
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """Yield what stands in fenced blocks that name no language, or ``json``.
+
+    As in Markdown, a block that is never closed goes on to the end.
+    """
+    language: str | None = None
+    block: list[str] = []
+    for line in [*text.split("\n"), _FENCE]:
+        before, fence, rest = line.strip().partition(_FENCE)
+        rest = rest.strip("` \t").lower()
+        if before or not fence:
+            block.append(line)
+        elif language is None:
+            language, block = rest, []
+        elif not rest:
+            if language in ("", "json"):
+                yield "\n".join(block)
+            language = None
+
+
+def json_differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
+    """Say where two JSON values differ; numbers are equal by value, true is no number."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in dict.fromkeys([*expected, *actual]):
+            inside = f"{path}.{key}" if path else str(key)
+            if key not in actual:
+                yield f"`{inside}` is missing"
+            elif key not in expected:
+                yield f"`{inside}` is not expected"
+            else:
+                yield from json_differences(expected[key], actual[key], inside)
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            yield from json_differences(one, other, f"{path}[{index}]")
+    elif isinstance(expected, bool) is not isinstance(actual, bool) or expected != actual:
+        yield f"{f'`{path}`' if path else 'it'} is {_short(actual)}, not {_short(expected)}"
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,168 @@
+"""When two argument values count as the same; values are JSON, or `ABSENT`."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from baton.formats.patterns import compiled
+
+Word = tuple[str, int]
+"""A word, and how often it stood before, counting itself."""
+
+ABSENT = msgspec.UNSET
+"""Stands for an argument that a call does not have."""
+
+_JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", re.ASCII)
+_WORD = re.compile(r"\w+")
+_SHORT_TEXT = 400
+# Beyond these a number has no use as one, and Python refuses to convert it.
+_LONGEST_NUMBER = 300
+_LARGEST_FLOAT = 1e300
+
+
+def identity(value: Any, *, flags_apart: bool = True) -> Hashable:
+    """Return what is equal for two JSON values exactly when they are equal.
+
+    Whole numbers equal the same floats (``1 == 1.0``). ``flags_apart`` keeps true and false
+    apart from 1 and 0; without it values compare as Python does. Lists and flags carry a tag:
+    a bare tuple could be either.
+    """
+    if isinstance(value, dict):
+        return frozenset(
+            (key, identity(each, flags_apart=flags_apart)) for key, each in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return ("list", *(identity(each, flags_apart=flags_apart) for each in value))
+    if flags_apart and isinstance(value, bool):
+        return ("flag", str(value))
+    return value  # type: ignore[no-any-return]
+
+
+def equal(expected: Any, actual: Any) -> bool:
+    """Compare as JSON: ``1 == 1.0``, but neither is ``true``."""
+    return bool(expected == actual) and identity(expected) == identity(actual)
+
+
+def tolerant(expected: Any, actual: Any) -> bool:
+    """Compare what is meant, not how it is written.
+
+    Text without regard to case, white space and form of characters (NFKC); a number written
+    as text equals the number; numbers with a fraction to 1e-6 relative, whole ones exactly;
+    lists one by one; an absent key equals null.
+    """
+    expected, actual = _null_for_absent(expected), _null_for_absent(actual)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        keys = {**expected, **actual}
+        return all(tolerant(expected.get(key), actual.get(key)) for key in keys)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(tolerant, expected, actual))
+    if isinstance(expected, str) and isinstance(actual, str):
+        return folded(expected) == folded(actual)
+    one, other = number(expected), number(actual)
+    if one is None or other is None:
+        return type(expected) is type(actual) and bool(expected == actual)
+    return _close(one, other)
+
+
+def contains(part: Any, whole: Any) -> bool:
+    """Tell whether mappings of ``part`` are within those of ``whole``, nested ones as well."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(key in whole and contains(each, whole[key]) for key, each in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) == len(whole) and all(map(contains, part, whole))
+    return equal(part, whole)
+
+
+def matches(expected: Any, actual: Any) -> bool:
+    """Find expected texts, as patterns, in actual texts; all else as :func:`contains` does."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return all(key in actual and matches(each, actual[key]) for key, each in expected.items())
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(matches, expected, actual))
+    if isinstance(expected, str):
+        return isinstance(actual, str) and compiled(expected).search(actual) is not None
+    return equal(expected, actual)
+
+
+def similar(expected: Any, actual: Any, least: float) -> bool:
+    """Compare texts by :func:`text_similarity`, from ``least`` on; all else tolerantly.
+
+    Of a mapping only the expected keys are looked at.
+    """
+    if isinstance(expected, str) and isinstance(actual, str):
+        return text_similarity(expected, actual) >= least - 1e-9
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return all(similar(each, actual.get(key), least) for key, each in expected.items())
+    if isinstance(expected, list) and isinstance(actual, list):
+        pairs = zip(expected, actual, strict=False)
+        return len(expected) == len(actual) and all(similar(e, a, least) for e, a in pairs)
+    return tolerant(expected, actual)
+
+
+def text_similarity(one: str, other: str) -> float:
+    """Return the words two texts share: 2 * shared / (words of one + words of the other).
+
+    The Dice coefficient over words with their repeats, texts folded; 0 to 1.
+    """
+    left, right = words(one), words(other)
+    if not left and not right:
+        return float(folded(one) == folded(other))
+    return 2 * len(left & right) / (len(left) + len(right))
+
+
+def words(text: str) -> frozenset[Word]:
+    """Return the words of a text (letters, digits, underscores), folded, repeats numbered."""
+    return _words_once(text) if len(text) <= _SHORT_TEXT else _words(text)
+
+
+def _words(text: str) -> frozenset[Word]:
+    seen: Counter[str] = Counter()
+    found = []
+    for word in _WORD.findall(folded(text)):
+        seen[word] += 1
+        found.append((word, seen[word]))
+    return frozenset(found)
+
+
+# A text is compared with many others; long ones are not kept.
+_words_once = lru_cache(maxsize=16384)(_words)
+
+
+def folded(text: str) -> str:
+    """Drop differences of case, white space and form of characters."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def number(value: Any) -> int | float | None:
+    """Return a number, also one written as text the way JSON writes it; whole ones as int."""
+    if isinstance(value, str):
+        text = folded(value)
+        if len(text) > _LONGEST_NUMBER or not _JSON_NUMBER.fullmatch(text):
+            return None
+        value = float(text) if "." in text or "e" in text else int(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return int(value) if value.is_integer() else value
+    return value
+
+
+def _close(one: float, other: float) -> bool:
+    whole = isinstance(one, int) and isinstance(other, int)
+    if whole or abs(one) > _LARGEST_FLOAT or abs(other) > _LARGEST_FLOAT:
+        return one == other
+    return math.isclose(one, other, rel_tol=1e-6)
+
+
+def _null_for_absent(value: Any) -> Any:
+    return None if value is ABSENT else value

@@ -1,1 +1,0 @@
-"""Comparing expected with actual tool calls: pure functions, a question a file."""

@@ -1,1 +1,0 @@
-"""What ``dispatch_routing`` is made of: pure functions over the dispatches of a turn."""

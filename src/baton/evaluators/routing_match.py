@@ -1,0 +1,412 @@
+"""Which dispatch of a turn stands for which expected one, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from baton.model import Dispatch, ExpectedDispatch, Trace, Turn, known
+
+from .answers import quote
+from .text_match import Reading
+
+
+class Part(NamedTuple):
+    """One thing stated: its ``share`` that is right, 0 to 1, or ``None`` where it is not known.
+
+    ``fault`` is a word for what is wrong, ``says`` a sentence on it, or what would supply it.
+    """
+
+    name: str
+    share: float | None
+    fault: str = ""
+    says: str = ""
+
+
+def parts_of(
+    trace: Trace, turn: Turn, expected: ExpectedDispatch, made: Dispatch, reading: Reading
+) -> list[Part]:
+    """Compare what is stated: kind, words of the prompt, tools, parallel or not."""
+    return list(_parts(trace, turn, expected, made, reading))
+
+
+def _parts(
+    trace: Trace, turn: Turn, expected: ExpectedDispatch, made: Dispatch, reading: Reading
+) -> Iterator[Part]:
+    if expected.kind is not None:
+        yield _kind(trace, expected.kind, made)
+    if expected.prompt_contains:
+        yield _prompt(trace, expected.prompt_contains, made, reading)
+    if expected.tools is not None:
+        yield _tools(trace, expected.tools, made)
+    if expected.parallel is not None:
+        yield _parallel(trace, turn, expected.parallel, made)
+
+
+def _kind(trace: Trace, wanted: str, made: Dispatch) -> Part:
+    if not known(trace, made, "kind"):
+        return Part("kind", None, says="its kind is not recorded: record the agents' spans")
+    if made.kind == wanted:
+        return Part("kind", 1.0)
+    return Part("kind", 0.0, "wrong_kind", f"by {made.kind}, expected {wanted}")
+
+
+def _prompt(trace: Trace, wanted: Sequence[str], made: Dispatch, reading: Reading) -> Part:
+    if not known(trace, made, "prompt"):
+        supply = "record the content of calls and messages as well"
+        return Part("prompt", None, says=f"its prompt is not recorded: {supply}")
+    text = "" if made.prompt is None else made.prompt.plain()
+    lacking = [words for words in wanted if not reading.found_in(words, text)]
+    if not lacking:
+        return Part("prompt", 1.0)
+    listed = ", ".join(repr(quote(words, 80)) for words in lacking)
+    says = f"the prompt lacks {listed}" if text else "it was handed over without a prompt"
+    return Part("prompt", 1 - len(lacking) / len(wanted), "prompt_lacks", says)
+
+
+def _tools(trace: Trace, wanted: Sequence[str], made: Dispatch) -> Part:
+    """Compare with the tools that it allows, as sets.
+
+    Of tools that were only offered to the receiver a missing one is a fault, and a further one
+    proves nothing: frameworks add tools of their own to what they offer.
+    """
+    supply = "give the agents' definitions (--agents)"
+    allowed = made.tools_allowed
+    if allowed is None:
+        recorded = known(trace, made, "tools_allowed")
+        what = "it names no tools" if recorded else "the tools it allows are not recorded"
+        return Part("tools", None, says=f"{what}: {supply}")
+    if allowed == "all":
+        return Part("tools", 0.0, "wrong_tools", "it allows all tools")
+    lacking = [tool for tool in dict.fromkeys(wanted) if tool not in allowed]
+    further = [tool for tool in dict.fromkeys(allowed) if tool not in wanted]
+    if further and not lacking and made.tools_source == "offered":
+        what = "more tools were offered than are stated, some may be the framework's"
+        return Part("tools", None, says=f"{what}: {supply}")
+    if not lacking and not further:
+        return Part("tools", 1.0)
+    says = [f"without the tools {_listed(lacking)}"] if lacking else []
+    says += [f"with the further tools {_listed(further)}"] if further else []
+    shared = len(set(wanted) & set(allowed))
+    return Part("tools", shared / len({*wanted, *allowed}), "wrong_tools", ", ".join(says))
+
+
+def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
+    """Tell work that goes on together: issued together, or overlapping in time.
+
+    Overlap proves it; no overlap proves nothing, so that otherwise the group has to be known.
+    """
+    others = [
+        other
+        for other in turn.dispatches
+        if other.id != made.id and other.kind != "return" and _same_sender(made, other)
+    ]
+    together = next((o for o in others if _in_one_group(made, o) or _overlap(made, o)), None)
+    if together is not None:
+        says = f"it went out in parallel with the one to `{together.to_agent}`"
+        return Part("parallel", float(wanted), "" if wanted else "parallel", "" if wanted else says)
+    if not known(trace, made, "group"):
+        supply = "record when hand-offs start and end, or the calls of one message together"
+        return Part("parallel", None, says=f"what was issued together is not recorded: {supply}")
+    if not wanted:
+        return Part("parallel", 1.0)
+    return Part("parallel", 0.0, "not_parallel", "it was issued alone, expected in parallel")
+
+
+def _same_sender(one: Dispatch, other: Dispatch) -> bool:
+    return (one.from_run, one.from_agent) == (other.from_run, other.from_agent)
+
+
+def _in_one_group(one: Dispatch, other: Dispatch) -> bool:
+    return one.group is not None and one.group == other.group
+
+
+def _overlap(one: Dispatch, other: Dispatch) -> bool:
+    if one.started is None or one.ended is None or other.started is None or other.ended is None:
+        return False
+    return one.started < other.ended and other.started < one.ended
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def best_assignment(gains: Sequence[Sequence[int]]) -> list[int | None]:
+    """Return for each row its column, or ``None``, so that the sum of gains is the largest.
+
+    A gain of 0 or less means that a row and a column do not go together. The Hungarian method
+    in its form with potentials (Kuhn 1955, Munkres 1957): O(rows^2 * (rows + columns)).
+    """
+    rows = len(gains)
+    columns = len(gains[0]) if rows else 0
+    # A column of its own for each row: it may stay without a partner, at no cost.
+    costs = [[-max(gain, 0) for gain in row] + [0] * rows for row in gains]
+    owner = _owners(costs, columns + rows)
+    found: list[int | None] = [None] * rows
+    for column, row in enumerate(owner[:columns]):
+        if row is not None and gains[row][column] > 0:
+            found[row] = column
+    return found
+
+
+def _owners(costs: Sequence[Sequence[int]], width: int) -> list[int | None]:
+    """Return the row of each column, at the least cost; there are more columns than rows."""
+    of_row = [0] * len(costs)
+    of_column = [0] * width
+    owner: list[int | None] = [None] * width
+    for start in range(len(costs)):
+        least: list[int | None] = [None] * width
+        came_from: list[int | None] = [None] * width
+        done: list[int] = []
+        left = set(range(width))
+        row, column = start, None
+        while True:
+            for each in left:
+                cost = costs[row][each] - of_row[row] - of_column[each]
+                known = least[each]
+                if known is None or cost < known:
+                    least[each], came_from[each] = cost, column
+            nearest = min(left, key=lambda each: (least[each] or 0, each))
+            step = least[nearest] or 0
+            of_row[start] += step
+            for each in done:
+                of_column[each] -= step
+                of_row[owner[each] or 0] += step
+            for each in left:
+                least[each] = (least[each] or 0) - step
+            left.remove(nearest)
+            done.append(nearest)
+            column, taken = nearest, owner[nearest]
+            if taken is None:
+                break
+            row = taken
+        _give(owner, came_from, column, start)
+    return owner
+
+
+def _give(
+    owner: list[int | None], came_from: Sequence[int | None], column: int, start: int
+) -> None:
+    """Hand columns on along the path that was found, from its end back to its start."""
+    while (before := came_from[column]) is not None:
+        owner[column] = owner[before]
+        column = before
+    owner[column] = start
+
+
+class Sent(NamedTuple):
+    """A dispatch, every name of its receiver, and whether it is one too many when unexpected."""
+
+    dispatch: Dispatch
+    names: tuple[str, ...]
+    counted: bool
+
+    def name_among(self, wanted: Collection[str]) -> str:
+        """Return the name of the receiver that a case uses, else its own."""
+        return next((name for name in self.names if name in wanted), self.names[0])
+
+
+def sent_in(
+    trace: Trace,
+    turn: Turn,
+    *,
+    kinds: Collection[str],
+    order: bool,
+    renames: Mapping[str, str],
+) -> list[Sent]:
+    """Return the dispatches of a turn whose receiver is known, but those known from order alone.
+
+    ``order`` takes these in as well. A dispatch does not count when its kind is none of
+    ``kinds``, it was refused, asks a person, sends an agent on its way again, or hands control
+    back to the agent that it came from.
+    """
+    back = _handed_back(trace, turn)
+    runs = {run.id: run for run in turn.runs}
+    found = []
+    for dispatch in turn.dispatches:
+        if (dispatch.basis == "order" and not order) or not names_receiver(trace, turn, dispatch):
+            continue
+        own = [runs[run].node for run in dispatch.runs if run in runs]
+        nodes = [runs[run].agent for run in dispatch.runs if run in runs]
+        names = [dispatch.to_agent, *_aliases(trace, dispatch.to_agent)]
+        for node, agent in zip(own, nodes, strict=True):
+            if node is not None and dispatch.to_agent in (node, agent):
+                names += [agent, node]
+        counted = (
+            dispatch.kind in kinds
+            and dispatch.status != "refused"
+            and dispatch.to_kind != "human"
+            and dispatch.continues is None
+            and dispatch.id not in back
+        )
+        told = tuple(dict.fromkeys(renames.get(name, name) for name in names))
+        found.append(Sent(dispatch, told, counted))
+    return found
+
+
+def names_receiver(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
+    """Tell whether the source names the receiver, by itself or by the run that was started."""
+    if not known(trace, dispatch, "to_agent"):
+        return False
+    started = [run for run in turn.runs if run.id in dispatch.runs]
+    own = [run for run in started if run.agent == dispatch.to_agent]
+    return all(known(trace, run, "agent") for run in own)
+
+
+def _aliases(trace: Trace, agent: str) -> list[str]:
+    card = trace.agents.get(agent)
+    if card is not None:
+        return card.aliases
+    return [name for name, other in trace.agents.items() if agent in other.aliases]
+
+
+def _handed_back(trace: Trace, until: Turn) -> set[str]:
+    """Return the transfers that give control back to the agent which had given it.
+
+    Over all turns so far, as the agent that got control keeps it into the next one.
+    """
+    given: list[tuple[str, str]] = []
+    back = set()
+    for turn in trace.turns:
+        for dispatch in turn.dispatches:
+            giver, taker = dispatch.from_agent, dispatch.to_agent
+            if dispatch.kind != "transfer" or giver is None or dispatch.status == "refused":
+                continue
+            if (taker, giver) in given:
+                given.remove((taker, giver))
+                back.add(dispatch.id)
+            else:
+                given.append((giver, taker))
+        if turn is until:
+            break
+    return back
+
+
+# A pair weighs more than any agreement of parts in all the others, and that more than order.
+_PAIR = 10**16
+_PART = 10**8
+_FAR = 10**4
+
+Look = Callable[[ExpectedDispatch, Sent], list[Part]]
+Doubt = Callable[[ExpectedDispatch], str | None]
+
+
+class Met(NamedTuple):
+    """An expected dispatch and the one that went to its agent."""
+
+    expected: ExpectedDispatch
+    sent: Sent
+    parts: list[Part]
+
+
+class Wrong(NamedTuple):
+    """An expected dispatch and the one that went to another agent in its stead."""
+
+    expected: ExpectedDispatch
+    sent: Sent
+
+
+class Pairs(NamedTuple):
+    """What became of the expected dispatches of a turn, and the ones that nobody expected."""
+
+    met: list[Met]
+    wrong: list[Wrong]
+    unmet: list[ExpectedDispatch]
+    unsure: list[tuple[ExpectedDispatch, str]]
+    surplus: list[Sent]
+
+
+def pair_up(
+    expected: Sequence[ExpectedDispatch], sent: Sequence[Sent], look: Look, doubt: Doubt
+) -> Pairs:
+    """Pair one to one: as many to the right agent as can be, with the most parts right.
+
+    Where equal, the order of both sides is kept. What is left on both sides is paired as a
+    wrong target, but for an expected one that may have been made all the same: ``doubt`` says
+    why.
+    """
+    found = best_assignment(_gains(expected, sent, look, right=True))
+    met = [
+        Met(one, sent[column], look(one, sent[column]))
+        for one, column in zip(expected, found, strict=True)
+        if column is not None
+    ]
+    taken = set(found)
+    rest = [each for column, each in enumerate(sent) if column not in taken]
+    left = [one for one, column in zip(expected, found, strict=True) if column is None]
+    doubts = [doubt(one) for one in left]
+    unsure = [(one, why) for one, why in zip(left, doubts, strict=True) if why is not None]
+    open_ = [one for one, why in zip(left, doubts, strict=True) if why is None]
+    stead = best_assignment(_gains(open_, rest, look, right=False))
+    wrong = [
+        Wrong(one, rest[column])
+        for one, column in zip(open_, stead, strict=True)
+        if column is not None
+    ]
+    unmet = [one for one, column in zip(open_, stead, strict=True) if column is None]
+    used = set(stead)
+    again = {name for one in met for name in one.sent.names}
+    surplus = [
+        each
+        for column, each in enumerate(rest)
+        if column not in used and each.counted and not _retried(each, again)
+    ]
+    return Pairs(met, wrong, unmet, unsure, surplus)
+
+
+def looker(trace: Trace, turn: Turn, reading: Reading) -> Look:
+    """Return what compares the parts of a pair, each pair once."""
+    seen: dict[tuple[int, str], list[Part]] = {}
+
+    def look(expected: ExpectedDispatch, sent: Sent) -> list[Part]:
+        key = id(expected), sent.dispatch.id
+        if key not in seen:
+            seen[key] = parts_of(trace, turn, expected, sent.dispatch, reading)
+        return seen[key]
+
+    return look
+
+
+def goes_to(expected: ExpectedDispatch, sent: Sent) -> bool:
+    """Tell whether a dispatch went to the expected agent.
+
+    A return is one that control took by itself: the sources tell some transfers back as one.
+    """
+    either = expected.kind is None or "return" not in (expected.kind, sent.dispatch.kind)
+    return expected.to in sent.names and (either or expected.kind == sent.dispatch.kind)
+
+
+def _gains(
+    expected: Sequence[ExpectedDispatch], sent: Sequence[Sent], look: Look, *, right: bool
+) -> list[list[int]]:
+    return [
+        [_gain(one, each, look, abs(i - j), right=right) for j, each in enumerate(sent)]
+        for i, one in enumerate(expected)
+    ]
+
+
+def _gain(expected: ExpectedDispatch, sent: Sent, look: Look, far: int, *, right: bool) -> int:
+    together = goes_to(expected, sent) if right else _may_stand_for(expected, sent)
+    if not together:
+        return 0
+    parts = look(expected, sent)
+    told = [part.share for part in parts if part.share is not None]
+    share = (1 + sum(told)) / (1 + len(parts))
+    # What went through is told before what did not.
+    through = sent.counted + (sent.counted and not _failed(sent))
+    return _PAIR + (2000 * through + int(1000 * share)) * _PART - min(far, _FAR)
+
+
+def _may_stand_for(expected: ExpectedDispatch, sent: Sent) -> bool:
+    kind = sent.dispatch.kind
+    refused = sent.dispatch.status == "refused" and kind != "return"
+    return sent.counted or refused or (kind == expected.kind and kind in ("sequence", "return"))
+
+
+def _retried(sent: Sent, met: set[str]) -> bool:
+    """Tell a dispatch that failed and was made again."""
+    return _failed(sent) and not met.isdisjoint(sent.names)
+
+
+def _failed(sent: Sent) -> bool:
+    return sent.dispatch.status in ("failed", "unanswered")

@@ -1,0 +1,322 @@
+"""What conversations and dispatches used, and how figures are held against limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.model import (
+    AgentRun,
+    Case,
+    Dispatch,
+    EvalContext,
+    Evidence,
+    InputError,
+    Problem,
+    Score,
+    Trace,
+    Usage,
+    known,
+)
+from baton.model.views import broken, dispatched_runs, sum_usage
+
+from .base import OptionedEvaluator, Unscored, not_played
+
+TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+UNNAMED = "(model not recorded)"
+
+
+def token_count(usage: Usage | None) -> int | None:
+    """Return all tokens, read and written; ``None`` when the source tells of none of them."""
+    told = [getattr(usage, name) for name in TOKENS] if usage is not None else []
+    counts: list[int] = [count for count in told if count is not None]
+    return sum(counts) if counts else None
+
+
+def total_usage(trace: Trace) -> Usage | None:
+    """Return what the conversation used: as the source sums it up, else the sum over its runs.
+
+    A cost that the source does not tell is the sum over the runs, where that covers all tokens
+    and none of them lacks a cost. ``None`` when nobody tells of any usage.
+    """
+    told, summed = trace.usage, runs_usage(trace)
+    if told is None or told.cost_usd is not None:
+        return told or summed
+    if summed is None or summed.cost_usd is None or unassigned_usage(trace) is not None:
+        return told
+    whole = told.complete and (summed.complete or token_count(told) is not None)
+    return msgspec.structs.replace(
+        told, cost_usd=summed.cost_usd, cost_from=summed.cost_from, complete=whole
+    )
+
+
+def runs_usage(trace: Trace) -> Usage | None:
+    """Return the sum over the runs; its cost is known when every run that used tokens has one."""
+    told = _told(trace)
+    total = sum_usage(told)
+    if total is None:
+        return None
+    paid = sum_usage([u for u in told if token_count(u) or u.cost_usd is not None])
+    return msgspec.structs.replace(
+        total,
+        complete=_all_told(trace),
+        cost_usd=paid.cost_usd if paid else None,
+        cost_from=paid.cost_from if paid else None,
+    )
+
+
+def unassigned_usage(trace: Trace) -> Usage | None:
+    """Return the tokens of the trace that no run tells of; ``None`` when there are none."""
+    if trace.usage is None:
+        return None
+    rest = Usage(complete=trace.usage.complete)
+    for name in TOKENS:
+        total = getattr(trace.usage, name)
+        if total is not None:
+            of_runs = sum(getattr(usage, name) or 0 for usage in _told(trace))
+            setattr(rest, name, max(0, total - of_runs))
+    return rest if token_count(rest) else None
+
+
+def known_cost(trace: Trace) -> float | None:
+    """Return the cost in USD as far as it is known: the least that was spent."""
+    total = total_usage(trace)
+    if total is not None and total.cost_usd is not None:
+        return total.cost_usd
+    costs = [usage.cost_usd for usage in _told(trace) if usage.cost_usd is not None]
+    return sum(costs) if costs else None
+
+
+def unpriced(trace: Trace, default_model: str | None = None) -> list[str]:
+    """Return the models of which tokens were used and no cost is known, in order of use.
+
+    A model that nothing names stands as ``(model not recorded)``. Empty when the trace has a
+    cost of its own.
+    """
+    if trace.usage is not None and trace.usage.cost_usd is not None:
+        return []
+    found = [
+        model_of(trace, run, default_model) or UNNAMED
+        for turn in trace.turns
+        for run in turn.runs
+        if run.usage is not None and run.usage.cost_usd is None and token_count(run.usage)
+    ]
+    if unassigned_usage(trace) is not None:
+        found.append(sole_model(trace, default_model) or UNNAMED)
+    return list(dict.fromkeys(found))
+
+
+def model_of(trace: Trace, run: AgentRun, default: str | None = None) -> str | None:
+    """Return the model of a run: as recorded, else by the agent's definition, else the default."""
+    card = trace.agents.get(run.agent)
+    return run.model or (card.model if card else None) or default
+
+
+def sole_model(trace: Trace, default: str | None = None) -> str | None:
+    """Return the model that all runs use; ``None`` when they differ or one is not known."""
+    models = {model_of(trace, run, default) for turn in trace.turns for run in turn.runs}
+    if not models:
+        return default
+    return models.pop() if len(models) == 1 else None
+
+
+def _told(trace: Trace) -> list[Usage]:
+    return [run.usage for turn in trace.turns for run in turn.runs if run.usage is not None]
+
+
+def _all_told(trace: Trace) -> bool:
+    return all(
+        known(trace, turn, "runs") and all(_run_told(trace, run) for run in turn.runs)
+        for turn in trace.turns
+    )
+
+
+def _run_told(trace: Trace, run: AgentRun) -> bool:
+    if run.usage is None:
+        return known(trace, run, "usage")
+    spoke = token_count(run.usage) is not None or run.usage.cost_usd is not None
+    return run.usage.complete and (spoke or run.usage.requests == 0)
+
+
+_JUST_OVER = 0.999999
+
+
+class Figure(NamedTuple):
+    """What was found, and its limit; ``words`` and ``most`` say both."""
+
+    limit: float
+    actual: float
+    words: str
+    most: str
+
+    @property
+    def share(self) -> float:
+        """See :func:`share`."""
+        return share(self.actual, self.limit)
+
+    @property
+    def over(self) -> bool:
+        """Whether it is beyond its limit."""
+        return self.share < 1
+
+
+class Measure(NamedTuple):
+    """A figure of an option, the ids of what is beyond its limit, and why there may be more."""
+
+    option: str
+    limit: float
+    found: float
+    words: str
+    beyond: list[str]
+    unknown: str | None
+    most: str | None = None
+
+    @property
+    def figure(self) -> Figure:
+        """What was found against its limit."""
+        return Figure(self.limit, self.found, self.words, self.most or str(self.limit))
+
+
+def share(actual: float, limit: float) -> float:
+    """Score a figure against its limit, 0 to 1.
+
+    1 up to the limit (whole numbers to the last digit, others to 1e-9 of it), beyond it limit
+    divided by actual, and at most 0.999999.
+
+    Raises:
+        ValueError: one of them is no number (nan).
+    """
+    if actual != actual or limit != limit:  # noqa: PLR0124 - only nan differs from itself
+        raise ValueError(f"{actual} cannot be held against a limit of {limit}")
+    whole = isinstance(actual, int) and isinstance(limit, int)
+    if actual <= limit or (not whole and actual <= limit * (1 + 1e-9)):
+        return 1.0
+    return min(limit / actual, _JUST_OVER)
+
+
+def weigh(
+    evaluator: OptionedEvaluator[Any],
+    figures: Sequence[Figure],
+    doubt: Unscored | None,
+    details: Mapping[str, Any],
+    evidence: Sequence[Evidence],
+) -> Score:
+    """Give the verdict over all figures: the lowest share, and the first that is over its limit.
+
+    Figures may be lower bounds: what is over a limit already fails, and ``doubt`` says why
+    nothing can pass.
+    """
+    over = [figure for figure in figures if figure.over]
+    if over:
+        more = f"; {len(over) - 1} more over a limit" if over[1:] else ""
+        reason = f"{over[0].words}; at most {over[0].most} allowed{more}"
+        return evaluator.scored(min(f.share for f in over), reason, details, evidence)
+    if doubt is not None:
+        return evaluator.unscored(doubt.status, doubt.reason)
+    reason = "; ".join(f"{figure.words} of {figure.most} allowed" for figure in figures)
+    return evaluator.scored(1.0, reason, details)
+
+
+def unfinished(trace: Trace, case: Case | None) -> Unscored | None:
+    """Say why what was counted may not be all: turns that were not played, or did not end."""
+    if case is not None and case.scenario is None:
+        missing = not_played(trace, case)
+        if missing is not None:
+            return Unscored("error", missing)
+    for number, turn in enumerate(trace.turns, 1):
+        trouble = broken(turn)
+        if trouble is not None:
+            return Unscored("error", f"turn {number} {trouble}")
+    for number, turn in enumerate(trace.turns, 1):
+        if turn.status == "incomplete":
+            return Unscored("skipped", f"turn {number} is incomplete: record it to its end")
+    return None
+
+
+def require_one(options: msgspec.Struct) -> None:
+    """Check that at least one limit is set; raises InputError."""
+    names = [field.name for field in msgspec.structs.fields(options)]
+    if all(getattr(options, name) is None for name in names):
+        listed = ", ".join(f"`{name}`" for name in names)
+        raise InputError(Problem(path="config", message=f"needs at least one limit: {listed}"))
+
+
+_UNTOLD = "record its tokens, and state the price of its model under `prices:`"
+
+
+def dispatch_costs(
+    trace: Trace,
+    issued: Sequence[Dispatch],
+    place: str,
+    limit: float,
+    untold: str | None,
+    context: EvalContext,
+) -> Measure:
+    """Measure the dearest dispatch of a turn; a cost known in part is the least it can be."""
+    dearest, words, beyond = 0.0, f"{place}no dispatch", []
+    for dispatch in issued:
+        name = context.agent_names.get(dispatch.to_agent, dispatch.to_agent)
+        cost, missing = _cost(trace, [dispatch])
+        if missing and untold is None:
+            untold = f"{place}what `{name}` cost is not known: {_UNTOLD}"
+        if cost > limit:
+            beyond += [dispatch.id, *dispatch.runs]
+        if cost >= dearest:
+            dearest, words = cost, f"{place}{_dollars(cost)} for one dispatch to `{name}`"
+    return Measure("max_cost_usd", limit, dearest, words, beyond, untold, _dollars(limit))
+
+
+def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext) -> list[Measure]:
+    """Measure what all dispatches to each limited agent cost, a run below two of them once."""
+    issued = [d for turn in trace.turns for d in turn.dispatches if d.kind != "return"]
+    hidden = any(not known(trace, turn, "dispatches") for turn in trace.turns)
+    found = []
+    for agent, limit in limits.items():
+        to_agent = [d for d in issued if agent in (d.to_agent, context.agent_names.get(d.to_agent))]
+        cost, missing = _cost(trace, to_agent)
+        untold = f"what `{agent}` cost is not known: {_UNTOLD}" if missing else None
+        if hidden:
+            untold = "the trace does not tell all hand-offs: record the agents' calls and spans"
+        found.append(
+            Measure(
+                option=f"max_agent_cost_usd {agent}",
+                limit=limit,
+                found=cost,
+                words=f"{_dollars(cost)} for all dispatches to `{agent}`",
+                beyond=[d.id for d in to_agent],
+                unknown=untold,
+                most=_dollars(limit),
+            )
+        )
+    return found
+
+
+def _cost(trace: Trace, dispatches: Sequence[Dispatch]) -> tuple[float, bool]:
+    """Return the cost in USD as far as it is known, and whether there may be more.
+
+    A person costs nothing, and so does an agent that was not started.
+    """
+    runs = dispatched_runs(trace, dispatches)
+    missing = any(not _dispatch_costs_told(run) for run in runs)
+    opaque = any(not d.runs and _worked(d) for d in dispatches)
+    total = sum((run.usage.cost_usd or 0.0) for run in runs if run.usage is not None)
+    return total, missing or opaque
+
+
+def _worked(dispatch: Dispatch) -> bool:
+    if dispatch.to_kind == "human" or dispatch.status == "refused":
+        return False
+    return dispatch.kind == "delegate" or dispatch.status == "completed"
+
+
+def _dispatch_costs_told(run: AgentRun) -> bool:
+    usage = run.usage
+    if usage is None or not usage.complete:
+        return False
+    return usage.cost_usd is not None or usage.requests == 0
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.6g}"

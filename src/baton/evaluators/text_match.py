@@ -1,0 +1,364 @@
+"""Ways in which a text may match another, and rules that an answer has to meet."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple, cast
+from urllib.parse import unquote
+
+import msgspec
+
+from baton.formats.nesting import TOO_DEEP, is_value_too_deep
+from baton.formats.patterns import BadPatternError, Pattern, compiled, has_several_repeats
+from baton.model import Content, ExpectedTurn, InputError, Problem
+from baton.plugins import FROM_CASES
+
+from .answers import json_in, quote
+from .rouge import rouge1, words
+
+Match = Literal["equals", "contains", "regex", "jaccard", "recall", "rouge1"]
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What about a text does not matter; the options that all matchers share."""
+
+    case_sensitive: bool = False
+    normalize_whitespace: bool = True
+
+    def fold(self, text: str) -> str:
+        """Return what matters of a text; letters with accents are composed (NFC)."""
+        text = unicodedata.normalize("NFC", text)
+        if not self.case_sensitive:
+            text = text.casefold()
+        return " ".join(text.split()) if self.normalize_whitespace else text
+
+    def pattern(self, regex: str, path: str = "") -> Pattern:
+        """Compile a pattern; raises InputError that names ``path`` when it is none."""
+        try:
+            return compiled(regex, ignore_case=not self.case_sensitive)
+        except BadPatternError as error:
+            raise InputError(Problem(path=path, message=f"{regex!r} {error.why}")) from None
+
+    def found_in(self, wanted: str, text: str) -> bool:
+        """Tell whether a text holds another; an empty one is found in nothing but itself."""
+        wanted, text = self.fold(wanted), self.fold(text)
+        return wanted in text if wanted else not text
+
+
+def match_score(match: Match, expected: str, actual: str, reading: Reading) -> float:
+    """Score ``actual`` against ``expected``, 0 to 1.
+
+    ``equals`` and ``contains`` (``actual`` holds ``expected``): 1 or 0. ``regex``: 1 if
+    ``expected``, as a pattern, is found anywhere in ``actual`` as it stands. ``jaccard``: words
+    in both divided by words in either, as sets. ``recall``: share of the expected words, as a
+    set, that are there. ``rouge1``: the F-measure of :func:`~.rouge.rouge1`, which goes by its
+    own folding. Where either text is empty, or ``expected`` has no words, only equality counts.
+
+    Raises:
+        InputError: ``expected`` is to be a pattern and is none.
+    """
+    if match == "regex":
+        return float(reading.pattern(expected).search(actual) is not None)
+    folded, text = reading.fold(expected), reading.fold(actual)
+    if match == "equals" or not (folded and text):
+        return float(folded == text)
+    if match == "contains":
+        return float(folded in text)
+    wanted, found = set(words(folded)), set(words(text))
+    if not wanted:
+        return float(folded == text)
+    if match == "rouge1":
+        return rouge1(expected, actual).fmeasure
+    return len(wanted & found) / len(wanted | found if match == "jaccard" else wanted)
+
+
+SchemaCheck = Callable[[Any], str | None]
+
+
+def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
+    """Return a function that says what is wrong with a value, ``None`` when it fits.
+
+    The draft is the one that ``$schema`` names, else 2020-12; ``format`` is not checked.
+    References have to stay inside the schema, so that scoring fetches nothing.
+
+    Raises:
+        InputError: not a schema, a reference that leads out of it, or no library to check with.
+    """
+    try:
+        from jsonschema.exceptions import SchemaError, best_match
+    except ImportError:
+        message = "JSON Schema needs jsonschema: pip install 'baton-evals[text]'"
+        raise InputError(Problem(path=path, message=message)) from None
+    if is_value_too_deep(schema):
+        raise InputError(Problem(path=path, message=TOO_DEEP))
+    outside = next((ref for ref in _references(schema) if not ref.startswith("#")), None)
+    if outside is not None:
+        message = f"`$ref` has to stay inside the schema (`#/$defs/...`), got {outside!r}"
+        raise InputError(Problem(path=path, message=message))
+    dangling = next((ref for ref in _references(schema) if not _leads_somewhere(schema, ref)), None)
+    if dangling is not None:
+        raise InputError(Problem(path=path, message=f"`$ref` {dangling!r} leads nowhere"))
+    draft = _draft(schema, path)
+    try:
+        draft.check_schema(schema)
+        _check_patterns(schema, path)
+    except SchemaError as error:
+        where = ".".join(str(step) for step in (path, *error.absolute_path))
+        message = f"not a JSON Schema: {error.message}"
+        raise InputError(Problem(path=where, message=message)) from None
+    validator = _in_limited_time(draft)(schema)
+
+    def check(value: Any) -> str | None:
+        worst = best_match(validator.iter_errors(value))
+        if worst is None:
+            return None
+        where = worst.json_path.removeprefix("$").removeprefix(".")
+        message = quote(worst.message)
+        return f"`{where}`: {message}" if where else message
+
+    return check
+
+
+def _check_patterns(schema: Any, path: str) -> None:
+    """Compile all patterns of a schema; raises InputError for one that cannot be used."""
+    every = list(_dicts(schema))
+    unevaluated = any("unevaluatedProperties" in found for found in every)
+    for found in every:
+        single = found.get("pattern")
+        names = found.get("patternProperties")
+        patterns = [single] if isinstance(single, str) else []
+        patterns += list(names) if isinstance(names, dict) else []
+        for pattern in patterns:
+            try:
+                compiled(pattern)
+            except BadPatternError as error:
+                raise InputError(Problem(path=path, message=f"{pattern!r} {error.why}")) from None
+            # For this keyword jsonschema searches by itself, without a limit of time.
+            if unevaluated and pattern != single and has_several_repeats(pattern):
+                message = (
+                    f"{pattern!r} has several open repeats, which `patternProperties` may not "
+                    "have in a schema with `unevaluatedProperties`; use `additionalProperties`"
+                )
+                raise InputError(Problem(path=path, message=message))
+
+
+def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        for each in value.values():
+            yield from _dicts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _dicts(each)
+
+
+def _in_limited_time(draft: Any) -> Any:
+    """Return a class of validators whose patterns are searched for in limited time."""
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(validator: Any, wanted: str, value: Any, _schema: Any) -> Iterator[Any]:
+        if validator.is_type(value, "string") and not compiled(wanted).search(value):
+            yield ValidationError(f"{value!r} does not match {wanted!r}")
+
+    def pattern_properties(
+        validator: Any, patterns: dict[str, Any], value: Any, _schema: Any
+    ) -> Iterator[Any]:
+        if not validator.is_type(value, "object"):
+            return
+        for wanted, inner in patterns.items():
+            for name, item in value.items():
+                if compiled(wanted).search(name):
+                    yield from validator.descend(item, inner, path=name, schema_path=wanted)
+
+    known = draft.VALIDATORS["additionalProperties"]
+
+    def additional_properties(
+        validator: Any, allowed: Any, value: Any, schema: Any
+    ) -> Iterator[Any]:
+        patterns = schema.get("patternProperties")
+        if not patterns or not validator.is_type(value, "object"):
+            yield from known(validator, allowed, value, schema)
+            return
+        rest = {
+            name: item
+            for name, item in value.items()
+            if not any(compiled(wanted).search(name) for wanted in patterns)
+        }
+        bare = {key: each for key, each in schema.items() if key != "patternProperties"}
+        yield from known(validator, allowed, rest, bare)
+
+    extended: Any = extend
+    return extended(
+        draft,
+        {
+            "pattern": pattern,
+            "patternProperties": pattern_properties,
+            "additionalProperties": additional_properties,
+        },
+    )
+
+
+def _draft(schema: dict[str, Any], path: str) -> Any:
+    """Find the class that checks by the draft of a schema."""
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    if "$schema" not in schema:
+        return Draft202012Validator
+    named = schema["$schema"]
+    # Without a default of its own, the library warns and takes its newest draft.
+    found: Any = validator_for({"$schema": str(named)}, default=cast("Any", None))
+    if found is None:
+        raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
+    return found
+
+
+def _leads_somewhere(schema: Any, reference: str) -> bool:
+    """Follow a JSON pointer; anchors and bases of their own are left to the library."""
+    pointer = unquote(reference.removeprefix("#"))
+    has_bases = any(b'"$id"' in msgspec.json.encode(value) for value in schema.values())
+    if has_bases or (pointer and not pointer.startswith("/")):
+        return True
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, list) and key.isdigit() and int(key) < len(schema):
+            schema = schema[int(key)]
+        elif isinstance(schema, dict) and key in schema:
+            schema = schema[key]
+        else:
+            return False
+    return True
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(value, str):
+                yield value
+            yield from _references(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _references(value)
+
+
+class RuleOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the last answer of a conversation has to meet, whatever its case states."""
+
+    equals: Annotated[str | None, FROM_CASES] = None
+    contains: Annotated[str | None, FROM_CASES] = None
+    all_of: Annotated[list[str] | None, FROM_CASES] = None
+    any_of: Annotated[list[str] | None, FROM_CASES] = None
+    regex: Annotated[str | None, FROM_CASES] = None
+    json_schema: Annotated[dict[str, Any] | None, FROM_CASES] = None
+
+    def __post_init__(self) -> None:
+        for name in ("contains", "all_of", "any_of", "regex"):
+            wanted = getattr(self, name)
+            if wanted is not None and not (wanted and all(wanted)):
+                raise ValueError(f"`{name}` is empty or holds an empty text, which says nothing")
+
+
+class Check(NamedTuple):
+    """One thing that was looked at; ``problem`` says what is wrong when it scores below 1."""
+
+    name: str
+    score: float
+    problem: str = ""
+
+
+class Rules:
+    """The rules of some options, patterns and schemas made ready."""
+
+    def __init__(self, options: RuleOptions) -> None:
+        """Raise InputError for a pattern or a schema that is none."""
+        self._options = options
+        self._regex: Pattern | None = None
+        self._schema: SchemaCheck | None = None
+        if options.regex is not None:
+            self._regex = options.pattern(options.regex, "config.regex")
+        if options.json_schema is not None:
+            self._schema = schema_check(options.json_schema, "config.json_schema")
+
+    def __bool__(self) -> bool:
+        fields = RuleOptions.__struct_fields__
+        own = (name for name in fields if name not in Reading.__struct_fields__)
+        return any(getattr(self._options, name) is not None for name in own)
+
+    def checks(self, answer: Content | None) -> Iterator[Check]:
+        """Check one answer."""
+        options, text = self._options, _text(answer)
+        if options.equals is not None:
+            yield _equals("equals", options.equals, text, options)
+        if options.contains is not None:
+            yield _contains("contains", [options.contains], text, options)
+        if options.all_of is not None:
+            yield _contains("all_of", options.all_of, text, options)
+        if options.any_of is not None:
+            found = any(options.found_in(wanted, text) for wanted in options.any_of)
+            missing = f"the answer has none of {_listed(options.any_of)}"
+            yield Check("any_of", float(found), "" if found else missing)
+        if self._regex is not None:
+            found = bool(text) and self._regex.search(text) is not None
+            missing = f"the answer does not match {self._regex.pattern!r}"
+            yield Check("regex", float(found), "" if found else missing)
+        if self._schema is not None:
+            yield _fits(self._schema, answer)
+
+
+def stated_checks(
+    expected: ExpectedTurn, answer: Content | None, match: Match, reading: Reading
+) -> Iterator[Check]:
+    """Check an answer against what a turn states of it; raises InputError for a bad pattern."""
+    text = _text(answer)
+    if expected.response is not None:
+        yield _matches(expected.response.plain(), text, match, reading)
+    if expected.response_contains:
+        yield _contains("response_contains", expected.response_contains, text, reading)
+    if expected.response_not_contains:
+        yield _lacks("response_not_contains", expected.response_not_contains, text, reading)
+
+
+def _matches(wanted: str, text: str, match: Match, reading: Reading) -> Check:
+    if match == "equals":
+        return _equals("response", wanted, text, reading)
+    score = 0.0 if wanted and not text else match_score(match, wanted, text, reading)
+    if match in ("contains", "regex"):
+        verb = "contain" if match == "contains" else "match"
+        return Check("response", score, "" if score else f"the answer does not {verb} {wanted!r}")
+    return Check("response", score, f"{match} of the answer is {score:.2f}")
+
+
+def _equals(name: str, wanted: str, text: str, reading: Reading) -> Check:
+    if reading.fold(wanted) == reading.fold(text):
+        return Check(name, 1.0)
+    return Check(name, 0.0, f"expected {quote(wanted, 100)!r}, got {quote(text, 100)!r}")
+
+
+def _contains(name: str, wanted: list[str], text: str, reading: Reading) -> Check:
+    missing = [one for one in wanted if not reading.found_in(one, text)]
+    return Check(
+        name, float(not missing), f"the answer lacks {_listed(missing)}" if missing else ""
+    )
+
+
+def _lacks(name: str, unwanted: list[str], text: str, reading: Reading) -> Check:
+    """Check that an answer has none of some texts; no answer at all proves nothing."""
+    found = [one for one in unwanted if reading.found_in(one, text)]
+    if found:
+        return Check(name, 0.0, f"the answer has {_listed(found)}")
+    return Check(name, float(bool(text)), "" if text else "the answer is empty")
+
+
+def _fits(schema: SchemaCheck, answer: Content | None) -> Check:
+    found = json_in(answer)
+    wrong = "the answer holds no JSON" if found is msgspec.UNSET else schema(found)
+    return Check("json_schema", float(wrong is None), wrong or "")
+
+
+def _text(answer: Content | None) -> str:
+    return "" if answer is None else answer.plain()
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(repr(quote(text, 80)) for text in texts)

@@ -1,1 +1,0 @@
-"""Comparing texts: words, ROUGE, matchers, JSON in answers. Pure functions, a file each."""

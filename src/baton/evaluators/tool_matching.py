@@ -1,0 +1,371 @@
+"""Comparing expected with actual tool calls: names, arguments, rules and order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from baton.evaluators import argument_values
+from baton.formats.patterns import compiled
+from baton.model import ExpectedToolCall
+
+from .argument_values import ABSENT
+
+_SWITCHES = ("equal", "any", "tolerant")
+_NEAR = ("within", "within_percent")
+_KINDS = (*_SWITCHES, "regex", *_NEAR, "one_of")
+_ROUNDING = Fraction(1, 10**9)
+Distance = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Reach(NamedTuple):
+    """The least and the largest number that are right."""
+
+    least: Fraction
+    most: Fraction
+
+
+class Rule(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One rule, of exactly one kind; without ``tool`` or ``argument`` it holds for all.
+
+    ``equal``, ``any`` and ``tolerant`` are switched on with ``true``. ``regex`` is a pattern to
+    find in the actual text, or ``true`` where the expected text is the pattern. ``within`` is
+    the largest distance from the expected number, ``within_percent`` the same in percent of
+    it. ``one_of`` lists the actual values that are right.
+    """
+
+    tool: str | None = None
+    argument: str | None = None
+    equal: bool | None = None
+    any: bool | None = None
+    tolerant: bool | None = None
+    regex: bool | str | None = None
+    within: Distance | None = None
+    within_percent: Distance | None = None
+    one_of: list[Any] | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(kinds) != 1:
+            given = ", ".join(kinds) or "none"
+            raise ValueError(f"a rule has exactly one of {', '.join(_KINDS)}; this has {given}")
+        if getattr(self, kinds[0]) is False:
+            raise ValueError(f"`{kinds[0]}` can only be true; leave the rule out instead")
+        if kinds[0] in _NEAR and not math.isfinite(getattr(self, kinds[0])):
+            raise ValueError(f"`{kinds[0]}` has to be a finite number; `any: true` takes all")
+        if isinstance(self.regex, str):
+            compiled(self.regex)
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind it is of."""
+        return next(kind for kind in _KINDS if getattr(self, kind) is not None)
+
+    @property
+    def decides_alone(self) -> bool:
+        """Whether an actual value is right or wrong whatever is expected."""
+        return self.kind == "one_of" or isinstance(self.regex, str)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it asks for a number near to the expected one."""
+        return self.kind in _NEAR
+
+    def reach(self, expected: float) -> Reach:
+        """Return which numbers are near to the expected one, with 1e-9 to spare."""
+        wanted = exact(expected)
+        if self.within is not None:
+            far = exact(self.within)
+        else:
+            far = abs(wanted) * exact(self.within_percent or 0) / 100
+        return Reach(wanted - far - _ROUNDING, wanted + far + _ROUNDING)
+
+    def in_words(self) -> str | None:
+        """Say what an actual value has to be, where that is not the expected one."""
+        value = getattr(self, self.kind)
+        match self.kind:
+            case "regex" if isinstance(value, str):
+                return f"text with the pattern {value!r}"
+            case "one_of":
+                return f"one of {msgspec.json.encode(value).decode()}"
+            case "within" | "within_percent":
+                return f"{self.kind} {value:g} of the expected number"
+        return None
+
+    def accepts(self, expected: Any, actual: Any) -> bool:
+        """Tell whether an actual value is right; either may be ``ABSENT``, not both."""
+        match self.kind:
+            case "any":
+                return True
+            case "equal":
+                return argument_values.equal(expected, actual)
+            case "tolerant":
+                return argument_values.tolerant(expected, actual)
+            case "regex":
+                return self._found_in(expected, actual)
+            case "one_of":
+                actual = None if actual is ABSENT else actual
+                return any(argument_values.equal(each, actual) for each in self.one_of or ())
+        return self._near(expected, actual)
+
+    def _found_in(self, expected: Any, actual: Any) -> bool:
+        if self.regex is True:
+            return expected is not ABSENT and argument_values.matches(expected, actual)
+        searched = compiled(str(self.regex))
+        return isinstance(actual, str) and searched.search(actual) is not None
+
+    def _near(self, expected: Any, actual: Any) -> bool:
+        wanted, got = argument_values.number(expected), argument_values.number(actual)
+        if wanted is None or got is None:
+            return False
+        least, most = self.reach(wanted)
+        return least <= exact(got) <= most
+
+
+def exact(number: float) -> Fraction:
+    """Return a number as it is written: decimal fractions are exact, and no size is too large."""
+    return Fraction(number if isinstance(number, int) else repr(number))
+
+
+def rule_for(rules: Sequence[Rule], tool: str, argument: str) -> Rule | None:
+    """Return the first rule that speaks of this argument of this tool."""
+    for rule in rules:
+        if rule.tool in (None, tool) and rule.argument in (None, argument):
+            return rule
+    return None
+
+
+NameMode = Literal["exact", "contains", "regex"]
+ArgumentMode = Literal["exact", "ignore", "subset", "superset", "tolerant", "regex", "similar"]
+Same = Callable[[Any, Any], bool]
+_BLIND = frozenset({"ignore", "any"})
+_OPEN = frozenset({"subset", "regex", "similar"})
+
+
+class Made(NamedTuple):
+    """An actual call; ``agents`` are all names of the agent that made it."""
+
+    id: str
+    name: str
+    arguments: Any
+    agent: str
+    agents: frozenset[str]
+
+    @property
+    def mapping(self) -> Mapping[str, Any]:
+        """The arguments by name; none at all is an empty mapping, a bare value has no name."""
+        if self.arguments is None:
+            return {}
+        return self.arguments if isinstance(self.arguments, dict) else {"": self.arguments}
+
+
+Side = Literal["expected", "actual", "either"]
+
+
+class OneCall(Protocol):
+    """What tells whether an actual call is an expected one."""
+
+    def name(self, expected: str, actual: str) -> bool:
+        """Tell whether the names agree."""
+
+    def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
+        """Yield the arguments that differ, as if the names agreed; empty means all of them."""
+
+    def rule(self, tool: str, argument: str) -> Rule | None:
+        """Return the rule by which an argument is compared; ``None`` for the general way."""
+
+
+class CallRules:
+    """Compares calls the way the options of an evaluator say."""
+
+    __slots__ = ("_same", "arguments", "names", "rules", "similarity")
+
+    def __init__(
+        self, names: NameMode, arguments: ArgumentMode, similarity: float, rules: Sequence[Rule]
+    ) -> None:
+        """Take the general way to compare, and the rules that go before it."""
+        self.names = names
+        self.arguments = arguments
+        self.similarity = similarity
+        self.rules = tuple(rules)
+        self._same = _general(arguments, similarity)
+
+    def same(self, wanted: ExpectedToolCall, made: Made) -> bool:
+        """Tell whether an actual call is the expected one."""
+        return self.name(wanted.name, made.name) and self.same_but_name(wanted, made)
+
+    def same_but_name(self, wanted: ExpectedToolCall, made: Made) -> bool:
+        """Tell whether calls whose names agree are the same."""
+        if wanted.agent is not None and wanted.agent not in made.agents:
+            return False
+        return wanted.arguments is None or all(self._agreements(wanted.arguments, made))
+
+    def name(self, expected: str, actual: str) -> bool:
+        """Tell whether the names agree."""
+        if self.names == "regex":
+            return compiled(expected).fullmatch(actual) is not None
+        if self.names == "exact" or not (expected and actual):
+            return expected == actual
+        one, other = expected.casefold(), actual.casefold()
+        return one in other or other in one
+
+    def differing(self, wanted: ExpectedToolCall, made: Made) -> Iterator[str]:
+        """Yield the arguments that differ; none where the expected call states none."""
+        expected = wanted.arguments
+        if expected is not None:
+            keys = {**expected, **made.mapping}
+            agreements = zip(keys, self._agreements(expected, made), strict=True)
+            yield from (key for key, agrees in agreements if not agrees)
+
+    def _agreements(self, expected: Mapping[str, Any], made: Made) -> Iterator[bool]:
+        """Tell of each argument of either call whether it agrees."""
+        actual = made.mapping
+        same = self._same
+        for key in {**expected, **actual}:
+            one, other = expected.get(key, ABSENT), actual.get(key, ABSENT)
+            rule = rule_for(self.rules, made.name, key) if self.rules else None
+            yield rule.accepts(one, other) if rule else same(one, other)
+
+    def rule(self, tool: str, argument: str) -> Rule | None:
+        """Return the rule by which an argument is compared; ``None`` for the general way."""
+        return rule_for(self.rules, tool, argument)
+
+    def way(self, tool: str, argument: str) -> str:
+        """Return the mode or the kind of rule by which an argument is compared.
+
+        A rule of kind ``regex`` has a pattern of its own and goes as ``pattern``.
+        """
+        rule = self.rule(tool, argument)
+        if rule is None:
+            return self.arguments
+        return "pattern" if rule.kind == "regex" else rule.kind
+
+    def looked_at(self, tool: str, arguments: Any, side: Side = "either") -> Hashable:
+        """Return what is equal for arguments that cannot be told apart.
+
+        Knowing the ``side``, an argument that a rule decides alone is right or wrong and no more.
+        """
+        if not self.heeds_arguments:
+            return None
+        # Which tool an expected call means, and so which rules hold, is sure for exact names only.
+        sure = side == "actual" or self.names == "exact"
+        if self.rules and sure and isinstance(arguments, dict):
+            arguments = {
+                key: self._seen(tool, key, value, side)
+                for key, value in arguments.items()
+                if self.way(tool, key) not in _BLIND
+            }
+        return argument_values.identity(arguments)
+
+    def _seen(self, tool: str, key: str, value: Any, side: Side) -> Any:
+        rule = self.rule(tool, key)
+        if side == "either" or rule is None or not rule.decides_alone:
+            return value
+        return side == "expected" or rule.accepts(None, value)
+
+    def parted(
+        self, tool: str, arguments: Mapping[str, Any]
+    ) -> tuple[dict[str, tuple[Rule, float]], dict[str, Any]]:
+        """Part arguments into numbers that only have to be near, with their rules, and the rest."""
+        numbers: dict[str, tuple[Rule, float]] = {}
+        rest: dict[str, Any] = {}
+        for key, value in arguments.items():
+            rule = self.rule(tool, key)
+            size = argument_values.number(value) if rule is not None and rule.is_near else None
+            if rule is None or size is None:
+                rest[key] = value
+            else:
+                numbers[key] = (rule, size)
+        return numbers, rest
+
+    def takes_unstated(self, tool: str, argument: str) -> bool:
+        """Whether an actual argument agrees with every expected call that does not have it."""
+        return self.way(tool, argument) in _OPEN and self.rule(tool, argument) is None
+
+    @property
+    def has_near(self) -> bool:
+        """Whether some rule asks for numbers that are near."""
+        return any(rule.is_near for rule in self.rules)
+
+    @property
+    def heeds_arguments(self) -> bool:
+        """Whether arguments are looked at at all."""
+        return self.arguments != "ignore" or bool(self.rules)
+
+
+def _general(mode: ArgumentMode, similarity: float) -> Same:
+    """Return what compares two values, either of which may be ``ABSENT``."""
+    ways: dict[ArgumentMode, Same] = {
+        "exact": argument_values.equal,
+        "ignore": lambda _expected, _actual: True,
+        "tolerant": argument_values.tolerant,
+        "subset": lambda expected, actual: (
+            expected is ABSENT or argument_values.contains(expected, actual)
+        ),
+        "superset": lambda expected, actual: (
+            actual is ABSENT or argument_values.contains(actual, expected)
+        ),
+        "regex": lambda expected, actual: (
+            expected is ABSENT or argument_values.matches(expected, actual)
+        ),
+        "similar": lambda expected, actual: (
+            expected is ABSENT or argument_values.similar(expected, actual, similarity)
+        ),
+    }
+    return ways[mode]
+
+
+Pair = tuple[int, int]
+"""A position among the expected and one among the actual calls, from 0."""
+
+
+def all_in_order(expected: int, actual: int, same: Callable[[int, int], bool]) -> list[Pair] | None:
+    """Pair every expected call with an actual one, in order; ``None`` when that cannot be.
+
+    Taking the first that fits is enough for this question, whatever ``same`` is.
+    """
+    pairs: list[Pair] = []
+    for place in range(actual):
+        if len(pairs) == expected:
+            break
+        if same(len(pairs), place):
+            pairs.append((len(pairs), place))
+    return pairs if len(pairs) == expected else None
+
+
+def longest_common(expected: int, fitting: Sequence[int]) -> list[Pair]:
+    """Pair as many calls as can be paired without changing their order.
+
+    ``fitting`` holds a number for each actual call, in which bit ``i`` is set when it fits the
+    expected call ``i``. Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation
+    revisited", 2004): one row of ``expected`` bits for each actual call.
+    """
+    every = (1 << expected) - 1
+    row = every
+    rows = []
+    for fits in fitting:
+        hits = row & fits
+        row = ((row + hits) | (row & ~fits)) & every
+        rows.append(row)
+    return _walk_back(expected, rows)
+
+
+def _walk_back(expected: int, rows: Sequence[int]) -> list[Pair]:
+    """Read the pairs off the rows; a bit that is 0 says that this call made the row longer."""
+    pairs: list[Pair] = []
+    one, other = expected - 1, len(rows) - 1
+    while one >= 0 and other >= 0:
+        if rows[other] >> one & 1:
+            one -= 1
+        elif other and not rows[other - 1] >> one & 1:
+            other -= 1
+        else:
+            pairs.append((one, other))
+            one, other = one - 1, other - 1
+    return pairs[::-1]

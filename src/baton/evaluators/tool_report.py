@@ -1,0 +1,222 @@
+"""What a turn's comparison showed: rows for reports, reasons and evidence for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.model import Evidence, ExpectedToolCall
+
+from .tool_matching import Made, OneCall, Pair
+
+_NAMED = 4
+_LONGEST_VALUE = 60
+# So many unpaired calls of a name are looked at for the one nearest to a missing call.
+_LOOKED_AT = 10
+
+
+class TurnCalls(NamedTuple):
+    """A scored turn; calls are named by their positions, from 0.
+
+    ``nearest`` pairs missing with extra calls of that name. ``extra_counts`` tells whether an
+    extra call is wrong at all. ``place`` are ids that stand for the turn itself, ``elsewhere``
+    agents that are not looked at and called a tool that was expected, by tool.
+    """
+
+    number: int
+    score: float
+    wanted: Sequence[ExpectedToolCall]
+    made: Sequence[Made]
+    pairs: Sequence[Pair]
+    missing: list[int]
+    extra: list[int]
+    nearest: list[Pair]
+    one_call: OneCall
+    extra_counts: bool
+    place: list[str]
+    elsewhere: Mapping[str, str]
+
+
+def turn_calls(
+    number: int,
+    score: float,
+    wanted: Sequence[ExpectedToolCall],
+    made: Sequence[Made],
+    pairs: Sequence[Pair],
+    *,
+    one_call: OneCall,
+    extra_counts: bool,
+    place: list[str],
+    elsewhere: Mapping[str, str] | None = None,
+) -> TurnCalls:
+    """Work out what is missing, what is extra, and which of them belong together."""
+    met, used = {one for one, _ in pairs}, {other for _, other in pairs}
+    missing = [place for place in range(len(wanted)) if place not in met]
+    extra = [place for place in range(len(made)) if place not in used]
+    free: dict[str, dict[int, None]] = {}
+    for other in extra:
+        free.setdefault(made[other].name, {})[other] = None
+    nearest: list[Pair] = []
+    for one in missing:
+        name = wanted[one].name
+        names = [name] if name in free else [each for each in free if one_call.name(name, each)]
+        near = [other for each in names for other in islice(free[each], _LOOKED_AT)]
+        if near:
+            best = min(near, key=lambda other: _distance(one_call, wanted[one], made[other]))
+            del free[made[best].name][best]
+            nearest.append((one, best))
+    return TurnCalls(
+        number,
+        score,
+        wanted,
+        made,
+        pairs,
+        missing,
+        extra,
+        nearest,
+        one_call,
+        extra_counts,
+        place,
+        elsewhere or {},
+    )
+
+
+def turn_row(turn: TurnCalls) -> dict[str, Any]:
+    """Return a turn as plain data.
+
+    ``expected`` and ``actual`` hold all calls, ``matched`` pairs of positions in them (from 0),
+    ``missing`` and ``extra`` the positions that are in no pair. ``differences`` names for a
+    missing call the nearest unpaired one of that name, with the arguments that differ (none,
+    when only the order does).
+    """
+    row: dict[str, Any] = {
+        "turn": turn.number,
+        "score": turn.score,
+        "expected": [_wanted_row(call) for call in turn.wanted],
+        "actual": [_made_row(call) for call in turn.made],
+        "matched": [list(pair) for pair in turn.pairs],
+        "missing": turn.missing,
+        "extra": turn.extra,
+    }
+    differences = [_difference(turn, pair) for pair in turn.nearest]
+    return {**row, "differences": differences} if differences else row
+
+
+def wrong(turn: TurnCalls) -> str:
+    """Say what was wrong with a turn, in part of a sentence."""
+    if turn.wanted and not turn.made:
+        names = _list([call.name for call in turn.wanted])
+        return f"turn {turn.number}: expected {names}, nothing was called"
+    explained = {one for one, _ in turn.nearest}
+    named = {other for _, other in turn.nearest}
+    said = [_said_difference(turn, pair) for pair in turn.nearest]
+    if lost := [turn.wanted[one].name for one in turn.missing if one not in explained]:
+        said.append(f"missing {_list(lost)}")
+    more = [turn.made[other].name for other in turn.extra if other not in named]
+    if more and turn.extra_counts:
+        said.append(f"not expected {_list(more)}")
+    if len(said) > _NAMED:
+        said = [*said[:_NAMED], f"{len(said) - _NAMED} more differences"]
+    return f"turn {turn.number}: " + "; ".join(said)
+
+
+def evidence(turn: TurnCalls) -> Evidence:
+    """Name the calls that prove a wrong turn; the runs in which a call is missing."""
+    shown = {other for _, other in turn.nearest}
+    if turn.extra_counts:
+        shown |= set(turn.extra)
+    ids = [turn.made[other].id for other in sorted(shown)]
+    if not ids:
+        return Evidence(ids=turn.place, quote=_list([call.name for call in turn.made]))
+    quotes = [_call_text(turn.made[other]) for other in sorted(shown)[:_NAMED]]
+    return Evidence(ids=ids, quote=", ".join(quotes))
+
+
+def only_more_arguments(turn: TurnCalls) -> bool:
+    """Tell whether all that is wrong is that calls have arguments that are not expected."""
+    differing = [_differing(turn, pair) for pair in turn.nearest]
+    return len(turn.nearest) == len(turn.missing) > 0 and all(
+        found and not any(expected for expected, _ in found.values()) for found in differing
+    )
+
+
+def _wanted_row(call: ExpectedToolCall) -> dict[str, Any]:
+    row = {"name": call.name, "arguments": call.arguments, "agent": call.agent}
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def _made_row(call: Made) -> dict[str, Any]:
+    row = {"id": call.id, "name": call.name, "arguments": call.arguments, "agent": call.agent}
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def _differing(turn: TurnCalls, pair: Pair) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Return each differing argument with its values, empty where there is none.
+
+    The name that is empty stands for the arguments as a whole.
+    """
+    wanted, made = turn.wanted[pair[0]], turn.made[pair[1]]
+    expected = {"": wanted.arguments, **(wanted.arguments or {})}
+    actual = {"": made.arguments, **made.mapping}
+    return {
+        key: (
+            {"expected": expected[key]} if key in expected else {},
+            {"actual": actual[key]} if key in actual else {},
+        )
+        for key in turn.one_call.differing(wanted, made)
+    }
+
+
+def _distance(one_call: OneCall, wanted: ExpectedToolCall, made: Made) -> int:
+    return _by_another(wanted, made) + sum(1 for _ in one_call.differing(wanted, made))
+
+
+def _by_another(wanted: ExpectedToolCall, made: Made) -> bool:
+    return wanted.agent is not None and wanted.agent not in made.agents
+
+
+def _difference(turn: TurnCalls, pair: Pair) -> dict[str, Any]:
+    wanted, made = turn.wanted[pair[0]], turn.made[pair[1]]
+    row: dict[str, Any] = {"expected": pair[0], "actual": pair[1]}
+    arguments = {key: {**one, **other} for key, (one, other) in _differing(turn, pair).items()}
+    row["arguments"] = arguments
+    if _by_another(wanted, made):
+        row["agent"] = {"expected": wanted.agent, "actual": made.agent}
+    return row
+
+
+def _said_difference(turn: TurnCalls, pair: Pair) -> str:
+    wanted, made = turn.wanted[pair[0]], turn.made[pair[1]]
+    differing = _differing(turn, pair)
+    if differing:
+        key, (expected, actual) = next(iter(differing.items()))
+        rule = turn.one_call.rule(made.name, key)
+        one = rule.in_words() if rule else None
+        if one is None:
+            one = _short(expected["expected"]) if expected else "none"
+        other = _short(actual["actual"]) if actual else "none"
+        more = f" ({len(differing)} arguments differ)" if len(differing) > 1 else ""
+        return f"`{made.name}({key})`: expected {one}, got {other}{more}"
+    if _by_another(wanted, made):
+        return f"`{made.name}`: expected of `{wanted.agent}`, called by `{made.agent}`"
+    return f"`{made.name}` was called out of order"
+
+
+def _call_text(call: Made) -> str:
+    said = ", ".join(f"{key}={_short(value)}" for key, value in list(call.mapping.items())[:_NAMED])
+    return f"{call.name}({said})"
+
+
+def _list(names: Sequence[str]) -> str:
+    if not names:
+        return "no call"
+    said = ", ".join(f"`{name}`" for name in names[:_NAMED])
+    return said if len(names) <= _NAMED else f"{said} and {len(names) - _NAMED} more"
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."

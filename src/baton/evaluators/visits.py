@@ -1,0 +1,344 @@
+"""Comparing expected visits of agents with the runs there were."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from baton.model import (
+    AgentRun,
+    Case,
+    Dispatch,
+    EvalContext,
+    ExpectedVisit,
+    InputError,
+    Said,
+    Score,
+    Trace,
+    Turn,
+    Unit,
+    known,
+)
+from baton.model.views import run_names
+
+from .answers import quote
+from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .rouge import require_rouge
+from .text_match import Match, Reading, match_score
+
+
+def best_alignment(weights: Sequence[Sequence[int]]) -> list[int | None]:
+    """Return for each row its column, or ``None``, so that the sum of weights is the largest.
+
+    Columns rise with the rows, each is used once, and a weight of 0 pairs nothing. Takes
+    O(rows * columns), as the longest common subsequence does (Wagner and Fischer 1974). Of
+    several best alignments it is the one whose columns come first.
+    """
+    rows = len(weights)
+    columns = len(weights[0]) if rows else 0
+    best = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for row in range(rows - 1, -1, -1):
+        for column in range(columns - 1, -1, -1):
+            paired = weights[row][column] + best[row + 1][column + 1]
+            best[row][column] = max(best[row + 1][column], best[row][column + 1], paired)
+    found: list[int | None] = []
+    column = 0
+    for row in range(rows):
+        found.append(None)
+        for place in range(column, columns):
+            weight = weights[row][place]
+            if weight and best[row][column] == weight + best[row + 1][place + 1]:
+                found[row], column = place, place + 1
+                break
+    return found
+
+
+Options = TypeVar("Options", bound=Reading)
+SeenTurn = TypeVar("SeenTurn")
+
+
+class VisitsEvaluator(OptionedEvaluator[Options], ABC, Generic[Options, SeenTurn]):
+    """Gives one score for a trace, of the visits that the turns of its case state."""
+
+    unit: ClassVar[Unit] = "trace"
+    checks = frozenset({"interactions"})
+
+    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Raise InputError for a wrong option, or when the library for ROUGE is missing."""
+        super().__init__(name, options)
+        if getattr(self.options, "match", None) == "rouge1":
+            require_rouge()
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace: the share of expected visits that took place.
+
+        ``error`` when a planned turn was not played or broke, or an expected text should be a
+        pattern and is none; ``skipped`` when no visit is stated, or what was not recorded decides.
+        """
+        pairs = stated_turns(trace, case, lambda turn: bool(turn.interactions), "interactions")
+        if isinstance(pairs, Unscored):
+            return [self.unscored(pairs.status, pairs.reason)]
+        try:
+            turns = [self.look(trace, pair, context) for pair in pairs]
+        except InputError as error:
+            return [self.unscored("error", str(error))]
+        return [self.judge(turns)]
+
+    @abstractmethod
+    def look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+        """Lay visits of a turn against its runs; raises InputError for a pattern that is none."""
+
+    @abstractmethod
+    def judge(self, turns: Sequence[SeenTurn]) -> Score:
+        """Give the verdict on all turns."""
+
+
+class Voice(NamedTuple):
+    """Texts of a run with where they were said (``output``, ``prompt``, ``step``).
+
+    ``whole`` tells whether all of them were recorded.
+    """
+
+    texts: list[tuple[str, str]]
+    whole: bool
+
+
+def voice_of(trace: Trace, turn: Turn, run: AgentRun) -> Voice:
+    """Return what a run answered, wrote to other agents, and said on the way; thoughts apart."""
+    sent = [d for d in turn.dispatches if d.from_run == run.id and d.kind != "return"]
+    texts = [("output", run.output.plain() if run.output else "")]
+    texts += [("prompt", _prompt(dispatch)) for dispatch in sent]
+    texts += [
+        ("step", step.content.plain())
+        for step in run.steps
+        if isinstance(step, Said) and not step.thought
+    ]
+    whole = (
+        known(trace, run, "output")
+        and known(trace, run, "steps.said")
+        and known(trace, turn, "dispatches")
+        and all(known(trace, dispatch, "prompt") for dispatch in sent)
+    )
+    return Voice([(where, text) for where, text in texts if text], whole)
+
+
+def _prompt(dispatch: Dispatch) -> str:
+    return dispatch.prompt.plain() if dispatch.prompt else ""
+
+
+GRADED = ("jaccard", "recall", "rouge1")
+
+
+class Sure(IntEnum):
+    """Whether something is so, as far as the record tells."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+class Part(NamedTuple):
+    """Whether one thing that is expected of a visit is so; ``says`` tells why it is not sure."""
+
+    sure: Sure
+    says: str = ""
+
+
+class Fit(NamedTuple):
+    """A visit beside a run; ``found`` are the texts that were said, each with where."""
+
+    agent: Sure
+    parts: tuple[Part, ...] = ()
+    found: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def met(self) -> Sure:
+        """Whether the run is the visit in all."""
+        return min([self.agent, *(part.sure for part in self.parts)])
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, or not sure."""
+        worst = min(self.parts, key=lambda part: part.sure, default=Part(Sure.YES))
+        return worst.says
+
+
+class Terms(NamedTuple):
+    """What to compare, and how."""
+
+    match: Match | None
+    enough: float
+    reading: Reading
+    dependencies: bool
+    order: bool
+
+
+class Played:
+    """The runs of a turn, with what is asked of them more than once."""
+
+    def __init__(self, trace: Trace, turn: Turn, renames: Mapping[str, str]) -> None:
+        self._trace, self._turn, self._renames = trace, turn, renames
+        self._runs = {run.id: run for each in trace.turns for run in each.runs}
+        self._dispatches = {d.id: d for each in trace.turns for d in each.dispatches}
+        self._voices: dict[str, Voice] = {}
+
+    def names(self, run: AgentRun) -> list[str]:
+        """Return all names a run goes by; none when its agent was not recorded."""
+        if not known(self._trace, run, "agent"):
+            return []
+        return [self._renames.get(name, name) for name in run_names(self._trace, run)]
+
+    def fit(self, visit: ExpectedVisit, run: AgentRun, terms: Terms) -> Fit:
+        """Hold a run against a visit."""
+        names = self.names(run)
+        if names and visit.agent not in names:
+            return Fit(Sure.NO)
+        parts: list[Part] = []
+        found: list[tuple[str, str]] = []
+        if visit.says and terms.match is not None:
+            parts.append(self._said(visit, run, terms.match, terms, found))
+        if visit.after is not None and terms.dependencies:
+            parts.append(self._after(visit, visit.after, run, order=terms.order))
+        return Fit(Sure.YES if names else Sure.MAYBE, tuple(parts), tuple(found))
+
+    def _said(
+        self,
+        visit: ExpectedVisit,
+        run: AgentRun,
+        match: Match,
+        terms: Terms,
+        found: list[tuple[str, str]],
+    ) -> Part:
+        voice = self._voices.get(run.id)
+        if voice is None:
+            voice = self._voices[run.id] = voice_of(self._trace, self._turn, run)
+        lacking = []
+        for wanted in visit.says or ():
+            scores = (
+                (where, match_score(match, wanted, text, terms.reading))
+                for where, text in voice.texts
+            )
+            where = next((where for where, score in scores if score >= terms.enough), None)
+            if where is None:
+                lacking.append(wanted)
+            else:
+                found.append((wanted, where))
+        if not lacking:
+            return Part(Sure.YES)
+        if not voice.whole:
+            says = f"not all that `{visit.agent}` said was recorded; record its answers and prompts"
+            return Part(Sure.MAYBE, says)
+        return Part(Sure.NO, f"`{visit.agent}` did not say {quote(lacking[0], 80)!r}")
+
+    def _after(self, visit: ExpectedVisit, after: list[str], run: AgentRun, *, order: bool) -> Part:
+        """Compare the agents whose dispatches started a run with those expected."""
+        made = [self._dispatches[id_] for id_ in run.started_by if id_ in self._dispatches]
+        unsure = self._untold(visit, run, made, order=order)
+        if unsure:
+            return Part(Sure.MAYBE, unsure)
+        senders = [names for d in made if (names := self._sender(d))]
+        missing = [name for name in after if not any(name in names for names in senders)]
+        extra = [names[0] for names in senders if not set(names) & set(after)]
+        if not missing and not extra:
+            return Part(Sure.YES)
+        actual = _listed([names[0] for names in senders])
+        says = f"`{visit.agent}` was set to work by {actual}, not by {_listed(after)}"
+        return Part(Sure.NO, says)
+
+    def _untold(
+        self, visit: ExpectedVisit, run: AgentRun, made: list[Dispatch], *, order: bool
+    ) -> str | None:
+        trace = self._trace
+        told = known(trace, self._turn, "dispatches") and known(trace, run, "started_by")
+        senders = all(known(trace, d, "from_agent") and self._named(d) for d in made)
+        if not told or not senders:
+            return f"who set `{visit.agent}` to work was not recorded; record the hand-offs"
+        if not order and any(d.basis == "order" for d in made):
+            return (
+                f"who set `{visit.agent}` to work is known from the order of runs alone; "
+                "`order: true` takes that for known"
+            )
+        return None
+
+    def _named(self, dispatch: Dispatch) -> bool:
+        run = self._runs.get(dispatch.from_run or "")
+        return run is None or known(self._trace, run, "agent")
+
+    def _sender(self, dispatch: Dispatch) -> list[str]:
+        """Return the names of the agent that sent; none when that was the user or a program."""
+        run = self._runs.get(dispatch.from_run or "")
+        if run is not None:
+            return self.names(run)
+        name = dispatch.from_agent
+        return [] if name is None else [self._renames.get(name, name)]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(names)) or "no agent"
+
+
+Fits = Callable[[Sequence[str], Sequence[str]], bool]
+
+
+class _Stretch(NamedTuple):
+    """Texts of one run, ``start`` texts (of all runs) before them; ``whole``: all it said."""
+
+    run: int
+    start: int
+    texts: Sequence[str]
+    whole: bool
+
+
+class _Found(NamedTuple):
+    """How many visits are met, the run that the last one was given, and what came before."""
+
+    met: int
+    run: int | None = None
+    before: _Found | None = None
+
+
+def assign(
+    visits: Sequence[Sequence[str]], runs: Sequence[Sequence[str]], fits: Fits
+) -> list[int | None]:
+    """Give each visit of one agent a run that met it, in order; ``None`` where none is left.
+
+    ``visits`` holds the texts expected of each, ``runs`` those that each run said, and ``fits``
+    tells whether the latter meet the former. As many visits as can be are met. A visit has a
+    run to itself, or one text of a run, so that a run which spoke twice can meet two visits;
+    one that expects no text needs a run to itself. Takes O(visits * texts).
+    """
+    ends = _stretches(runs)
+    row = [_Found(0)] * len(ends)
+    for visit in visits:
+        above, row = row, []
+        for end, stretches in enumerate(ends):
+            options = [_Found(above[end].met, None, above[end])]
+            options += row[-1:]
+            options += [
+                _Found(above[s.start].met + 1, s.run, above[s.start])
+                for s in stretches
+                if (visit or s.whole) and fits(visit, s.texts)
+            ]
+            row.append(max(options, key=lambda found: found.met))
+    return _unwound(row[-1])
+
+
+def _unwound(found: _Found) -> list[int | None]:
+    given: list[int | None] = []
+    while found.before is not None:
+        given.append(found.run)
+        found = found.before
+    return given[::-1]
+
+
+def _stretches(runs: Sequence[Sequence[str]]) -> list[list[_Stretch]]:
+    """Return, for each number of texts from 0 on, what a visit that ends there may stand for."""
+    ends: list[list[_Stretch]] = [[]]
+    for number, texts in enumerate(runs):
+        first = len(ends) - 1
+        for place, text in enumerate(texts or [""]):
+            ends.append([_Stretch(number, first + place, [text], False)])
+        ends[-1].append(_Stretch(number, first, texts, True))
+    return ends

@@ -1,1 +1,0 @@
-"""Comparing expected visits with runs."""

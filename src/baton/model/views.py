@@ -1,0 +1,554 @@
+"""Readings of the flat record, each a plain function: chain, tree, dispatch view, usage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from baton.model.limits import FINDING_WORK
+
+from .trace import (
+    AgentRun,
+    Content,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    Said,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+    Usage,
+    known,
+)
+
+
+def agent_chain(
+    trace: Trace,
+    turn: Turn,
+    *,
+    renames: Mapping[str, str] | None = None,
+    wanted: Collection[str] = (),
+) -> list[str]:
+    """Return the agents of a turn's runs in start order; a repeated visit stands again.
+
+    A run goes by its agent's name, put through ``renames``. When that name is not ``wanted``
+    but its node name or an alias of the agent is, it goes by that one. Runs whose agent the
+    source did not name are left out (``AgentRun.unknown`` has ``agent``).
+    """
+    renames = renames or {}
+    chain = []
+    for run in turn.runs:
+        if known(trace, run, "agent"):
+            names = [renames.get(name, name) for name in run_names(trace, run)]
+            chain.append(next((name for name in names if name in wanted), names[0]))
+    return chain
+
+
+def run_names(trace: Trace, run: AgentRun) -> list[str]:
+    """Return every name that means this run's agent: its own first, then node and aliases."""
+    card = trace.agents.get(run.agent)
+    names = [run.agent, *([run.node] if run.node else []), *(card.aliases if card else [])]
+    return list(dict.fromkeys(names))
+
+
+Batch = tuple[int | None, str | None, str]
+
+
+class TraceIndex:
+    """Where runs, dispatches and answers are in a trace, as it was when they were first asked for.
+
+    Without it, each view of a dispatch goes over the whole trace: 4,500 dispatches in one trace
+    took minutes. ``texts`` is for what a finding makes of each dispatch, by its id.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.texts: dict[str, list[str]] = {}
+        self._work = FINDING_WORK.value
+
+    def spend(self, pieces: int) -> bool:
+        """Take work from what a trace may take in all; false when there is none left."""
+        self._work -= pieces
+        return self._work >= 0
+
+    @cached_property
+    def runs(self) -> dict[str, AgentRun]:
+        """All runs by id, in start order."""
+        return {run.id: run for turn in self.trace.turns for run in turn.runs}
+
+    @cached_property
+    def dispatches(self) -> dict[str, Dispatch]:
+        """All dispatches by id."""
+        return {d.id: d for turn in self.trace.turns for d in turn.dispatches}
+
+    @cached_property
+    def turn_of(self) -> dict[str, Turn]:
+        """The turn of each dispatch."""
+        return {d.id: turn for turn in self.trace.turns for d in turn.dispatches}
+
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """The place of each dispatch among those of its turn."""
+        return {d.id: at for turn in self.trace.turns for at, d in enumerate(turn.dispatches)}
+
+    @cached_property
+    def batches(self) -> dict[tuple[str, Batch], list[Dispatch]]:
+        """The dispatches of a turn that were issued together."""
+        found: dict[tuple[str, Batch], list[Dispatch]] = {}
+        for turn in self.trace.turns:
+            for d in turn.dispatches:
+                found.setdefault((turn.id, batch_of(d)), []).append(d)
+        return found
+
+    @cached_property
+    def moves(self) -> dict[str, list[str]]:
+        """The runs that a run passed control on to, all but delegates."""
+        found: dict[str, list[str]] = {}
+        for d in self.dispatches.values():
+            if d.from_run and d.kind != "delegate":
+                found.setdefault(d.from_run, []).extend(d.runs)
+        return found
+
+    @cached_property
+    def answers(self) -> dict[str, Dispatch]:
+        """The first return that answers each dispatch."""
+        found: dict[str, Dispatch] = {}
+        for d in self.dispatches.values():
+            if d.answers is not None:
+                found.setdefault(d.answers, d)
+        return found
+
+    @cached_property
+    def got_back(self) -> dict[str, list[str]]:
+        """The runs that got the answer to each dispatch."""
+        found: dict[str, list[str]] = {}
+        for run in self.runs.values():
+            for step in run.steps:
+                if isinstance(step, GotBack):
+                    found.setdefault(step.dispatch, []).append(run.id)
+        return found
+
+    @cached_property
+    def handed_back(self) -> dict[tuple[str, str], list[Dispatch]]:
+        """The transfers that a run made to an agent, by the run's id and the agent's name."""
+        found: dict[tuple[str, str], list[Dispatch]] = {}
+        for d in self.dispatches.values():
+            if d.kind == "transfer" and d.runs and d.from_run is not None:
+                found.setdefault((d.from_run, d.to_agent), []).append(d)
+        return found
+
+    @cached_property
+    def sent_by(self) -> dict[tuple[str, str | None], list[Dispatch]]:
+        """The dispatches of a turn by the agent that made them, in hand-off order."""
+        found: dict[tuple[str, str | None], list[Dispatch]] = {}
+        for turn in self.trace.turns:
+            for d in turn.dispatches:
+                found.setdefault((turn.id, d.from_agent), []).append(d)
+        return found
+
+    @cached_property
+    def names(self) -> list[str]:
+        """All names of the agents that ran, each once."""
+        runs = self.runs.values()
+        return list(dict.fromkeys(name for run in runs for name in run_names(self.trace, run)))
+
+    @cached_property
+    def known_names(self) -> list[str]:
+        """The names of agents that the source named, each once."""
+        runs = [run for run in self.runs.values() if known(self.trace, run, "agent")]
+        return list(dict.fromkeys(name for run in runs for name in run_names(self.trace, run)))
+
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """The place of each run in start order."""
+        return {id_: at for at, id_ in enumerate(self.runs)}
+
+    def chosen(self, ids: set[str]) -> list[AgentRun]:
+        """Return the runs with these ids, in start order; ids of no run are left out."""
+        known = [id_ for id_ in ids if id_ in self.runs]
+        return [self.runs[id_] for id_ in sorted(known, key=self.order.__getitem__)]
+
+
+def batch_of(dispatch: Dispatch) -> Batch:
+    """Return what dispatches that were issued together have in common."""
+    return dispatch.group, dispatch.from_run, dispatch.mode
+
+
+_ACTIVE: ContextVar[TraceIndex | None] = ContextVar("baton_trace_index", default=None)
+
+
+@contextmanager
+def indexed(trace: Trace) -> Iterator[TraceIndex]:
+    """Keep one index of a trace, which must not change until this ends."""
+    active = _ACTIVE.get()
+    if active is not None and active.trace is trace:
+        yield active
+        return
+    token = _ACTIVE.set(TraceIndex(trace))
+    try:
+        yield index_of(trace)
+    finally:
+        _ACTIVE.reset(token)
+
+
+def index_of(trace: Trace) -> TraceIndex:
+    """Return the index that is kept of a trace, or a new one."""
+    active = _ACTIVE.get()
+    return active if active is not None and active.trace is trace else TraceIndex(trace)
+
+
+class DispatchView(NamedTuple):
+    """A dispatch in its place; ``before`` and ``after`` are steps of the run that made it."""
+
+    before: list[Step]
+    dispatch: Dispatch
+    runs: list[AgentRun]
+    after: list[Step]
+
+
+def dispatch_view(trace: Trace, dispatch: Dispatch) -> DispatchView:
+    """Look at one dispatch from the run that made it.
+
+    ``before`` leaves out what belongs to dispatches issued together with this one. ``after``
+    starts behind the last ``GotBack`` of that group, so that parallel work is judged when all
+    of it is back, and background work on what follows its real answer. It goes on through
+    later turns when the answer arrives there. While its own answer has not come, ``after`` of
+    a delegate is empty; after a transfer it starts at the hand-over.
+    """
+    group = {d.id for d in group_of(trace, dispatch)}
+    steps = list(_sender_steps(trace, dispatch, group))
+    start = _start(steps, dispatch)
+    if any(_comes_back(step, {dispatch.id}) for step in steps):
+        last = max(i for i, step in enumerate(steps) if _comes_back(step, group))
+        after = steps[last + 1 :]
+    else:
+        after = [] if dispatch.kind == "delegate" else steps[start + 1 :]
+    return DispatchView(
+        before=[step for step in steps[:start] if not _belongs(step, group)],
+        dispatch=dispatch,
+        runs=child_runs(trace, dispatch),
+        after=[step for step in after if not _belongs(step, group)],
+    )
+
+
+def group_of(trace: Trace, dispatch: Dispatch) -> list[Dispatch]:
+    """Return the dispatches that were issued together with this one, itself included.
+
+    Raises:
+        ValueError: the trace has no dispatch with this id.
+    """
+    index = index_of(trace)
+    turn = index.turn_of.get(dispatch.id)
+    if turn is None:
+        raise ValueError(f"trace {trace.id} has no dispatch {dispatch.id}")
+    return [dispatch] if dispatch.group is None else index.batches[turn.id, batch_of(dispatch)]
+
+
+def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
+    """Return the runs that a dispatch set to work, in start order.
+
+    For a delegate these are also the runs that its agent passed control on to, as they work
+    on the same answer; what they delegate in turn is not among them.
+    """
+    wanted = set(dispatch.runs)
+    if dispatch.kind == "delegate":
+        wanted = _passed_on(trace, dispatch)
+    return index_of(trace).chosen(wanted)
+
+
+def _passed_on(trace: Trace, dispatch: Dispatch) -> set[str]:
+    moves = index_of(trace).moves
+    found: set[str] = set()
+    due = list(dispatch.runs)
+    while due:
+        run = due.pop()
+        if run not in found:
+            found.add(run)
+            due += moves.get(run, ())
+    return found
+
+
+def _sender_steps(trace: Trace, dispatch: Dispatch, group: set[str]) -> Iterator[Step]:
+    """Yield the steps of the sending run, then those of later runs that got the answer."""
+    index = index_of(trace)
+    runs = {run for id_ in group for run in index.got_back.get(id_, ())}
+    if dispatch.from_run is not None:
+        runs.add(dispatch.from_run)
+    for run in index.chosen(runs):
+        yield from run.steps
+
+
+def _start(steps: list[Step], dispatch: Dispatch) -> int:
+    """Find where the work was handed over: at the ``HandedOff``, else the call, else the end."""
+    for kind in (HandedOff, ToolCall):
+        for i, step in enumerate(steps):
+            if isinstance(step, kind) and step.dispatch == dispatch.id:
+                return i
+    return len(steps)
+
+
+def _comes_back(step: Step, group: set[str]) -> bool:
+    return isinstance(step, GotBack) and step.dispatch in group
+
+
+def _belongs(step: Step, group: set[str]) -> bool:
+    return not isinstance(step, Said) and step.dispatch in group
+
+
+_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::[ \t].*)?$", re.MULTILINE)
+
+
+def in_short(error: str, limit: int = 200) -> str:
+    """Fold an error into one line of at most ``limit`` characters, and leave out tracebacks.
+
+    What stands before a traceback says it all; where nothing does, the exception at its end.
+    """
+    said, traceback, frames = error.partition(_TRACEBACK)
+    if traceback and not said.strip():
+        raised = _RAISED.findall(frames)
+        said = raised[-1] if raised else error
+    line = " ".join(said.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+_LONGEST = 400
+
+
+def broken(turn: Turn) -> str | None:
+    """Say what kept a turn from its end; ``None`` when nothing did.
+
+    A turn that waits for a person, or that ended without an answer, is not broken.
+    """
+    if turn.status != "failed" and turn.error is None:
+        return None
+    began = turn.status != "failed" and turn.runs
+    how = "broke off" if began else "failed"
+    why = in_short(turn.error or "", _LONGEST) or "the source does not tell why"
+    return f"{how}: {why}"
+
+
+class RoundTrip(NamedTuple):
+    """``result`` is ``None`` when nothing came back; ``after`` is what the caller did then."""
+
+    dispatch: Dispatch
+    runs: list[AgentRun]
+    result: Content | None
+    after: list[Step]
+
+
+def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
+    """Follow a dispatch until the caller has acted on its result.
+
+    Delegates and transfers that come back read alike: for a transfer the result is that of
+    the ``return`` which answers it, and ``after`` the steps of the run which that return
+    started. An agent that hands back by a transfer of its own, in the same turn, returns too;
+    the result is what it said with that, if anything.
+    """
+    view = dispatch_view(trace, dispatch)
+    back = _return_of(trace, dispatch)
+    if back is None:
+        return RoundTrip(dispatch, view.runs, dispatch.result, view.after)
+    after = [step for run in child_runs(trace, back) for step in run.steps]
+    result = back.prompt if back.kind == "transfer" else back.result
+    return RoundTrip(dispatch, view.runs, dispatch.result if result is None else result, after)
+
+
+def _return_of(trace: Trace, dispatch: Dispatch) -> Dispatch | None:
+    found = index_of(trace).answers.get(dispatch.id)
+    if found is not None:
+        return found
+    return _handed_back(trace, dispatch) if dispatch.kind == "transfer" else None
+
+
+def _handed_back(trace: Trace, dispatch: Dispatch) -> Dispatch | None:
+    """Find the transfer by which the receiver of a transfer gave control back to its sender."""
+    index = index_of(trace)
+    turn = index.turn_of.get(dispatch.id)
+    if turn is None or dispatch.from_agent is None:
+        return None
+    made = (index.handed_back.get((run, dispatch.from_agent), ()) for run in dispatch.runs)
+    here, sent = index.place_of[dispatch.id], (d for row in made for d in row)
+    later = [d for d in sent if index.turn_of[d.id] is turn and index.place_of[d.id] > here]
+    return min(later, key=lambda d: index.place_of[d.id], default=None)
+
+
+class PlacedCall(NamedTuple):
+    """A call and the run that made it."""
+
+    run: AgentRun
+    call: ToolCall
+
+
+def tool_calls(
+    within: Turn | AgentRun, *, dispatches: Literal["include", "exclude"]
+) -> list[ToolCall]:
+    """Return the calls in time order (in order of runs where times are not recorded).
+
+    ``dispatches`` has no default on purpose: whether a hand-off counts as a tool call
+    changes every figure built on this list.
+    """
+    runs = within.runs if isinstance(within, Turn) else [within]
+    return [placed.call for placed in placed_calls(runs, dispatches=dispatches)]
+
+
+def placed_calls(
+    runs: Iterable[AgentRun], *, dispatches: Literal["include", "exclude"]
+) -> list[PlacedCall]:
+    """Return the calls of some runs, each with its run, in the order of :func:`tool_calls`."""
+    placed = [
+        PlacedCall(run, step)
+        for run in runs
+        for step in run.steps
+        if isinstance(step, ToolCall) and (dispatches == "include" or step.dispatch is None)
+    ]
+    if all(call.at is not None for _, call in placed):
+        placed.sort(key=lambda one: one.call.at or 0.0)
+    return placed
+
+
+class TreeNode(NamedTuple):
+    """A run, the dispatches that started it, and the runs it delegated to."""
+
+    run: AgentRun
+    started_by: list[Dispatch]
+    children: list[TreeNode]
+
+
+def turn_tree(trace: Trace, turn: Turn) -> list[TreeNode]:
+    """Return the runs of a turn: delegates below their caller, all others beside their sender.
+
+    A delegate that passes control on stays under its caller together with those it passed it
+    to. Order is start order on every level. A run whose sender is no agent, or belongs to an
+    earlier turn, stands at the top.
+    """
+    dispatches = {d.id: d for t in trace.turns for d in t.dispatches}
+    top: list[TreeNode] = []
+    nodes: dict[str, TreeNode] = {}
+    level: dict[str, list[TreeNode]] = {}
+    for run in turn.runs:
+        node = TreeNode(run, [dispatches[i] for i in run.started_by if i in dispatches], [])
+        level[run.id] = next(_levels(node.started_by, nodes, level), top)
+        level[run.id].append(node)
+        nodes[run.id] = node
+    return top
+
+
+def _levels(
+    started_by: list[Dispatch], nodes: dict[str, TreeNode], level: dict[str, list[TreeNode]]
+) -> Iterator[list[TreeNode]]:
+    """Yield where a run may stand, the best place first; start order puts senders before it."""
+    senders = [(d, d.from_run) for d in started_by if d.from_run in nodes]
+    yield from (nodes[id_].children for d, id_ in senders if id_ and d.kind == "delegate")
+    yield from (level[id_] for d, id_ in senders if id_)
+
+
+_COUNTS = (
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "requests",
+    "failed_requests",
+)
+
+
+def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
+    """Add up the usage of runs; a run that tells nothing makes the sum a lower bound.
+
+    The cost is summed when every run has one.
+    """
+    told = [usage for usage in usages if usage is not None]
+    if not told:
+        return None
+    total = Usage(complete=len(told) == len(usages) and all(usage.complete for usage in told))
+    for name in _COUNTS:
+        values = [value for usage in told if (value := getattr(usage, name)) is not None]
+        setattr(total, name, sum(values) if values else None)
+    costs = [usage.cost_usd for usage in told if usage.cost_usd is not None]
+    if len(costs) == len(usages):
+        total.cost_usd = sum(costs)
+        origins = {usage.cost_from for usage in told}
+        total.cost_from = origins.pop() if len(origins) == 1 else "prices"
+    return total
+
+
+class DispatchUsage(NamedTuple):
+    """``own`` is of the runs it set to work, ``with_children`` of those below them as well.
+
+    ``None`` where nothing was set to work, or no run tells what it spent.
+    """
+
+    own: Usage | None
+    with_children: Usage | None
+
+
+def dispatch_usage(trace: Trace, dispatch: Dispatch) -> DispatchUsage:
+    """Add up what a dispatch spent; a run that tells nothing makes a sum a lower bound.
+
+    A message that sends an agent on its way again is a dispatch of its own, and counts there.
+    """
+    return DispatchUsage(
+        _sum(child_runs(trace, dispatch)), _sum(dispatched_runs(trace, [dispatch]))
+    )
+
+
+def dispatched_runs(trace: Trace, dispatches: Sequence[Dispatch]) -> list[AgentRun]:
+    """Return the runs that some dispatches set to work, and all below them, each but once.
+
+    What a delegate (or a workflow) passes control on to works on the same answer, and is in it.
+    An agent that got control and passes it on, or back, sets nobody to work below it.
+    """
+    made: dict[str | None, list[Dispatch]] = {}
+    for turn in trace.turns:
+        for dispatch in turn.dispatches:
+            made.setdefault(dispatch.from_run, []).append(dispatch)
+    seen: set[tuple[str, bool]] = set()
+    due = [(id_, _holds(dispatch)) for dispatch in dispatches for id_ in dispatch.runs]
+    while due:
+        run, inside = due.pop()
+        if (run, inside) in seen:
+            continue
+        seen.add((run, inside))
+        for below in made.get(run, ()):
+            if inside or below.kind == "delegate":
+                due += [(id_, True) for id_ in below.runs]
+    wanted = {run for run, _ in seen}
+    return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
+
+
+def _holds(dispatch: Dispatch) -> bool:
+    return dispatch.kind == "delegate" or dispatch.to_kind == "workflow"
+
+
+def _sum(runs: list[AgentRun]) -> Usage | None:
+    return sum_usage([run.usage for run in runs])
+
+
+__all__ = [
+    "DispatchUsage",
+    "DispatchView",
+    "PlacedCall",
+    "RoundTrip",
+    "TraceIndex",
+    "TreeNode",
+    "agent_chain",
+    "broken",
+    "dispatch_usage",
+    "dispatch_view",
+    "dispatched_runs",
+    "in_short",
+    "index_of",
+    "indexed",
+    "placed_calls",
+    "round_trip",
+    "run_names",
+    "sum_usage",
+    "tool_calls",
+    "turn_tree",
+]

@@ -1,0 +1,259 @@
+"""Conversations, sessions, result files and recorded cases of ADK as traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from baton.formats.adk_events import Event, SessionFile
+from baton.formats.document import Document
+from baton.formats.evalset import EvalCase, Invocation, InvocationEvent, Part, WireContent
+from baton.formats.spelling import Stray, camel_twin
+from baton.model import SCHEMA_VERSION, Dropped, Source, Trace, Turn
+from baton.model.views import sum_usage
+from baton.readers.catalog import Catalog
+
+from .calls import Session
+from .stated import read_stated
+from .turn import is_plumbing, read_turn
+from .wire import Wire, dropped_keys
+
+_NEVER_TOLD = ["run.tools_offered", "run.inside", "turn.state"]
+
+
+def read_conversation(
+    wire: Wire,
+    *,
+    id_: str,
+    source: Source,
+    catalog: Catalog,
+    case: str | None = None,
+    state: dict[str, Any] | None = None,
+    untold: Sequence[str] = (),
+) -> Trace:
+    """Turn events, in the order they came, into a trace.
+
+    ADK's own order is kept: times are not sorted by, for a paused call is answered with an
+    earlier one. Partial chunks are left out, as the whole text follows them.
+    ``untold`` names what else this source does not record.
+    """
+    whole, dropped = _whole_events(wire.events)
+    session = Session(catalog)
+    turns: list[Turn] = []
+    groups = _by_invocation(whole)
+    for number, (invocation, events) in enumerate(groups, 1):
+        torn = wire.torn and number == len(groups)
+        turns.append(read_turn(session, invocation or f"turn{number}", events, torn))
+    trace = Trace(
+        schema_version=SCHEMA_VERSION,
+        id=id_,
+        case=case,
+        source=source,
+        turns=turns,
+        agents=catalog,
+        state=state,
+        usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
+        unknown=[*_NEVER_TOLD, *untold],
+        dropped=[*wire.dropped, *dropped],
+    )
+    _name_unknown(trace, state is not None)
+    return trace
+
+
+def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
+    """Leave out partial chunks and repeated events; count chunks whose whole never came."""
+    whole: list[Event] = []
+    seen: dict[str, Event] = {}
+    open_chunks: dict[tuple[str | None, str | None], list[Event]] = {}
+    for event in events:
+        key = (event.invocation_id, event.author)
+        if event.partial:
+            open_chunks.setdefault(key, []).append(event)
+            continue
+        open_chunks.pop(key, None)
+        if event.id is None or seen.get(event.id) != event:
+            whole.append(event)
+        if event.id is not None:
+            seen[event.id] = event
+    lost = [event for chunks in open_chunks.values() for event in chunks]
+    if not lost:
+        return whole, []
+    text = "".join((event.content.text() if event.content else None) or "" for event in lost)
+    # A chunk still tells who was at work when the stream ended, and that it ended too early.
+    whole += [msgspec.structs.replace(chunks[-1], content=None) for chunks in open_chunks.values()]
+    what = "partial chunks without the whole they belong to"
+    return whole, [Dropped(what=what, count=len(lost), example=text[:80] or None)]
+
+
+def _by_invocation(events: list[Event]) -> list[tuple[str | None, list[Event]]]:
+    """Group events by invocation; a server's error frame belongs to the one before it."""
+    groups: dict[str | None, list[Event]] = {}
+    last: str | None = None
+    for event in events:
+        if event.invocation_id is not None or event.author is not None:
+            last = event.invocation_id
+        groups.setdefault(last, []).append(event)
+    return [
+        (invocation, group)
+        for invocation, group in groups.items()
+        if any(event.author is None or not is_plumbing(event) for event in group)
+    ]
+
+
+def _name_unknown(trace: Trace, state_told: bool) -> None:
+    """Name what this source did not record."""
+    if not state_told:
+        trace.unknown.append("state")
+    for turn in trace.turns:
+        if turn.input is None:
+            # The first event comes when a model has answered: the turn began before that.
+            turn.started = None
+            turn.unknown += ["input", "started"]
+        for run in turn.runs:
+            if run.input is None:
+                run.unknown.append("input")
+            if run.usage is None and "usage" not in run.unknown:
+                run.unknown.append("usage")
+            if run.model is None and "model" not in run.unknown:
+                run.unknown.append("model")
+
+
+_NO_TIMES = [
+    "tool_call.at",
+    "tool_call.ended",
+    "run.started",
+    "run.ended",
+    "turn.started",
+    "turn.ended",
+]
+
+
+def read_eval_case(document: Document, source: Source, catalog: Catalog) -> Trace:
+    """Read one case of an eval set; raises InputError with every fault it has."""
+    strays: list[Stray] = []
+    case = document.decode(EvalCase, strays=strays, spellings=(camel_twin(EvalCase),))
+    return recorded_case(case, strays, source, catalog)
+
+
+def recorded_case(
+    case: EvalCase,
+    strays: list[Stray],
+    source: Source,
+    catalog: Catalog,
+    session_id: str | None = None,
+) -> Trace:
+    """Turn a case into a trace, from the events it keeps or else from what it states."""
+    id_ = session_id or case.eval_id
+    shapes = [turn.intermediate_data for turn in case.conversation or ()]
+    if not any(shape is not None and shape.invocation_events for shape in shapes):
+        return read_stated(case, strays, id_, source, catalog)
+    events: list[Event] = []
+    for number, turn in enumerate(case.conversation or (), 1):
+        events += _turn_events(turn, turn.invocation_id or f"turn{number}")
+    return read_conversation(
+        Wire(events, dropped_keys(strays)),
+        id_=id_,
+        source=source,
+        catalog=catalog,
+        case=case.eval_id,
+        state=case.final_session_state or None,
+        untold=_NO_TIMES,
+    )
+
+
+def _turn_events(turn: Invocation, invocation: str) -> Iterator[Event]:
+    said = as_content(turn.user_content, "user")
+    yield Event(invocation_id=invocation, author="user", content=said)
+    kept = (turn.intermediate_data.invocation_events if turn.intermediate_data else None) or []
+    final = as_content(turn.final_response, "model")
+    for number, event in enumerate(kept, 1):
+        content = event.content
+        if number == len(kept) and not (content and content.parts):
+            content, final = final, None
+        yield _event(event, invocation, content)
+    if (
+        final is not None
+        and kept
+        and not (kept[-1].content and kept[-1].content.text() == final.text())
+    ):
+        yield Event(invocation_id=invocation, author=kept[-1].author, content=final)
+
+
+def as_content(wire: WireContent | str | None, role: str) -> WireContent | None:
+    """Spell a plain text out."""
+    return WireContent(parts=[Part(text=wire)], role=role) if isinstance(wire, str) else wire
+
+
+def _event(wire: InvocationEvent, invocation: str, content: WireContent | None) -> Event:
+    return Event(
+        invocation_id=invocation,
+        author=wire.author,
+        content=content,
+        usage_metadata=wire.usage_metadata,
+        model_version=wire.model_version,
+        grounding_metadata=wire.grounding_metadata,
+    )
+
+
+class CaseOutcome(msgspec.Struct, kw_only=True):
+    """One case of a result file; what is scored there is not read."""
+
+    eval_id: str
+    session_id: str | None = None
+    session_details: SessionFile | None = None
+    eval_metric_result_per_invocation: list[dict[str, Any]] | None = None
+
+
+class ResultFile(msgspec.Struct, kw_only=True):
+    """What ``adk eval`` writes."""
+
+    eval_case_results: list[CaseOutcome]
+
+
+def read_session(
+    document: Document, source: Source, catalog: Catalog, case: str | None = None
+) -> Trace:
+    """Read a session, as a server answers it or ADK saves it."""
+    strays: list[Stray] = []
+    session = document.decode(SessionFile, strays=strays, spellings=(camel_twin(SessionFile),))
+    return _session_trace(session, strays, source, catalog, case)
+
+
+def read_result_file(document: Document, source: Source, catalog: Catalog) -> Iterator[Trace]:
+    """Read the recorded runs of a result file, one trace a case."""
+    value = document.value()
+    if isinstance(value, str):
+        document = Document(document.file, value.encode(), "json", document.first_line)
+    strays: list[Stray] = []
+    for index, outcome in enumerate(document.decode(ResultFile, strays=strays).eval_case_results):
+        if outcome.session_details is not None:
+            yield _session_trace(outcome.session_details, strays, source, catalog, outcome.eval_id)
+            continue
+        path = ("eval_case_results", index, "eval_metric_result_per_invocation")
+        entries = outcome.eval_metric_result_per_invocation or []
+        actual = [
+            document.convert(entry["actual_invocation"], Invocation, path=path, strays=strays)
+            for entry in entries
+            if entry.get("actual_invocation")
+        ]
+        case = EvalCase(eval_id=outcome.eval_id, conversation=actual)
+        yield recorded_case(case, strays, source, catalog, outcome.session_id)
+
+
+def _session_trace(
+    session: SessionFile,
+    strays: list[Stray],
+    source: Source,
+    catalog: Catalog,
+    case: str | None,
+) -> Trace:
+    return read_conversation(
+        Wire(session.events, dropped_keys(strays)),
+        id_=session.id,
+        source=source,
+        catalog=catalog,
+        case=case,
+        state=session.state,
+    )

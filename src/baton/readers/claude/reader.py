@@ -1,0 +1,319 @@
+"""Sessions on disk and streams as traces; recordings of one session become one trace."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from baton.formats.document import read_bytes
+from baton.model import AgentRun, Dispatch, Dropped, InputError, Problem, Source, Trace, Turn, Usage
+from baton.model.views import sum_usage
+from baton.readers.catalog import Catalog
+
+from .agents import Cards, Links, find_links
+from .entries import Talk, name_sidechains
+from .files import AgentFile, Folder, agent_files, head, session_file
+from .finish import finish
+from .usage import other_usage
+from .wire import Entry, Lines, message_text, notices, read_lines, text_at, to_entries
+
+FORMAT, FRAMEWORK = "claude-session", "claude-agent-sdk"
+WARM_UP = "Warmup"
+
+
+def read_session(path: Path, *, source: Source, catalog: Catalog) -> Trace:
+    """Read a session's file and those of its sub-agents; of a sub-agent's, its session.
+
+    Raises:
+        InputError: a line is no JSON object, or a sub-agent's session is not there.
+    """
+    found = head(path)
+    if found is not None and found.side and path.name.startswith("agent-"):
+        main = session_file(path)
+        if main is None:
+            message = f"is of a sub-agent of the session {found.session}, which is not there"
+            raise InputError(Problem(file=str(path), message=message))
+        path = main
+    lines = read_lines(str(path), read_bytes(path))
+    session = next((entry.session for entry in lines.entries if entry.session), None)
+    links, talk_of, dropped = Links(), [lines.entries], lines.dropped()
+    others: dict[str, dict[str, object]] = {}
+    for file in agent_files(path, session or path.stem):
+        read = _agent_entries(file, links)
+        dropped += read.dropped()
+        if _is_warm_up(read.entries):
+            others.update(_messages(read.entries))
+        else:
+            talk_of.append(read.entries)
+    name_sidechains(lines.entries, links)
+    entries = list(_merged(talk_of))
+    find_links(entries, links)
+    talk = Talk(links, stream=False)
+    talk.read(entries)
+    if others:
+        talk.draft.spent.others.append(other_usage(others))
+    cards = Cards(catalog)
+    cards.read(entries)
+    trace = finish(
+        talk, cards, session or path.stem, source, torn=lines.torn, dropped=_counted(dropped)
+    )
+    version = next((v for e in entries if (v := text_at(e.data, "version"))), None)
+    if version is not None:
+        trace.attributes["cli_version"] = version
+    return trace
+
+
+def _agent_entries(file: AgentFile, links: Links) -> Lines:
+    lines = read_lines(str(file.path), read_bytes(file.path))
+    for entry in lines.entries:
+        entry.agent = file.agent
+    links.add(text_at(file.meta, "toolUseId"), file.agent, text_at(file.meta, "agentType"))
+    return lines
+
+
+def _merged(files: list[list[Entry]]) -> Iterator[Entry]:
+    """Bring the entries of several files into the order of time, that of each file kept.
+
+    Where times are equal, or not told, the session's own file goes first.
+    """
+    keyed = []
+    for number, entries in enumerate(files):
+        latest, rows = 0.0, []
+        for place, entry in enumerate(entries):
+            latest = max(latest, entry.at or 0.0)
+            rows.append((latest, number, place, entry))
+        keyed.append(rows)
+    return (row[3] for row in heapq.merge(*keyed, key=lambda row: row[:3]))
+
+
+def _is_warm_up(entries: list[Entry]) -> bool:
+    """Tell an agent that older versions start on their own, to fill a cache."""
+    first = next((entry for entry in entries if entry.type == "user"), None)
+    return first is not None and message_text(first.blocks).text == WARM_UP
+
+
+def _messages(entries: list[Entry]) -> dict[str, dict[str, object]]:
+    return {
+        text_at(entry.message, "id"): entry.message
+        for entry in entries
+        if entry.type == "assistant" and text_at(entry.message, "id")
+    }
+
+
+def _counted(dropped: list[Dropped]) -> list[Dropped]:
+    counts: dict[str, Dropped] = {}
+    for one in dropped:
+        known = counts.setdefault(one.what, msgspec.structs.replace(one, count=0))
+        known.count += one.count
+    return list(counts.values())
+
+
+STREAM_FORMAT, STREAM_FRAMEWORK = "claude-stream", "claude-agent-sdk"
+
+
+def read_stream(
+    messages: Iterable[dict[str, Any]], *, id_: str, source: Source, catalog: Catalog
+) -> Trace:
+    """Read the messages of one session; ``id_`` is its name where no message tells one.
+
+    A stream does not repeat what the user said. Where it does (``--replay-user-messages``, or
+    written down by who sent it), a turn begins with that; elsewhere with what follows a result.
+    """
+    return _trace(Lines(entries=to_entries(messages)), id_, source, catalog)
+
+
+def read_one_stream(
+    file: str, data: bytes, id_: str, source: Source, catalog: Catalog
+) -> list[Trace]:
+    """Read a file of messages, one trace a session.
+
+    Raises:
+        InputError: a line is no JSON object.
+    """
+    lines = read_lines(file, data)
+    sessions: dict[str | None, list[Entry]] = {}
+    last: str | None = None
+    for entry in lines.entries:
+        last = entry.session or last
+        sessions.setdefault(last, []).append(entry)
+    if None in sessions and len(sessions) > 1:
+        first = next(name for name in sessions if name is not None)
+        sessions[first] = [*sessions.pop(None), *sessions[first]]
+    ends = list(sessions)[-1:]
+    return [
+        _trace(
+            Lines(entries=entries, torn=lines.torn and [name] == ends), name or id_, source, catalog
+        )
+        for name, entries in sessions.items()
+    ]
+
+
+def _trace(lines: Lines, id_: str, source: Source, catalog: Catalog) -> Trace:
+    entries = lines.entries
+    links = find_links(entries, Links())
+    talk = Talk(links, stream=True, user_told=any(map(_is_user, entries)))
+    talk.read(entries)
+    cards = Cards(catalog)
+    cards.read(entries)
+    name = next((entry.session for entry in entries if entry.session), id_)
+    trace = finish(talk, cards, name, source, torn=lines.torn, dropped=lines.dropped())
+    init = next((entry.data for entry in entries if entry.subtype == "init"), {})
+    for key, label in (
+        ("claude_code_version", "cli_version"),
+        ("permissionMode", "permission_mode"),
+    ):
+        if isinstance(init.get(key), str):
+            trace.attributes[label] = init[key]
+    return trace
+
+
+def _is_user(entry: Entry) -> bool:
+    if entry.type != "user" or not entry.main or entry.data.get("isSynthetic") is True:
+        return False
+    text = message_text(entry.blocks).text or ""
+    return bool(text) and not notices(text) and not text.startswith("[Request interrupted")
+
+
+_COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+
+
+def merge(transcript: Trace, otlp: Trace) -> Trace:
+    """Add to a transcript what spans tell better: the cost of each run, and missing tokens.
+
+    Content and structure are the transcript's. Runs are the same where a dispatch was made by
+    the same tool call; those of the main thread where the turns are as many, or one.
+    """
+    for run, twins in _pairs(transcript, otlp):
+        run.usage = _better(run.usage, sum_usage([twin.usage for twin in twins]))
+        run.unknown = [n for n in run.unknown if n != "usage" or run.usage is None]
+        if run.model is None and (model := next((t.model for t in twins if t.model), None)):
+            run.model = model
+            run.unknown = [name for name in run.unknown if name != "model"]
+    usages = [run.usage for turn in transcript.turns for run in turn.runs]
+    if transcript.usage is None or transcript.usage.cost_usd is None:
+        summed = _better(sum_usage(usages), otlp.usage)
+        transcript.usage = _better(transcript.usage, summed)
+    _note(transcript, otlp)
+    return transcript
+
+
+def merge_stream(transcript: Trace, stream: Trace) -> Trace:
+    """Add to a transcript what only the messages of a stream tell: totals, and why a turn failed.
+
+    Content and structure are the transcript's.
+    """
+    transcript.usage = _better(transcript.usage, stream.usage)
+    if len(transcript.turns) == len(stream.turns):
+        for turn, twin in zip(transcript.turns, stream.turns, strict=True):
+            _take_outcome(turn, twin)
+    for name, told in stream.attributes.items():
+        transcript.attributes.setdefault(name, told)
+    _note(transcript, stream)
+    return transcript
+
+
+def _take_outcome(turn: Turn, twin: Turn) -> None:
+    if twin.status == "failed" and turn.status != "failed":
+        turn.status, turn.error, turn.output = "failed", twin.error, None
+        if turn.runs and twin.runs:
+            turn.runs[0].status, turn.runs[0].error = "failed", twin.runs[0].error
+    elif twin.output is not None and twin.output.data is not None:
+        turn.output = twin.output
+
+
+def _pairs(transcript: Trace, other: Trace) -> list[tuple[AgentRun, list[AgentRun]]]:
+    """Match the runs of two recordings: what a call set to work, and the main thread."""
+    runs = {run.id: run for turn in other.turns for run in turn.runs}
+    by_call = {d.call: d for turn in other.turns for d in turn.dispatches if d.call is not None}
+    pairs: list[tuple[AgentRun, list[AgentRun]]] = []
+    for turn in transcript.turns:
+        for dispatch in turn.dispatches:
+            twin = by_call.get(dispatch.call or "")
+            if twin is not None:
+                pairs += _runs_of(turn, dispatch, [runs[id_] for id_ in twin.runs if id_ in runs])
+    mains = [turn.runs[0] for turn in transcript.turns if turn.runs]
+    twins = [run for turn in other.turns for run in turn.runs if not run.started_by and run.usage]
+    if len(mains) == 1 and twins:
+        pairs.append((mains[0], twins))
+    elif len(mains) == len(twins):
+        pairs += [(run, [twin]) for run, twin in zip(mains, twins, strict=True)]
+    return pairs
+
+
+def _runs_of(
+    turn: Turn, dispatch: Dispatch, twins: Sequence[AgentRun]
+) -> list[tuple[AgentRun, list[AgentRun]]]:
+    own = [run for run in turn.runs if run.id in dispatch.runs]
+    if len(own) == 1 and twins:
+        return [(own[0], list(twins))]
+    return [(run, [twin]) for run, twin in zip(own, twins, strict=False)]
+
+
+def _better(usage: Usage | None, other: Usage | None) -> Usage | None:
+    """Return the usage with the other's cost, and its tokens where they are more complete."""
+    if other is None:
+        return usage
+    told = any(getattr(other, name) for name in _COUNTS)
+    if usage is None or (told and other.complete and not usage.complete):
+        found = msgspec.structs.replace(other)
+        if usage is not None:
+            found.failed_requests = found.failed_requests or usage.failed_requests
+            found.requests = found.requests or usage.requests
+    else:
+        found = msgspec.structs.replace(usage)
+    cost = other if other.cost_usd is not None else usage
+    if cost is not None:
+        found.cost_usd, found.cost_from = cost.cost_usd, cost.cost_from
+    return found if told or found.cost_usd is not None or usage is not None else None
+
+
+def _note(trace: Trace, other: Trace) -> None:
+    trace.attributes.setdefault("merged_with", []).append(other.source.format)
+
+
+def read_session_file(path: Path, catalog: Catalog) -> Trace:
+    """Read the file of a session and of its sub-agents; raises InputError."""
+    source = Source(format=FORMAT, framework=FRAMEWORK, location=str(path))
+    return read_session(path, source=source, catalog=catalog)
+
+
+def read_stream_file(path: Path, data: bytes, catalog: Catalog) -> list[Trace]:
+    """Read a file of messages, one trace a session; raises InputError."""
+    source = Source(format=STREAM_FORMAT, framework=STREAM_FRAMEWORK, location=str(path))
+    return read_one_stream(str(path), data, path.name.split(".")[0], source, catalog)
+
+
+def read_one(
+    folder: Folder, id_: str, catalog: Catalog, others: Mapping[str, Sequence[Trace]]
+) -> list[Trace]:
+    """Read one session of a folder, from its transcript where there is one.
+
+    ``others`` are traces of the same sessions by id, read from spans. Streams without a
+    transcript are traces of their own.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    streams = [
+        trace
+        for path in folder.streams.get(id_, ())
+        for trace in read_stream_file(path, read_bytes(path), catalog)
+    ]
+    main = folder.sessions.get(id_)
+    if main is None:
+        traces = streams
+    else:
+        transcript = read_session_file(main, catalog)
+        for trace in streams:
+            if trace.id == transcript.id:
+                merge_stream(transcript, trace)
+        known = {*folder.ids(), transcript.id}
+        traces = [transcript, *(trace for trace in streams if trace.id not in known)]
+    for trace in traces:
+        for twin in others.get(trace.id, ()):
+            merge(trace, twin)
+    return traces

@@ -1,0 +1,196 @@
+"""OTLP as protobuf: spans and log records of serialised messages, one or several appended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from baton.model import InputError, Problem
+from baton.readers.otlp.span import Event, Span
+
+from .report import Limits, Report
+from .streams import Place
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+class Field(NamedTuple):
+    """A field: its number and type, and where its value lies. ``cut``: the end is missing."""
+
+    number: int
+    type: int
+    start: int
+    end: int
+    cut: bool = False
+
+
+class NoProtobuf(ValueError):  # noqa: N818 - says what it is
+    """Bytes that are no protobuf message. ``at`` is where that shows."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(f"no protobuf at byte {at}")
+        self.at = at
+
+
+def fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
+    """Yield the fields of the message at ``start``. The last one may be cut.
+
+    Raises:
+        NoProtobuf: these bytes are none.
+    """
+    at = start
+    while at < end:
+        tag, after = _varint(data, at, end)
+        number, type_ = tag >> 3, tag & 7
+        if after > end:
+            yield Field(number, type_, end, end, cut=True)
+            return
+        if number == 0 or type_ not in (VARINT, FIXED64, BYTES, FIXED32):
+            raise NoProtobuf(at)
+        if type_ == BYTES:
+            length, after = _varint(data, after, end)
+            stop = after + length
+        elif type_ == VARINT:
+            _, stop = _varint(data, after, end)
+        else:
+            stop = after + (8 if type_ == FIXED64 else 4)
+        if stop > end or after > end:
+            yield Field(number, type_, min(after, end), end, cut=True)
+            return
+        yield Field(number, type_, after, stop)
+        at = stop
+
+
+def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
+    """Read a varint; where its end is missing, the place after it is beyond ``end``."""
+    value = shift = 0
+    while at < end:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise NoProtobuf(at)
+    return value, end + 1
+
+
+_SCOPES = (2, 1000)
+_RESOURCE, _RECORD, _EMBEDDED = 1, 2, 1
+
+
+def proto_records(
+    data: bytes | memoryview, place: Place, report: Report, limits: Limits
+) -> Iterator[Span | Event]:
+    """Yield the spans and log records of serialised exports, in order.
+
+    Where the data is cut, what is whole is kept and the report says what is not.
+
+    Raises:
+        InputError: the library for protobuf is missing.
+    """
+    reader = _Reader(memoryview(data), place, report, limits)
+    try:
+        for field in fields(reader.data, 0, len(reader.data)):
+            if field.number == 1 and field.type == BYTES:
+                yield from reader.group(field.start, field.end)
+            if field.cut:
+                reader.lose_the_end(field.start)
+    except NoProtobuf as error:
+        at = place.at(reader.data, error.at)
+        report.fault(f"{at}: neither OTLP protobuf nor JSON from here on")
+
+
+class _Reader:
+    """Goes down to the records of one piece of a file."""
+
+    def __init__(self, data: memoryview, place: Place, report: Report, limits: Limits) -> None:
+        self.data = data
+        self._place = place
+        self._report = report
+        self._limits = limits
+        self._convert = _converter(report.file)
+        self._cut_told = False
+
+    def group(self, start: int, end: int) -> Iterator[Span | Event]:
+        """Yield the records of one resource, which may stand before or after them."""
+        parts = list(fields(self.data, start, end))
+        resource: dict[str, Any] = {}
+        for field in parts:
+            if field.number == _RESOURCE and field.type == BYTES and not field.cut:
+                resource.update(self._decoded("resource", field.start, field.end, {}) or {})
+        for field in parts:
+            if field.number in _SCOPES and field.type == BYTES:
+                yield from self._scope(field.start, field.end, resource)
+            if field.cut:
+                self.lose_the_end(field.start)
+
+    def lose_the_end(self, at: int) -> None:
+        """Say once that the data ends in the middle of something."""
+        if not self._cut_told:
+            self._cut_told = True
+            self._lose("records cut off in the middle", at)
+
+    def _scope(self, start: int, end: int, resource: dict[str, Any]) -> Iterator[Span | Event]:
+        scope = ""
+        for field in fields(self.data, start, end):
+            if field.cut:
+                self.lose_the_end(field.start)
+            elif field.number == _EMBEDDED and field.type == BYTES:
+                scope = self._decoded("scope", field.start, field.end) or ""
+            elif field.number == _RECORD and field.type == BYTES:
+                record = self._record(field.start, field.end, scope, resource)
+                if record is not None:
+                    yield record
+
+    def _record(
+        self, start: int, end: int, scope: str, resource: dict[str, Any]
+    ) -> Span | Event | None:
+        self._report.read += end - start
+        if end - start > self._limits.span:
+            self._lose(f"records of more than {self._limits.span} bytes", start)
+            return None
+        kind = self._kind(start, end)
+        if kind is None:
+            return None
+        found: Span | Event | None = self._decoded(kind, start, end, scope, resource)
+        return found
+
+    def _kind(self, start: int, end: int) -> str | None:
+        """Tell spans (which begin with ids of 16 and 8 bytes) from log records and metrics."""
+        first = next(iter(fields(self.data, start, end)), None)
+        if first is None:
+            return None
+        if first.type != BYTES:
+            return "log" if (first.number, first.type) in _LOG_STARTS else None
+        length = first.end - first.start
+        if first.number == 1:
+            return "span" if length == 16 else None
+        return "log" if first.number in _LOG_TEXTS else None
+
+    def _decoded(self, what: str, start: int, end: int, *more: Any) -> Any:
+        try:
+            return self._convert[what](self.data[start:end], *more)
+        except RecursionError:
+            self._lose("records nested too deep", start)
+        except ValueError as error:
+            self._lose(f"{what} messages that protobuf cannot decode ({error})", start)
+        return None
+
+    def _lose(self, what: str, at: int) -> None:
+        place = self._place.at(self.data, at)
+        self._report.lose(what, example=f"{self._report.file}: {place}")
+
+
+_LOG_STARTS = {(1, FIXED64), (2, 0), (11, FIXED64), (7, 0), (8, 5)}
+_LOG_TEXTS = {3, 5, 6, 9, 10, 12}
+
+
+def _converter(file: str) -> dict[str, Any]:
+    try:
+        from baton.readers.otlp.wire import proto_convert
+    except ImportError:
+        message = "protobuf needs a library: pip install 'baton-evals[otel]'"
+        raise InputError(Problem(file=file, message=message)) from None
+    return proto_convert.CONVERTERS

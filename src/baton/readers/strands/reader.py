@@ -1,0 +1,336 @@
+"""The way into Strands' files; reports of its evaluation SDK as recordings, one trace a case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.formats.document import Document
+from baton.formats.nesting import TOO_DEEP, decode_json, is_too_deep
+from baton.formats.spelling import Stray
+from baton.formats.strands import Interaction, Report, Row, Session
+from baton.model import (
+    SCHEMA_VERSION,
+    AgentCard,
+    AgentRun,
+    Content,
+    Dropped,
+    InputError,
+    Problem,
+    Said,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+from baton.readers.adk.wire import dropped_keys
+from baton.readers.catalog import Catalog
+from baton.readers.ids import Ids
+
+from .results import read_result
+from .session import NOT_TOLD as NOT_IN_SESSIONS
+from .session import SessionTurns, read_session
+
+MAIN = "main"
+_UNKNOWN_OF_LISTS = ["inside", "input", "tools_offered", "model", "usage", "started", "ended"]
+
+
+class Listed(NamedTuple):
+    """A turn, and what was in the lists and has no place in it."""
+
+    turn: Turn
+    dropped: list[Dropped]
+
+
+def list_turn(
+    trajectory: list[Any] | None, interactions: list[Interaction] | None, ids: Ids
+) -> Listed:
+    """Read what a task returned of its own; how agents followed each other is not told."""
+    turn = Turn(id=ids.new("turn"), unknown=["dispatches"])
+    lost: Counter[str] = Counter()
+    named = [each for each in interactions or () if each.node_name]
+    lost["an interaction without the name of a node"] += len(interactions or ()) - len(named)
+    lost["a dependency of an interaction: it does not tell what kind of hand-off it was"] += sum(
+        len(each.dependencies or ()) for each in named
+    )
+    steps = trajectory or []
+    nodes = {each.node_name for each in named}
+    if steps and all(isinstance(step, str) and step in nodes for step in steps):
+        turn.runs = _visits(steps, named, ids)
+    elif named:
+        turn.runs = [_run(each.node_name or MAIN, each, ids) for each in named]
+        if _comes_back(named):
+            turn.unknown.append("runs")
+        _add_calls(turn, steps, lost, ids)
+    elif trajectory is not None:
+        turn.runs = [_run(MAIN, None, ids)]
+        turn.runs[0].unknown += ["agent", "output"]
+        _add_calls(turn, steps, lost, ids)
+    else:
+        turn.unknown.append("runs")
+    return Listed(turn, [Dropped(what=what, count=n) for what, n in lost.items() if n])
+
+
+def _visits(names: list[str], named: list[Interaction], ids: Ids) -> list[AgentRun]:
+    """Make a run of each visit; what a node said is told of its last one."""
+    last = {name: place for place, name in enumerate(names)}
+    told = {each.node_name: each for each in named}
+    return [
+        _run(name, told[name] if last[name] == place else None, ids)
+        for place, name in enumerate(names)
+    ]
+
+
+def _run(name: str, told: Interaction | None, ids: Ids) -> AgentRun:
+    run = AgentRun(id=ids.new("run"), agent=name, unknown=[*_UNKNOWN_OF_LISTS, "steps"])
+    messages = told.messages if told is not None else None
+    said = [messages] if isinstance(messages, str) else messages or []
+    texts = [text for text in said if isinstance(text, str)]
+    run.steps += [Said(id=ids.new("say"), content=Content(text=text)) for text in texts]
+    run.output = Content(text=texts[0]) if len(texts) == 1 else None
+    if run.output is None and name != MAIN:
+        run.unknown.append("output")
+    return run
+
+
+def _comes_back(named: list[Interaction]) -> bool:
+    """Tell whether a node follows one that stands after it: it was visited more than once."""
+    seen: set[Any] = set()
+    for each in named:
+        if any(name not in seen for name in each.dependencies or () if isinstance(name, str)):
+            return True
+        seen.add(each.node_name)
+    return False
+
+
+def _add_calls(turn: Turn, steps: list[Any], lost: Counter[str], ids: Ids) -> None:
+    """Give the calls to the only run there is; those of several agents belong to nobody."""
+    calls = [call for step in steps if (call := _call(step, ids)) is not None]
+    lost["a step of a trajectory that names no tool"] += len(steps) - len(calls)
+    if len(turn.runs) != 1:
+        lost["a tool call whose agent is not told"] += len(calls)
+        return
+    (run,) = turn.runs
+    run.steps[:0] = calls
+    more = sum(_more(step) for step in steps)
+    lost["an earlier call of a tool: only the last one is told"] += more
+    if not more and len(calls) == len(steps):
+        run.unknown[run.unknown.index("steps")] = "steps.said"
+
+
+def _call(step: Any, ids: Ids) -> ToolCall | None:
+    if isinstance(step, str):
+        return ToolCall(
+            id=ids.new("call"), name=step, status="unknown", unknown=["arguments", "result"]
+        )
+    if not isinstance(step, dict) or not isinstance(step.get("name"), str):
+        return None
+    call = ToolCall(id=ids.new("call"), name=step["name"], arguments=step.get("input"))
+    call.unknown += [] if "input" in step else ["arguments"]
+    result, wrong = step.get("tool_result"), step.get("is_error")
+    if wrong is True:
+        call.status, call.error = "failed", None if result is None else str(result)
+        return call
+    call.status = "ok" if wrong is False else "unknown"
+    if result is None:
+        call.unknown.append("result")
+    else:
+        call.result = Content(text=result) if isinstance(result, str) else Content(data=result)
+    return call
+
+
+def _more(step: Any) -> int:
+    """Return how many calls a step stands for, beyond the one it tells of."""
+    count = step.get("call_count") if isinstance(step, dict) else None
+    return max(0, count - 1) if isinstance(count, int) else 0
+
+
+_NOT_TOLD = ["state", "turn.state", "turn.started", "turn.ended", "usage"]
+_BROKE = "An error occurred: "  # how the SDK starts the reason of a task that raised
+
+
+def read_report(document: Document, source: Source, catalog: Catalog) -> Iterator[Trace]:
+    """Read a report, whose rows repeat a case for each evaluator.
+
+    Raises:
+        InputError: when all rows are read, with the faults of those that have some.
+    """
+    report = document.decode(Report, strays=[])
+    seen: Counter[tuple[bytes, str | None]] = Counter()
+    names: Counter[str] = Counter()
+    problems: list[Problem] = []
+    yielded: Counter[bytes] = Counter()
+    for number, raw in enumerate(report.cases):
+        try:
+            row, strays = _row(document, number, raw)
+            key = _key(document, number, raw)
+        except InputError as error:
+            problems += error.problems
+            continue
+        seen[key, row.evaluator] += 1
+        if seen[key, row.evaluator] <= yielded[key]:
+            continue
+        yielded[key] += 1
+        reason = report.reasons[number] if number < len(report.reasons) else None
+        case = row.name or f"case{sum(yielded.values())}"
+        names[case] += 1
+        id_ = case if names[case] == 1 else f"{case}-{names[case]}"
+        copy = msgspec.structs.replace(source)
+        yield _trace(row, strays, case, id_, reason, copy, catalog)
+    if problems:
+        raise InputError(problems)
+
+
+def read_row(document: Document, source: Source, catalog: Catalog, fallback_id: str) -> Trace:
+    """Read one case alone, as the SDK keeps what a task answered.
+
+    Raises:
+        InputError: it has faults.
+    """
+    strays: list[Stray] = []
+    row = document.decode(Row, strays=strays)
+    strays = [stray for stray in strays if len(stray.path) > 1]
+    case = row.name or fallback_id
+    return _trace(row, strays, case, case, None, source, catalog)
+
+
+def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[Stray]]:
+    """Read a row; what it expects and how it was judged is left to others."""
+    strays: list[Stray] = []
+    path = ("cases", number)
+    try:
+        if is_too_deep(bytes(raw)):
+            raise InputError(document.problem_at(path, TOO_DEEP))
+        return msgspec.json.decode(raw, type=Row), strays
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        try:
+            value = decode_json(bytes(raw))
+        except msgspec.DecodeError as error:
+            raise InputError(document.problem_at(path, f"cannot be read: {error}")) from None
+        row = document.convert(value, Row, path=path, strays=strays)
+        return row, [stray for stray in strays if len(stray.path) > 3]
+
+
+def _key(document: Document, number: int, raw: msgspec.Raw) -> bytes:
+    """Tell rows of one case from others, whoever evaluated them."""
+    try:
+        row = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        path = ("cases", number)
+        raise InputError(document.problem_at(path, f"cannot be read: {error}")) from None
+    told = {k: v for k, v in row.items() if k not in ("evaluator", "evaluator_type")}
+    return sha256(msgspec.json.encode(told, order="sorted")).digest()
+
+
+def _trace(
+    row: Row,
+    strays: list[Stray],
+    case: str,
+    id_: str,
+    reason: str | None,
+    source: Source,
+    catalog: Catalog,
+) -> Trace:
+    dropped = dropped_keys(strays)
+    cards: dict[str, AgentCard] = {}
+    unknown = list(_NOT_TOLD)
+    ids = Ids()
+    if isinstance(row.actual_trajectory, Session):
+        read = SessionTurns(row.actual_trajectory)
+        turns, cards = read.turns, read.cards
+        unknown = [name for name in NOT_IN_SESSIONS if name != "turn.output.data"]
+        dropped += read.dropped()
+        if row.actual_interactions:
+            what = "an interaction beside a session"
+            dropped.append(Dropped(what=what, count=len(row.actual_interactions)))
+    else:
+        listed = list_turn(row.actual_trajectory, row.actual_interactions, ids)
+        turns, dropped = [listed.turn], [*dropped, *listed.dropped]
+    turns = turns or [Turn(id="turn1", unknown=["runs", "dispatches", "started", "ended"])]
+    _complete(turns, row, reason)
+    state, lost = _state(row.actual_environment_state)
+    dropped += lost
+    if state is not None:
+        unknown.remove("state")
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id=id_,
+        case=case,
+        source=source,
+        turns=turns,
+        agents={**cards, **catalog},
+        state=state,
+        unknown=unknown,
+        dropped=dropped,
+    )
+
+
+def _state(told: list[Any] | None) -> tuple[dict[str, Any] | None, list[Dropped]]:
+    """Read the states of the environment by name; of two with one name the first counts."""
+    if told is None:
+        return None, []
+    state: dict[str, Any] = {}
+    lost = 0
+    for each in told:
+        name = each.get("name") if isinstance(each, dict) else None
+        if isinstance(name, str) and "state" in each and name not in state:
+            state[name] = each["state"]
+        else:
+            lost += 1
+    return state, [Dropped(what="environment state", count=lost)] if lost else []
+
+
+def _complete(turns: list[Turn], row: Row, reason: str | None) -> None:
+    """Say what the case asked, where one message was sent, and what came of it last."""
+    if len(turns) == 1:
+        _set(turns[0], "input", _content(row.input))
+    last = turns[-1]
+    if row.actual_output is msgspec.UNSET:
+        last.status, last.output = "failed", None
+        told = reason.removeprefix(_BROKE) if reason and reason.startswith(_BROKE) else None
+        last.error = told or "the task broke"
+        last.unknown = [name for name in last.unknown if name not in ("output", "error")]
+    else:
+        _set(last, "output", _content(row.actual_output))
+        if last.output is not None:
+            last.status = "completed"
+
+
+def _set(turn: Turn, name: str, content: Content | None) -> None:
+    if content is None:
+        if getattr(turn, name) is None and name not in turn.unknown:
+            turn.unknown.append(name)
+        return
+    setattr(turn, name, content)
+    turn.unknown = [other for other in turn.unknown if other != name]
+
+
+def _content(value: Any) -> Content | None:
+    if value is None:
+        return None
+    if isinstance(value, str):  # a printed answer of Strands ends with a line break
+        return Content(text=value.removesuffix("\n"))
+    return Content(data=value)
+
+
+def read_strands(
+    document: Document, source: Source, catalog: Catalog, fallback_id: str
+) -> Iterator[Trace]:
+    """Read a file by the kind that its source's format names.
+
+    Raises:
+        InputError: it has faults.
+    """
+    match source.format:
+        case "strands-report":
+            yield from read_report(document, source, catalog)
+        case "strands-case":
+            yield read_row(document, source, catalog, fallback_id)
+        case "strands-session":
+            yield read_session(document, source, catalog, fallback_id)
+        case _:
+            yield read_result(document, source, catalog, fallback_id)

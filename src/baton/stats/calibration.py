@@ -1,0 +1,418 @@
+"""How good a judge is: its verdicts beside the labels of people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+
+from baton.model import counted
+
+from .agreement import ClassQuality, agreement, classes, confusion, kappa, squared_weight
+from .intervals import Estimate, mean, mean_of, needed_for, rank_correlation, share
+
+Answer = str | float
+"""A verdict: a label, or a number."""
+
+
+class Votes(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples of one item: how many said what, and how far apart they lie as scores."""
+
+    counts: Mapping[str, int]
+    spread: float = 0.0
+
+
+class SelfAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a judge says the same of the same.
+
+    ``unanimous`` is the share of items on which all samples that were taken agree; from
+    ``fewest`` to ``most`` were. ``spread`` is the mean distance from the lowest to the highest.
+    """
+
+    unanimous: Estimate
+    spread: Estimate
+    fewest: int
+    most: int
+
+
+class ReversedOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of verdicts when the choices were put in reverse order.
+
+    ``changed`` is the share of items whose verdict is another; ``shift`` by how much the mean
+    score went up (or, below 0, down).
+    """
+
+    changed: Estimate
+    shift: Estimate | None = None
+
+
+class Effects(msgspec.Struct, frozen=True, kw_only=True):
+    """Spearman's rho of scores, and of errors, with what should not matter; ``None``: unknown.
+
+    ``score_length`` and ``error_length`` are with the length of what was judged, in characters,
+    ``score_position`` and ``error_position`` with its place among those of its trace. An error
+    is how far judge and people lie apart, 0 where they agree.
+    """
+
+    score_length: Estimate | None = None
+    error_length: Estimate | None = None
+    score_position: Estimate | None = None
+    error_position: Estimate | None = None
+
+
+def self_agreement(votes: Sequence[Votes]) -> SelfAgreement | None:
+    """Look at the items of which several samples were taken; ``None`` where there is none.
+
+    All samples have to agree, as sampling stops when the rest can change nothing: pairs that
+    agree would be counted more often than pairs that do not.
+    """
+    several = [one for one in votes if sum(one.counts.values()) > 1]
+    unanimous = share(sum(len(one.counts) == 1 for one in several), len(several))
+    spread = mean_of([one.spread for one in several])
+    if unanimous is None or spread is None:
+        return None
+    taken = [sum(one.counts.values()) for one in several]
+    return SelfAgreement(unanimous=unanimous, spread=spread, fewest=min(taken), most=max(taken))
+
+
+def reversed_order(
+    answers: Sequence[tuple[Answer, Answer]], scores: Sequence[tuple[float, float]]
+) -> ReversedOrder | None:
+    """Compare verdicts as asked and in reverse: (as asked, reversed) of each item."""
+    changed = share(sum(a != b for a, b in answers), len(answers))
+    if changed is None:
+        return None
+    moved = [after - before for before, after in scores]
+    return ReversedOrder(changed=changed, shift=mean_of(moved) if moved else None)
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict with what should not matter to it; ``error`` is its distance from people's."""
+
+    score: float
+    error: float | None
+    length: int | None
+    position: int
+
+
+def effects(items: Sequence[Placed]) -> Effects:
+    """Correlate scores and errors with length and place."""
+    long = [(one, float(one.length)) for one in items if one.length is not None]
+    placed = [(one, float(one.position)) for one in items]
+    return Effects(
+        score_length=_with_score(long),
+        error_length=_with_error(long),
+        score_position=_with_score(placed),
+        error_position=_with_error(placed),
+    )
+
+
+class Bin(msgspec.Struct, frozen=True, kw_only=True):
+    """Items that a judge scored alike: how many, and what people say of them.
+
+    ``low`` and ``high`` are the least and greatest score, ``judge`` their mean, ``people`` the
+    mean score that people gave.
+    """
+
+    low: float
+    high: float
+    judge: float
+    people: Estimate
+
+
+class Reliability(msgspec.Struct, frozen=True, kw_only=True):
+    """A bin for each score, and their mean distance from people's, weighted by size."""
+
+    bins: list[Bin]
+    expected_error: float
+
+
+def reliability(scores: Sequence[tuple[float, float]], limit: int = 10) -> Reliability | None:
+    """Compare scores with people's, score by score: pairs are (people's, the judge's).
+
+    More than ``limit`` different scores are put in that many bins of equal size.
+    ``expected_error`` is the expected calibration error of M. P. Naeini, G. F. Cooper and
+    M. Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI (2015):
+    the sum over bins of (items / all items) times |mean of judge - mean of people|.
+    """
+    if not scores:
+        return None
+    ordered = sorted(((judge, people) for people, judge in scores), key=lambda one: one[0])
+    found = [_bin(group) for group in _grouped(ordered, limit)]
+    error = sum(one.people.n * abs(one.judge - one.people.value) for one in found) / len(scores)
+    return Reliability(bins=found, expected_error=error)
+
+
+def _grouped(ordered: list[tuple[float, float]], limit: int) -> list[list[tuple[float, float]]]:
+    values = sorted({judge for judge, _ in ordered})
+    if len(values) <= limit:
+        return [[one for one in ordered if one[0] == value] for value in values]
+    size = len(ordered)
+    cuts = [number * size // limit for number in range(limit + 1)]
+    return [ordered[a:b] for a, b in pairwise(cuts) if a < b]
+
+
+def _bin(group: Sequence[tuple[float, float]]) -> Bin:
+    judged, people = [one[0] for one in group], [one[1] for one in group]
+    plain = set(people) <= {0.0, 1.0}
+    found = share(int(sum(people)), len(people)) if plain else mean_of(people)
+    if found is None:
+        raise ValueError("a bin has at least one item")
+    return Bin(low=judged[0], high=judged[-1], judge=mean(judged) or 0.0, people=found)
+
+
+def _with_score(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
+    return rank_correlation([one.score for one, _ in pairs], [x for _, x in pairs])
+
+
+def _with_error(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
+    told = [(one.error, x) for one, x in pairs if one.error is not None]
+    return rank_correlation([error for error, _ in told], [x for _, x in told])
+
+
+LEAST_ITEMS = 40
+"""Labelled items at least: seed sets of dispatches start at 40."""
+LEAST_OF_CLASS = 8
+"""Items of a label at least, of two labels: a judge that always says the same shows only then."""
+WIDEST = 0.1
+"""How far the 95 % interval of agreement may reach to either side."""
+LEAST_ANSWERED = 0.9
+"""How many of the labelled items a judge has to have answered."""
+
+
+def lacking(
+    agreement: Estimate | None, classes: Sequence[ClassQuality], *, asked: int
+) -> list[str]:
+    """Say what keeps labels from being evidence; nothing when they are.
+
+    Evidence needs ``LEAST_ITEMS`` items with a label and a verdict, two labels with
+    ``LEAST_OF_CLASS`` items each, an interval of agreement of at most ``WIDEST`` to either side,
+    and verdicts on ``LEAST_ANSWERED`` of the ``asked`` items.
+    """
+    n = agreement.n if agreement is not None else 0
+    reasons = []
+    if n < LEAST_ITEMS:
+        reasons.append(f"{counted(n, 'label')}, at least {LEAST_ITEMS} are needed")
+    filled = [one for one in classes if one.labelled >= LEAST_OF_CLASS]
+    if len(filled) < 2:
+        there = ", ".join(f"{one.labelled} `{one.label}`" for one in classes if one.labelled)
+        reasons.append(
+            f"at least {LEAST_OF_CLASS} of each of two labels are needed, there are "
+            f"{there or 'none'}"
+        )
+    if agreement is not None and n >= LEAST_ITEMS and agreement.half_width > WIDEST:
+        needed = needed_for(agreement.value, WIDEST)
+        reasons.append(
+            f"agreement is known to ±{agreement.half_width:.2f} only; about {needed} labels "
+            f"are needed for ±{WIDEST:.2f}"
+        )
+    if asked and n < LEAST_ANSWERED * asked:
+        reasons.append(f"the judge gave a verdict on {n} of {asked}, {LEAST_ANSWERED:.0%} needed")
+    return reasons
+
+
+def too_few(count: int) -> bool:
+    """Tell whether a class has too few items for its precision or recall to be quoted."""
+    return count < LEAST_OF_CLASS
+
+
+PASSED, FAILED = "passed", "failed"
+_PLAIN = {PASSED: 1.0, FAILED: 0.0}
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rubric answers with: its labels and their scores, none for a scale of numbers.
+
+    A score passes from ``threshold`` on, or up to it where less is better (``higher`` is false).
+    ``bounds`` are those of the scale that people and judges answer on; scores are put between 0
+    and 1 with ``normalise``.
+    """
+
+    labels: Mapping[str, float | None] = msgspec.field(default_factory=dict)
+    threshold: float = 0.5
+    higher: bool = True
+    bounds: tuple[float, float] = (0.0, 1.0)
+    normalise: bool = False
+
+    def passes(self, score: float) -> bool:
+        """Tell whether a score passes (to 1e-9)."""
+        return score >= self.threshold - 1e-9 if self.higher else score <= self.threshold + 1e-9
+
+    def score(self, answer: float) -> float:
+        """Turn a number on the scale into a score.
+
+        Raises:
+            ValueError: it is not on the scale.
+        """
+        low, high = self.bounds
+        if not low <= answer <= high:
+            raise ValueError(f"{answer:g} is not on the scale, which goes from {low:g} to {high:g}")
+        return (answer - low) / (high - low) if self.normalise else answer
+
+
+class Opinion(msgspec.Struct, frozen=True, kw_only=True):
+    """What people say of one item: a label of the rubric, ``passed`` or ``failed``, or a score."""
+
+    label: str | None = None
+    score: float | None = None
+
+
+class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a judge says of one item.
+
+    ``votes`` are its samples, where there were several, ``length`` is how many characters it
+    judged, ``position`` the place of the item among those of its trace, from 1.
+    """
+
+    label: str | None
+    score: float | None
+    passed: bool | None
+    votes: Votes | None = None
+    length: int | None = None
+    position: int = 1
+
+
+Item = tuple[Opinion, JudgeVerdict]
+Scheme = Literal["labels", "verdicts"]
+
+
+class Quality(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge over labelled items; figures that cannot be worked out are ``None``.
+
+    ``compared`` says what the figures count: the rubric's ``labels``, or ``verdicts`` (passed or
+    failed). ``asked`` items had a label, ``n`` of them a verdict as well. ``weighted_kappa``
+    weighs labels by their scores, squared. ``distance`` is the mean absolute difference of
+    scores, ``rank`` their rank correlation. ``lacking`` says why this is no evidence.
+    """
+
+    asked: int
+    n: int
+    compared: Scheme
+    agreement: Estimate | None
+    kappa: Estimate | None
+    weighted_kappa: Estimate | None
+    classes: list[ClassQuality]
+    confusion: list[tuple[str, str, int]]
+    distance: Estimate | None
+    rank: Estimate | None
+    reliability: Reliability | None
+    self_agreement: SelfAgreement | None
+    effects: Effects
+    lacking: list[str]
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether the labels are enough to speak of."""
+        return not self.lacking
+
+
+def scheme_of(opinions: Sequence[Opinion], terms: Terms) -> Scheme:
+    """Return what to compare: labels, where the rubric has some and people used them."""
+    plain = {PASSED, FAILED} - set(terms.labels)
+    if not terms.labels or (opinions and all(one.label in plain for one in opinions)):
+        return "verdicts"
+    return "labels"
+
+
+def opinion_fault(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
+    """Say why an opinion cannot be compared; ``None`` when it can."""
+    if people_class(opinion, scheme, terms) is not None:
+        return None
+    if opinion.label is not None:
+        known = list(terms.labels) if scheme == "labels" else [PASSED, FAILED]
+        return f"the rubric has no label `{opinion.label}`; known: {', '.join(known)}"
+    return f"no label of the rubric has the score {opinion.score:g}"
+
+
+def people_class(opinion: Opinion, scheme: Scheme, terms: Terms) -> str | None:
+    """Return the class of an opinion, ``None`` when there is none for it."""
+    if scheme == "labels":
+        if opinion.label is not None:
+            return opinion.label if opinion.label in terms.labels else None
+        with_score = (name for name, score in terms.labels.items() if score == opinion.score)
+        return next(with_score, None)
+    if opinion.label is not None:
+        return opinion.label if opinion.label in (PASSED, FAILED) else None
+    return _verdict(opinion.score is not None and terms.passes(opinion.score))
+
+
+def judge_class(verdict: JudgeVerdict, scheme: Scheme) -> str | None:
+    """Return the class of a verdict, ``None`` when it has none."""
+    if scheme == "labels":
+        return verdict.label
+    return None if verdict.passed is None else _verdict(verdict.passed)
+
+
+def quality(items: Sequence[Item], terms: Terms, *, asked: int) -> Quality:
+    """Work out how good a judge is; opinions have to be comparable (:func:`opinion_fault`).
+
+    ``asked`` is how many items have a label, with or without a verdict.
+    """
+    scheme = scheme_of([opinion for opinion, _ in items], terms)
+    pairs = [
+        (people, judge)
+        for opinion, verdict in items
+        if (people := people_class(opinion, scheme, terms)) is not None
+        and (judge := judge_class(verdict, scheme)) is not None
+    ]
+    names = list(terms.labels) if scheme == "labels" else [PASSED, FAILED]
+    agreed, found = agreement(pairs), classes(pairs, names)
+    scores = [
+        (score, verdict.score)
+        for opinion, verdict in items
+        if (score := score_of(opinion, terms)) is not None and verdict.score is not None
+    ]
+    placed = [_placed(*item, scheme, terms) for item in items if item[1].score is not None]
+    graded = len({score for pair in scores for score in pair}) > 2
+    return Quality(
+        asked=asked,
+        n=len(pairs),
+        compared=scheme,
+        agreement=agreed,
+        kappa=kappa(pairs),
+        weighted_kappa=_weighted(pairs, scores, scheme, terms) if graded else None,
+        classes=found,
+        confusion=confusion(pairs),
+        distance=mean_of([abs(a - b) for a, b in scores]) if graded else None,
+        rank=rank_correlation([a for a, _ in scores], [b for _, b in scores]) if graded else None,
+        reliability=reliability(scores),
+        self_agreement=self_agreement([v.votes for _, v in items if v.votes is not None]),
+        effects=effects(placed),
+        lacking=lacking(agreed, found, asked=asked),
+    )
+
+
+def score_of(opinion: Opinion, terms: Terms) -> float | None:
+    """Return the score of an opinion: its own, its label's, 1 for passed and 0 for failed."""
+    if opinion.score is not None:
+        return opinion.score
+    label = opinion.label or ""
+    return terms.labels[label] if label in terms.labels else _PLAIN.get(label)
+
+
+def _weighted(
+    pairs: Sequence[tuple[str, str]],
+    scores: Sequence[tuple[float, float]],
+    scheme: Scheme,
+    terms: Terms,
+) -> Estimate | None:
+    if scheme == "labels":
+        known = {name: score for name, score in terms.labels.items() if score is not None}
+        told = [pair for pair in pairs if set(pair) <= set(known)]
+        return kappa(told, squared_weight(known)) if told else None
+    return kappa(scores, squared_weight({score: score for pair in scores for score in pair}))
+
+
+def _placed(opinion: Opinion, verdict: JudgeVerdict, scheme: Scheme, terms: Terms) -> Placed:
+    people, judge = people_class(opinion, scheme, terms), judge_class(verdict, scheme)
+    of_people, score = score_of(opinion, terms), verdict.score or 0.0
+    error = None if people is None or judge is None else float(people != judge)
+    if of_people is not None:
+        error = abs(of_people - score)
+    return Placed(score=score, error=error, length=verdict.length, position=verdict.position)
+
+
+def _verdict(passed: bool) -> str:
+    return PASSED if passed else FAILED

@@ -1,0 +1,386 @@
+"""Faults that are seeded into good traces: wrong receivers, lost content, work that goes wrong."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from random import Random
+
+from baton.model import (
+    AgentCard,
+    AgentRun,
+    Content,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    Said,
+    Step,
+    ToolCall,
+    Trace,
+    known,
+)
+
+from .seeded import Place, Seeded, call_of, first_level, pick, replace_text, said, without_below
+
+ELSEWHERE = (
+    "Thank you for your patience, our opening hours are printed on the back of every receipt.",
+    "The museum shop sells postcards, and the tram stops right in front of its main entrance.",
+    "Every colleague here speaks several languages, and lunch is served in the garden at noon.",
+)
+"""Answers to other questions than were asked."""
+
+_HELD = re.compile(r"[\w./:@-]*\d[\w./:@%-]*\w|\d|\w+_\w+|\w+\(\)|(?:[\w.-]*/)+[\w.-]+\w")
+
+
+def dropped_constraint(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Leave a number or name of the request out of a prompt; its receiver never hears of it."""
+    place = pick(trace, random, lambda p: bool(_kept(p)))
+    if place is None:
+        return None
+    dispatch = place.dispatch
+    token = random.choice(_kept(place))
+    gap = re.compile(rf"\s*(?<![\w/-]){re.escape(token)}(?![\w/-]*\w)")
+    for content in (dispatch.prompt, dispatch.result):
+        _forget(content, gap)
+    dispatch.description = None
+    dispatch.context = {}
+    call = call_of(place)
+    if call is not None:
+        call.arguments = _forgotten(call.arguments, gap)
+    for run in place.children:
+        _forget_all(run, gap)
+    says = f"`{token}` of the request was not passed on"
+    return place.trace, Seeded(kind="dropped_constraint", subject=[dispatch.id], says=says)
+
+
+def _kept(place: Place) -> list[str]:
+    """Return what request and prompt have in common that a receiver can't guess."""
+    dispatch, asked = place.dispatch, place.turn.input
+    if dispatch.kind != "delegate" or not first_level(place):
+        return []
+    if asked is None or not asked.text or dispatch.prompt is None or not dispatch.prompt.text:
+        return []
+    if len(asked.text) > 1000:
+        return []
+    prompt = dispatch.prompt.text
+    bare = re.sub(r"^\s*\[[^\]]*\]", "", asked.text)
+    tokens = [token.rstrip(".:") for token in _HELD.findall(bare)]
+    return [
+        t
+        for t in dict.fromkeys(tokens)
+        if re.search(rf"(?<![\w/-]){re.escape(t)}(?![\w/-]*\w)", prompt)
+    ]
+
+
+def _forget(content: Content | None, gap: re.Pattern[str]) -> None:
+    if content is not None:
+        content.text = None if content.text is None else gap.sub("", content.text)
+        content.data = _forgotten(content.data, gap)
+
+
+def _forgotten(value: object, gap: re.Pattern[str]) -> object:
+    if isinstance(value, str):
+        return gap.sub("", value)
+    if isinstance(value, dict):
+        return {name: _forgotten(each, gap) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_forgotten(each, gap) for each in value]
+    return value
+
+
+def _forget_all(run: AgentRun, gap: re.Pattern[str]) -> None:
+    for content in (run.input, run.output):
+        _forget(content, gap)
+    for step in run.steps:
+        if isinstance(step, Said):
+            _forget(step.content, gap)
+        elif isinstance(step, ToolCall):
+            step.arguments = _forgotten(step.arguments, gap)
+            _forget(step.result, gap)
+
+
+def ignored_result(
+    trace: Trace, random: Random, instead: Sequence[str] = ELSEWHERE
+) -> tuple[Trace, Seeded] | None:
+    """Let the caller go on as if nothing had come back, with one of the texts ``instead``."""
+    place = pick(trace, random, _answered)
+    if place is None:
+        return None
+    _go_on(place, [], random.choice(instead))
+    says = f"what `{place.dispatch.to_agent}` answered was not used"
+    return place.trace, Seeded(kind="ignored_result", subject=[place.dispatch.id], says=says)
+
+
+def repeated_work(
+    trace: Trace, random: Random, instead: Sequence[str] = ELSEWHERE
+) -> tuple[Trace, Seeded] | None:
+    """Let the caller make the child's calls again, and answer with one of the texts ``instead``."""
+    place = pick(trace, random, lambda p: _answered(p) and bool(_own_calls(p)))
+    if place is None:
+        return None
+    again: list[Step] = []
+    for number, call in enumerate(_own_calls(place), 1):
+        repeated = copy.deepcopy(call)
+        repeated.id = f"{call.id}-again-{number}"
+        repeated.at = repeated.ended = None
+        again.append(repeated)
+    _go_on(place, again, random.choice(instead))
+    says = f"the {len(again)} calls of `{place.dispatch.to_agent}` were made again"
+    return place.trace, Seeded(kind="repeated_work", subject=[place.dispatch.id], says=says)
+
+
+def _answered(place: Place) -> bool:
+    """Tell whether the caller got an answer, and made its own of nothing else afterwards."""
+    dispatch = place.dispatch
+    if dispatch.kind != "delegate" or not first_level(place) or place.came_back < 0:
+        return False
+    if dispatch.status != "completed" or not dispatch.result or place.turn.output is None:
+        return False
+    alone = not any(getattr(step, "dispatch", None) for step in place.after)
+    return (
+        alone and known(place.trace, place.turn, "output") and place.turn is place.trace.turns[-1]
+    )
+
+
+def _own_calls(place: Place) -> list[ToolCall]:
+    steps = (step for run in place.children for step in run.steps)
+    return [step for step in steps if isinstance(step, ToolCall) and step.dispatch is None]
+
+
+def _go_on(place: Place, steps: list[Step], text: str) -> None:
+    sender = place.sender
+    if sender is None:
+        return
+    last = said(f"{place.dispatch.id}-instead", text)
+    sender.steps = [*sender.steps[: place.came_back + 1], *steps, last]
+    sender.output = place.turn.output = Content(text=text)
+
+
+STRANGERS = ("archive_clerk", "billing_agent", "night_porter", "stock_keeper", "weather_agent")
+
+
+def wrong_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Send a dispatch to another agent of the system, who does the work in its own name."""
+    place = pick(trace, random, lambda p: "to_agent" not in p.dispatch.unknown)
+    if place is None:
+        return None
+    dispatch, old = place.dispatch, place.dispatch.to_agent
+    agents = {run.agent for turn in trace.turns for run in turn.runs} | set(trace.agents)
+    others = sorted(agents - {old, dispatch.from_agent or ""}) or sorted({*STRANGERS} - {old})
+    new = random.choice(others)
+    place.trace.agents.setdefault(new, AgentCard())
+    _rename(place, new)
+    for run in place.children:
+        run.agent = new
+        run.node = None if run.node in (None, old) else new
+    for below in (d for turn in place.trace.turns for d in turn.dispatches):
+        if below.from_run in dispatch.runs:
+            below.from_agent = new
+    says = f"`{old}` should have had the work, `{new}` got it"
+    return place.trace, Seeded(kind="wrong_target", subject=[dispatch.id], says=says)
+
+
+def unknown_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Misspell the receiver of a dispatch, so that nobody was set to work."""
+    place = pick(
+        trace,
+        random,
+        lambda p: (
+            p.sender is not None
+            and p.dispatch.kind in ("transfer", "delegate")
+            and "to_agent" not in p.dispatch.unknown
+            and len(p.dispatch.to_agent) > 3
+            and bool(p.dispatch.runs)
+        ),
+    )
+    if place is None or place.sender is None:
+        return None
+    dispatch, old = place.dispatch, place.dispatch.to_agent
+    new = _misspelt(old, random)
+    _rename(place, new)
+    without_below(place.turn, dispatch)
+    dispatch.result, dispatch.status = None, "refused"
+    dispatch.error = f"there is no agent `{new}`"
+    call = call_of(place)
+    if call is not None:
+        call.status, call.refused_by, call.result = "refused", "runtime", None
+    if dispatch.kind == "transfer":
+        last = [step for step in place.sender.steps if isinstance(step, Said)]
+        place.turn.output = last[-1].content if last else None
+    says = f"`{old}` is misspelt as `{new}`"
+    return place.trace, Seeded(kind="unknown_target", subject=[dispatch.id], says=says)
+
+
+def _rename(place: Place, new: str) -> None:
+    old = place.dispatch.to_agent
+    place.dispatch.to_agent = new
+    call = call_of(place)
+    if call is not None:
+        call.arguments = replace_text(call.arguments, old, new)
+        call.name = call.name.replace(old, new)
+
+
+def _misspelt(name: str, random: Random) -> str:
+    """Swap two letters, leave one out, or double one."""
+    at = random.randrange(1, len(name) - 1)
+    ways = [
+        name[:at] + name[at + 1] + name[at] + name[at + 2 :],
+        name[:at] + name[at + 1 :],
+        name[:at] + name[at] + name[at:],
+    ]
+    changed = [way for way in ways if way != name]
+    return random.choice(changed)
+
+
+FOREIGN = ("Bash", "delete_record", "drop_table", "send_email", "transfer_funds", "WebFetch")
+ERRORS = (
+    "Error: 503 Service Unavailable",
+    "Traceback (most recent call last): TimeoutError: the model did not answer",
+    "API Error: 529 overloaded_error",
+    "Error: tool execution failed: connection refused",
+)
+AGAIN = ("", " Please.", " Try again.", "!")
+
+
+def tool_outside_subset(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Let a receiver call a tool that it was not given: one seen elsewhere, or a foreign one."""
+    place = pick(trace, random, _limited)
+    if place is None:
+        return None
+    allowed = place.dispatch.tools_allowed
+    names = {name.split("(")[0] for name in allowed} if isinstance(allowed, list) else set()
+    calls = (s for t in trace.turns for r in t.runs for s in r.steps if isinstance(s, ToolCall))
+    seen = {call.name for call in calls if call.dispatch is None}
+    open_ended = tuple(name.rstrip("*") for name in names if name.endswith("*"))
+    foreign = [
+        n for n in sorted(seen | {*FOREIGN}) if n not in names and not n.startswith(open_ended)
+    ]
+    if not foreign:
+        return None
+    run = place.children[0]
+    name = random.choice(foreign)
+    call = ToolCall(
+        id=f"{place.dispatch.id}-outside", name=name, arguments={}, result=Content(text="done")
+    )
+    run.steps.insert(random.randrange(len(run.steps) + 1), call)
+    says = f"`{run.agent}` called `{name}`, which it was not given"
+    subject = [place.dispatch.id, run.id, call.id]
+    return place.trace, Seeded(kind="tool_outside_subset", subject=subject, says=says)
+
+
+def _limited(place: Place) -> bool:
+    dispatch = place.dispatch
+    stated = isinstance(dispatch.tools_allowed, list) and dispatch.tools_source != "offered"
+    children = place.children
+    return (
+        stated
+        and bool(children)
+        and children[0].agent == dispatch.to_agent
+        and known(place.trace, children[0], "steps.tool_call")
+    )
+
+
+def loop(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Make a dispatch three to five times more, in nearly the same words."""
+    place = pick(trace, random, _repeatable)
+    if place is None or place.sender is None:
+        return None
+    first, times = place.dispatch, random.randint(3, 5)
+    at, steps = place.came_back + 1, []
+    for number in range(1, times + 1):
+        steps += _once_more(place, number, random.choice(AGAIN))
+    place.sender.steps[at:at] = steps
+    says = f"`{first.to_agent}` was asked the same {times + 1} times"
+    made = [d.id for d in place.turn.dispatches if d.id.startswith(f"{first.id}-loop-")]
+    return place.trace, Seeded(kind="loop", subject=[first.id, *made], says=says)
+
+
+def _repeatable(place: Place) -> bool:
+    dispatch = place.dispatch
+    if dispatch.kind != "delegate" or dispatch.status != "completed" or place.came_back < 0:
+        return False
+    return (
+        dispatch.prompt is not None
+        and bool(dispatch.prompt.text)
+        and call_of(place) is not None
+        and _alone(place)
+    )
+
+
+def _alone(place: Place) -> bool:
+    """Tell whether the receiver handed nothing on."""
+    return not {d.from_run for d in place.turn.dispatches} & set(place.dispatch.runs)
+
+
+def _once_more(place: Place, number: int, suffix: str) -> list[Step]:
+    """Copy a dispatch with its call and runs; return the sender's new steps."""
+    first, call = place.dispatch, call_of(place)
+    if call is None:
+        return []
+    end = f"-loop-{number}"
+    made: Dispatch = copy.deepcopy(first)
+    made.id, made.call, made.group = f"{first.id}{end}", f"{call.id}{end}", None
+    made.started = made.ended = None
+    if made.prompt is not None and made.prompt.text is not None:
+        made.prompt.text += suffix
+    made.runs = [f"{id_}{end}" for id_ in first.runs]
+    for run in place.children:
+        place.turn.runs.append(_copied(run, end, made))
+    place.turn.dispatches.append(made)
+    again: ToolCall = copy.deepcopy(call)
+    again.id, again.dispatch, again.at, again.ended = made.call, made.id, None, None
+    return [
+        again,
+        HandedOff(id=f"{made.id}-handed", dispatch=made.id),
+        GotBack(id=f"{made.id}-back", dispatch=made.id),
+    ]
+
+
+def _copied(run: AgentRun, end: str, made: Dispatch) -> AgentRun:
+    again: AgentRun = copy.deepcopy(run)
+    again.id, again.started_by = f"{run.id}{end}", [made.id]
+    again.started = again.ended = None
+    for step in again.steps:
+        step.id, step.at = f"{step.id}{end}", None
+    return again
+
+
+def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Let a receiver die at work: it failed, never answered, answered nothing or with an error."""
+    place = pick(
+        trace,
+        random,
+        lambda p: (
+            p.dispatch.kind == "delegate"
+            and p.dispatch.status == "completed"
+            and bool(p.dispatch.result)
+            and bool(p.children)
+            and _alone(p)
+        ),
+    )
+    if place is None:
+        return None
+    dispatch, run = place.dispatch, place.children[0]
+    way = random.choice(("failed", "unanswered", "empty", "error_text"))
+    run.output, run.steps = None, run.steps[: len(run.steps) // 2]
+    dispatch.result, dispatch.error = None, None
+    if way == "failed":
+        run.status, dispatch.status = "failed", "failed"
+        run.error = dispatch.error = random.choice(ERRORS)
+    elif way == "unanswered":
+        run.status, dispatch.status = "unknown", "unanswered"
+        if place.sender is not None:
+            steps = place.sender.steps
+            place.sender.steps = [s for s in steps if not _is_back(s, dispatch)]
+    elif way == "empty":
+        dispatch.result = Content(text="")
+    else:
+        dispatch.result = run.output = Content(text=random.choice(ERRORS))
+        run.unknown = [name for name in run.unknown if name != "output"]
+    says = f"`{dispatch.to_agent}` came to no end: {way}"
+    return place.trace, Seeded(kind="dead_child", subject=[dispatch.id, run.id], says=says)
+
+
+def _is_back(step: Step, dispatch: Dispatch) -> bool:
+    return isinstance(step, GotBack) and step.dispatch == dispatch.id

@@ -1,0 +1,125 @@
+"""Paired tests agree with scipy, keep their false alarms, and say how much data they need."""
+
+from __future__ import annotations
+
+import random
+from statistics import stdev
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from baton.stats.paired import cases_needed, compare, holm, mcnemar, repeats_needed, sign_flip
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_the_binomial_test_of_scipy(better: int, worse: int) -> None:
+    theirs = stats.binomtest(better, better + worse).pvalue if better + worse else 1.0
+    assert mcnemar(better, worse) == pytest.approx(theirs)
+
+
+@pytest.mark.parametrize("size", [3, 9, 12])
+def test_few_differences_have_the_exact_p_of_scipy(size: int) -> None:
+    draw = random.Random(size)
+    differences = [draw.gauss(0.3, 1) for _ in range(size)]
+    theirs = stats.permutation_test(
+        (np.array(differences),), np.mean, permutation_type="samples", n_resamples=np.inf
+    )
+    assert sign_flip(differences) == pytest.approx(theirs.pvalue)
+
+
+@pytest.mark.parametrize("size", [40, 900, 2_500])
+def test_many_differences_have_nearly_the_p_of_a_t_test(size: int) -> None:
+    draw = random.Random(size)
+    differences = [draw.gauss(1.5 / size**0.5, 1) for _ in range(size)]
+    theirs = stats.ttest_1samp(differences, 0).pvalue
+    assert sign_flip(differences) == pytest.approx(theirs, abs=0.02)
+
+
+@pytest.mark.parametrize("size", [6, 16])
+def test_nothing_changed_is_called_a_difference_at_most_5_times_in_100(size: int) -> None:
+    draw = random.Random(11)
+    alarms = sum(sign_flip([draw.gauss(0, 1) for _ in range(size)]) <= 0.05 for _ in range(200))
+    assert alarms / 200 <= 0.08
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_is_never_kinder_than_one_look_nor_harsher_than_bonferroni(
+    ps: dict[str, float],
+) -> None:
+    corrected = holm(ps)
+    assert list(corrected) == list(ps)
+    for axis, p in ps.items():
+        assert p <= corrected[axis] <= min(1, p * len(ps)) + 1e-12
+    ascending = sorted(ps, key=lambda axis: ps[axis])
+    assert [corrected[a] for a in ascending] == sorted(corrected.values())
+
+
+def test_holm_gives_the_textbook_values() -> None:
+    ps = {"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005}
+    assert holm(ps) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06, "d": 0.02})
+
+
+def test_single_passes_are_compared_by_mcnemar_and_missing_cases_by_nothing() -> None:
+    before = {f"c{i}": [1.0] for i in range(10)} | {"gone": [0.0]}
+    after = {f"c{i}": [float(i > 6)] for i in range(10)} | {"new": [0.0]}
+    found = compare(before, after)
+    assert found is not None
+    assert (found.test, found.difference.n) == ("mcnemar", 10)
+    assert (found.before, found.after) == (1.0, 0.3)
+    assert found.p == pytest.approx(2 * 0.5**7)
+
+
+def test_repeats_count_once_a_case() -> None:
+    before = {"often": [1.0] * 50, "once": [0.0]}
+    after = {"often": [0.0] * 50, "once": [1.0]}
+    found = compare(before, after)
+    assert found is not None
+    assert found.test == "sign_flip"
+    assert found.difference.estimate == 0
+
+
+def test_evaluations_that_share_no_case_are_not_compared() -> None:
+    assert compare({"a": [1.0]}, {"b": [1.0]}) is None
+    assert compare({"a": []}, {"a": [1.0]}) is None
+
+
+def test_one_case_and_constant_data_are_said_and_not_tested_away() -> None:
+    one = compare({"a": [0.2]}, {"a": [0.9]})
+    assert one is not None
+    assert (one.p, one.difference.low) == (None, None)
+    same = compare({"a": [0.5], "b": [0.5]}, {"a": [0.5], "b": [0.5]})
+    assert same is not None
+    assert same.p == 1.0
+    moved = [0.25] * 10
+    assert sign_flip(moved) == pytest.approx(2 * 0.5**10)
+
+
+def test_as_many_cases_as_are_asked_for_find_the_difference_4_times_in_5() -> None:
+    draw = random.Random(3)
+    pilot = [draw.gauss(0, 0.3) for _ in range(400)]
+    n = cases_needed(pilot, 0.2)
+    assert n == pytest.approx((2.802 * stdev(pilot) / 0.2) ** 2, abs=1)
+    assert n is not None
+    found = sum(sign_flip([draw.gauss(0.2, 0.3) for _ in range(n)]) <= 0.05 for _ in range(150))
+    assert 0.7 <= found / 150 <= 0.9
+
+
+def test_how_many_cases_is_not_known_from_one_or_from_constant_ones() -> None:
+    assert cases_needed([0.1], 0.1) is None
+    assert cases_needed([0.1, 0.1], 0.1) is None
+    assert cases_needed([0.1, 0.2], 0) is None
+
+
+def test_repeats_help_where_the_noise_is_within_cases_and_not_where_cases_differ() -> None:
+    draw = random.Random(8)
+    noisy = [[draw.gauss(0.5, 0.3) for _ in range(10)] for _ in range(30)]
+    other = [[draw.gauss(0.5, 0.3) for _ in range(10)] for _ in range(30)]
+    needed = repeats_needed(noisy, other, 0.1)
+    assert needed is not None
+    assert 3 <= needed <= 9
+    apart = [[value + (-1) ** i * 0.5 for value in case] for i, case in enumerate(noisy)]
+    assert repeats_needed(noisy, apart, 0.1) is None
+    assert repeats_needed([[0.1]], [[0.2]], 0.1) is None
