@@ -195,7 +195,7 @@ def test_scales_are_answered_with_a_number(evaluation: Path, tmp_path: Path) -> 
     with terminal(tmp_path, evaluation, "--rubric", "tone", "-c", "own.yaml") as shown:
         assert "a number from 1 to 5, then Enter" in shown.until(ASKED)
         shown.press("7\r")
-        shown.until("`7` is no number of this scale")
+        shown.until("`7` is not a number of this scale")
         shown.press("45\x7f.5\r")
         shown.until(ASKED)
         shown.press("q")

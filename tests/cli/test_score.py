@@ -39,7 +39,7 @@ def test_a_wrong_specialist_fails_with_both_chains_side_by_side(
     expected, actual = (s for s in outcome.out.splitlines() if "support_router  " in s)
     assert expected.index("support_router") == actual.index("support_router")
     assert expected.index("billing_agent") == actual.index("weather_agent")
-    assert "to mend it" in outcome.out
+    assert "to fix it" in outcome.out
 
 
 def test_a_case_without_its_run_is_an_error_and_is_reported(

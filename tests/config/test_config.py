@@ -114,7 +114,7 @@ providers:
 
 def test_the_same_evaluator_twice_needs_names(tmp_path: Path) -> None:
     text = "evaluators:\n- {type: agent_chain}\n- {type: agent_chain}\n"
-    assert "stands twice" in problems(tmp_path, text)[0]
+    assert "is a duplicate" in problems(tmp_path, text)[0]
     named = text.replace("- {type: agent_chain}\n", "- {type: agent_chain, name: b}\n", 1)
     assert len(load_config(write(tmp_path, named), {}).plan.evaluators) == 2
 

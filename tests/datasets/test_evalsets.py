@@ -225,7 +225,7 @@ def test_what_is_attached_to_a_message_is_kept_without_its_bytes(tmp_path: Path)
 def test_ids_that_stand_twice_in_a_file_are_refused_with_both_lines(tmp_path: Path) -> None:
     case = {"eval_id": "a", "conversation": [turn()]}
     text = '{"eval_cases": [\n' + json.dumps(case) + ",\n" + json.dumps(case) + "]}"
-    with pytest.raises(InputError, match=r":3: the case id `a` stands twice, first on line 2"):
+    with pytest.raises(InputError, match=r":3: the case id `a` is a duplicate, first on line 2"):
         load(tmp_path, text)
 
 

@@ -193,12 +193,12 @@ def test_agents_that_ran_before_a_turn_broke_did_run() -> None:
 def test_a_left_out_router_is_what_would_mend_it(options: dict[str, Any]) -> None:
     found = score(trace(["router", "billing"]), case(["billing"]), **options)
     assert found.status == "failed"
-    assert found.details["mend"].startswith("`router` opened the turn")
+    assert found.details["fix"].startswith("`router` opened the turn")
 
 
 def test_a_name_in_another_case_is_asked_about() -> None:
     found = score(trace(["Billing_Agent"]), case(["billing_agent"]))
-    assert "misspelt" in found.details["mend"]
+    assert "misspelt" in found.details["fix"]
 
 
 def test_node_names_aliases_and_renames_count_as_the_name() -> None:

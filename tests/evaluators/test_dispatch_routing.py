@@ -81,12 +81,12 @@ def test_work_that_went_to_another_agent_is_a_wrong_target() -> None:
     assert faults([found]) == [["wrong_target"]]
     assert found.reason == "turn 1: expected a hand-off to `billing`, and it went to `refunds`"
     assert found.evidence[0].ids == ["d1", "hd1"]
-    assert "instructions of `router`" in found.details["mend"]
+    assert "instructions of `router`" in found.details["fix"]
 
 
 def test_a_name_that_is_nearly_the_expected_one_may_be_misspelt() -> None:
     (found,) = scores(turn_of(made(1, "biling", status="refused")), expect("billing"))
-    assert "misspelt" in found.details["mend"]
+    assert "misspelt" in found.details["fix"]
 
 
 def test_a_dispatch_that_was_not_made_is_under_delegation_and_has_no_subject() -> None:

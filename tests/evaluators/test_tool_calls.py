@@ -257,11 +257,11 @@ def test_a_stated_agent_is_looked_at_also_where_a_delegate_started_it() -> None:
 
 def test_a_missing_call_that_a_delegate_made_says_so() -> None:
     found = score(delegated(), case(["lookup"]))
-    assert found.details["mend"] == (
+    assert found.details["fix"] == (
         "`clerk`, a delegate, called `lookup`: state `agent: clerk` with the call, or set "
         "`agents: all`"
     )
-    assert "mend" not in score(delegated(), case(["search"])).details
+    assert "fix" not in score(delegated(), case(["search"])).details
 
 
 def test_a_stated_agent_has_to_be_the_one_that_called() -> None:

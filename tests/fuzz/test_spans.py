@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from baton.model import Trace
 from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.wire.scalars import mended, tame
+from baton.readers.otlp.wire.scalars import repaired, tame
 
 from .conventions import CONVENTIONS, Made, Story, told
 from .corpus import conversations
@@ -60,9 +60,9 @@ def _bent(spans: list[Span], dice: random.Random) -> list[Span]:
 def sound(value: Any) -> Any:
     """Make text Unicode and integers short, as each wire does."""
     if isinstance(value, str):
-        return mended(value)
+        return repaired(value)
     if isinstance(value, dict):
-        return {mended(key): sound(item) for key, item in value.items()}
+        return {repaired(key): sound(item) for key, item in value.items()}
     return [sound(item) for item in value] if isinstance(value, list) else tame(value)
 
 

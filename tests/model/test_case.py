@@ -73,7 +73,7 @@ def test_a_case_that_opens_with_nothing_is_found_by_no_message() -> None:
 
 
 def test_a_dataset_refuses_an_id_that_stands_twice() -> None:
-    with pytest.raises(InputError, match="`c1` stands twice"):
+    with pytest.raises(InputError, match="`c1` is a duplicate"):
         Dataset([case("c1"), case("c1", "Hello")])
 
 

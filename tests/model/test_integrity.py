@@ -33,7 +33,7 @@ def test_another_schema_version_is_all_there_is_to_say(record: Record, find: Fin
 def test_an_id_stands_once_in_a_trace(record: Record, find: Find, taken: str) -> None:
     trace = record("claude_background_answer_later")
     find(trace, "say-5").id = taken
-    assert integrity_problems(trace) == [f"id `{taken}` stands twice"]
+    assert integrity_problems(trace) == [f"id `{taken}` is a duplicate"]
 
 
 # Runs and the dispatches that started them

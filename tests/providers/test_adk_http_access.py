@@ -119,7 +119,9 @@ def test_settings_that_cannot_be_meant_stop_before_anything_is_sent(
 def test_what_is_no_address_stops_with_how_to_write_one(url: str) -> None:
     with pytest.raises(InputError) as raised:
         make_provider(spec(url))
-    assert f"endpoint_url: `{url}` is no address: write http://HOST:PORT" in str(raised.value)
+    assert f"endpoint_url: `{url}` is not a valid address: write http://HOST:PORT" in str(
+        raised.value
+    )
 
 
 def test_an_address_that_is_none_does_not_show_its_password() -> None:

@@ -200,7 +200,7 @@ def test_a_case_in_a_stated_session_does_not_start_over(adk: AdkServer) -> None:
 )
 def test_what_has_begun_is_never_asked_again(adk: AdkServer, cut: Reply) -> None:
     adk.always("run_sse", cut)
-    assert "turn 1: the answer was cut off after" in str(refused(adk))
+    assert "turn 1: the answer was truncated after" in str(refused(adk))
     assert len(adk.asked("run_sse")) == len(adk.asked("create")) == 1
 
 

@@ -78,7 +78,7 @@ IN_A_LETTER = TWO[: TWO.index("世".encode()) + 1]
 )
 def test_a_cut_stream_is_an_error_with_what_was_seen(adk: AdkServer, answer: Reply) -> None:
     reason, trace = broken(adk, answer)
-    assert "the answer was cut off after" in reason
+    assert "the answer was truncated after" in reason
     assert said(trace) == ["Let me see."]
 
 
@@ -102,13 +102,13 @@ def test_a_stream_that_is_cut_in_another_encoding_keeps_what_was_seen(adk: AdkSe
 def test_a_cut_answer_of_run_is_an_error(adk: AdkServer) -> None:
     adk.missing = {"run_sse"}
     adk.always("run", short(json.dumps([GREETING]).encode(), 10))
-    assert "turn 1: the answer was cut off after" in str(refused(adk))
+    assert "turn 1: the answer was truncated after" in str(refused(adk))
     assert len(adk.asked("run")) == 1
 
 
 def test_a_half_event_at_a_clean_end_is_an_error(adk: AdkServer) -> None:
     reason, trace = broken(adk, stream(IN_A_LETTER))
-    assert "the stream was cut off before the turn ended" in reason
+    assert "the stream was truncated before the turn ended" in reason
     assert said(trace) == ["Let me see."]
 
 

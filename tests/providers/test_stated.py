@@ -55,7 +55,7 @@ def case(*messages: str, **stated: Any) -> Case:
     ],
 )
 def test_nan_and_infinity_are_no_json(answer: dict[str, Any]) -> None:
-    with pytest.raises(ProviderError, match="what is no JSON: nan and infinity"):
+    with pytest.raises(ProviderError, match="what is not JSON: nan and infinity"):
         stated_turn(answer, "t")
 
 

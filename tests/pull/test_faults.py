@@ -90,7 +90,7 @@ def test_what_came_before_a_failure_stays(serve: Serve, baton: Baton, tmp_path: 
     lines = done.err.splitlines()
     assert lines[0] == "20 traces (20 spans) in traces.jsonl"
     assert lines[1] == "note: these are not all: what follows did not come"
-    assert "the answer was cut off" in lines[2]
+    assert "the answer was truncated" in lines[2]
     assert len(spans_of(tmp_path / "traces.jsonl")) == 20
 
 
@@ -125,9 +125,9 @@ def test_another_answer_than_expected_is_one_clear_error(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("localhost:6006", "is no address"),
-        ("ftp://store", "is no address"),
-        ("http://store:port", "is no address"),
+        ("localhost:6006", "is not a valid address"),
+        ("ftp://store", "is not a valid address"),
+        ("http://store:port", "is not a valid address"),
         ("http://me:secret@store", "holds credentials"),
         ("http://store?project=1", "has a query"),
     ],

@@ -291,7 +291,7 @@ def test_a_record_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
         "source": {"format": "x"},
         "turns": [{"id": "t", "runs": [{"id": "t", "agent": "a"}]}],
     }
-    with pytest.raises(InputError, match="id `t` stands twice"):
+    with pytest.raises(InputError, match="id `t` is a duplicate"):
         baton.load_traces(stored(tmp_path, "x.json", json.dumps(record)))
 
 

@@ -68,7 +68,7 @@ def _result(position: int, text: str) -> CaseResult:
     score = Score(
         evaluator=text, type="agent_chain", version="1", status="failed", value=0.0, threshold=1.0,
         reason=text, subject=[text], evidence=[Evidence(ids=[text, "run1"], quote=text)],
-        details={"mend": text, "findings": [{"says": f"{text} "}], text: text, "invocation_results": [chain], "to": text},
+        details={"fix": text, "findings": [{"says": f"{text} "}], text: text, "invocation_results": [chain], "to": text},
         judge=JudgeUse(model=text, rubric_version=text, samples=3, tokens=7, cost_usd=0.5),
     )  # fmt: skip
     return CaseResult(

@@ -58,7 +58,7 @@ def baseline_command(
         if snapshot.status not in ("passed", "failed") and not force:
             raise InputError(
                 f"{folder}: it is `{snapshot.status}`, not whole: finish it first (baton eval "
-                "--resume), or keep it all the same with --force"
+                "--resume), or keep it anyway with --force"
             )
         write_baseline(snapshot, file)
         say(f"baseline {file}: {len(snapshot.cases)} cases of {snapshot.id}")

@@ -42,7 +42,7 @@ def check_command(
     Parameters
     ----------
     files
-        Files or folders; what each one is is told by its content. A folder of ADK agents says
+        Files or folders; the type of each is detected from its content. A folder of ADK agents says
         what its cases can be checked against.
     strict
         Warnings give exit code 1.

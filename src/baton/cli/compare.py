@@ -70,7 +70,7 @@ def compare_command(
     compared = compare(old, new, confidence=confidence, min_effect=min_effect)
     if compared.refused and not force:
         problems = [f"they do not compare: {differs}" for differs in compared.refused]
-        problems.append("--force compares them all the same")
+        problems.append("--force compares them anyway")
         raise InputError(Problem(message=problem) for problem in problems)
     if markdown is not None:
         make_folder(markdown.parent)

@@ -40,7 +40,7 @@ def convert_command(
         Agent definitions, which tell a trajectory of agents from one of tools: an app-info
         answer of ADK, `.claude/agents`, or YAML with `agents:`.
     strict
-        Exit with 1 when anything is lost; the file is written all the same.
+        Exit with 1 when anything is lost; the file is written anyway.
     """
     from baton.datasets.convert import convert
 

@@ -102,7 +102,7 @@ class _Reader:
     def criteria(self, file: Path, cases: Sequence[CaseFile]) -> CriteriaFile | None:
         """Return criteria with what they score: what lies beside them, or else was named.
 
-        ``None`` when the file is no JSON.
+        ``None`` when the file is not JSON.
         """
         document = Document(str(file), read_bytes(file), "json")
         try:

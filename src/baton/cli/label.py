@@ -228,7 +228,7 @@ class _Walk:
             score = float(typed.replace(",", "."))
             self._terms.score(score)
         except ValueError:
-            print(f"\n`{typed}` is no number of this scale", flush=True)
+            print(f"\n`{typed}` is not a number of this scale", flush=True)
             return None
         return score
 

@@ -51,7 +51,7 @@ class Bar:
     def add(self, result: CaseResult) -> None:
         """Take one more result."""
         self._counter.add(result.status)
-        with suppress(OSError):  # a terminal that was closed: the results are written all the same
+        with suppress(OSError):  # a terminal that was closed: the results are written anyway
             self._progress.update(self._task, advance=1, description=str(self._counter))
 
     def close(self) -> None:

@@ -209,7 +209,7 @@ def kept_of(begun: Start, basis: Basis, cases: Dataset, *, force: bool) -> Kept 
             for what in changed
         )
     for what in changed:
-        note(f"changed since, and resumed all the same: {what}")
+        note(f"changed since, and resumed anyway: {what}")
     kept = keep(begun.folder)
     for text in kept.lost:
         note(f"{begun.folder}: {text}")

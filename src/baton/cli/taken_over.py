@@ -73,7 +73,7 @@ def taken_over(request: Request, its: Request, folder: Path, option: str) -> Tak
         raise InputError(Problem(file=str(folder), message=_message(its, missing, option, folder)))
     if request.target and its.target and not same_agent(request, its):
         then, now = its.target[0], masked(request.target[0])
-        note(f"changed since, and resumed all the same: `{then}` played it, now `{now}`")
+        note(f"changed since, and resumed anyway: `{then}` played it, now `{now}`")
     more |= given
     found = its.criteria is not None and "criteria" not in given
     return TakenOver(msgspec.structs.replace(its, target=target, **more), found)

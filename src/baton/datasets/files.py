@@ -172,7 +172,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _is_flow_yaml(file: str, data: bytes) -> bool:
-    """Tell what is no JSON, for its quotes perhaps, and is YAML all the same."""
+    """Tell what is not JSON, for its quotes perhaps, and is YAML anyway."""
     with suppress(InputError):
         return not _is_json(data) and isinstance(Document(file, data, "yaml").value(), dict | list)
     return False

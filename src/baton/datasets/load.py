@@ -23,7 +23,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) -> Dataset:
     """Load cases from a file, a folder, ``FILE:case1,case2``, or several of these.
 
-    The format of each file is told by its content: eval sets of ADK (both shapes, and the two
+    The format of each file is detected from its content: eval sets of ADK (both shapes, and the two
     older formats), judge-llm's dialect in JSON or YAML, cases and experiments of Strands, test
     cases of AWS's accelerator, session-resume tests (``steps``), Baton's own YAML, JSON or JSON
     lines. Folders are walked; files in them that hold no cases are named in ``notes``. ``agents``
@@ -126,7 +126,7 @@ def _duplicates(parts: list[FileCases]) -> Iterator[Problem]:
         for place, case_id in enumerate(part.lookup.ids):
             earlier = first.setdefault(case_id, place)
             if earlier != place:
-                message = f"the case id `{case_id}` stands twice, first on line {lines[earlier]}"
+                message = f"the case id `{case_id}` is a duplicate, first on line {lines[earlier]}"
                 yield Problem(file=part.file, line=lines[place], message=message)
 
 

@@ -223,8 +223,8 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
         )
         if unplanned:
             score.details["unplanned_turns"] = unplanned
-        if score.status == "failed" and (mend := self._mend(wrong)):
-            score.details["mend"] = mend
+        if score.status == "failed" and (fix := self._fix(wrong)):
+            score.details["fix"] = fix
         return score
 
     def _details(self, matches: list[TurnMatch], average: float) -> dict[str, Any]:
@@ -242,7 +242,7 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             "invocation_results": [_turn_row(match) for match in matches],
         }
 
-    def _mend(self, wrong: Sequence[TurnMatch]) -> str | None:
+    def _fix(self, wrong: Sequence[TurnMatch]) -> str | None:
         """Say what would make the first wrong turn pass, where that is plain."""
         match = wrong[0]
         opener = match.actual[0] if match.actual else None

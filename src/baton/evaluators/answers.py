@@ -158,7 +158,7 @@ def _fenced(text: str) -> Iterator[str]:
 
 
 def json_differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-    """Say where two JSON values differ; numbers are equal by value, true is no number."""
+    """Say where two JSON values differ; numbers are equal by value, true is not a number."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in dict.fromkeys([*expected, *actual]):
             inside = f"{path}.{key}" if path else str(key)

@@ -132,9 +132,9 @@ class DispatchRouting(OptionedEvaluator[DispatchRoutingOptions]):
         )
         sender = wrong.sent.dispatch.from_agent
         if nearest(to, [actual], 1, 0.8):
-            score.details["mend"] = f"`{to}` and `{actual}`: is one of them misspelt?"
+            score.details["fix"] = f"`{to}` and `{actual}`: is one of them misspelt?"
         elif sender is not None:
-            score.details["mend"] = (
+            score.details["fix"] = (
                 f"look at the instructions of `{sender}` and at the descriptions of `{to}` "
                 f"and `{actual}`"
             )
@@ -220,7 +220,7 @@ def _unsure(
     sent: Sequence[Sent],
     context: EvalContext,
 ) -> str | None:
-    """Say why an expected dispatch may have been made all the same."""
+    """Say why an expected dispatch may have been made anyway."""
     looked_at = {each.dispatch.id for each in sent}
     renames = context.agent_names
     hidden = [d for d in turn.dispatches if d.id not in looked_at]

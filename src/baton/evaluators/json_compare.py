@@ -114,7 +114,7 @@ class Same(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def differences(expected: Any, actual: Any, same: Same, path: str = "") -> Iterator[str]:
     """Say where a value is not the expected one.
 
-    Strings are compared as they are; ``true`` is no number, and ``"1"`` none either. A field
+    Strings are compared as they are; ``true`` is not a number, and ``"1"`` none either. A field
     that is expected to be null may be missing; in a list null is a value. Lists have to be of
     one length, and each expected item needs one of its own, in any order.
     """

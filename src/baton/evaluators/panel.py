@@ -38,7 +38,7 @@ class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if len(names) < 2 or "" in names:
             raise ValueError("a panel has at least two `models`, each with its name")
         if len(set(names)) < len(names):
-            raise ValueError("a model stands twice in `models`: it would have two votes")
+            raise ValueError("`models` names a model twice: it would have two votes")
 
 
 class Panel:

@@ -322,7 +322,7 @@ def pair_up(
     """Pair one to one: as many to the right agent as can be, with the most parts right.
 
     Where equal, the order of both sides is kept. What is left on both sides is paired as a
-    wrong target, but for an expected one that may have been made all the same: ``doubt`` says
+    wrong target, but for an expected one that may have been made anyway: ``doubt`` says
     why.
     """
     found = best_assignment(_gains(expected, sent, look, right=True))

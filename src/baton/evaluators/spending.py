@@ -186,7 +186,7 @@ def share(actual: float, limit: float) -> float:
     divided by actual, and at most 0.999999.
 
     Raises:
-        ValueError: one of them is no number (nan).
+        ValueError: one of them is not a number (nan).
     """
     if actual != actual or limit != limit:  # noqa: PLR0124 - only nan differs from itself
         raise ValueError(f"{actual} cannot be held against a limit of {limit}")

@@ -96,7 +96,7 @@ class StructuredOutput(OptionedEvaluator[StructuredOutputOptions]):
 
 _SHOWN = 3
 _UNTOLD = (
-    "the source does not tell structured output, and the answer is no JSON object; "
+    "the source does not tell structured output, and the answer is not a JSON object; "
     "record the structured output, or have the agent answer in JSON alone"
 )
 

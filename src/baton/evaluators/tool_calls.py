@@ -286,13 +286,13 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
         bad = [turn for turn in turns if turn.score < 1 - 1e-9]
         details = {**self.option_details(), "turns": [turn_row(turn) for turn in turns]}
         if bad and self.options.arguments == "exact" and all(map(only_more_arguments, bad)):
-            details["mend"] = (
+            details["fix"] = (
                 "calls have arguments that the case does not state: add them, or allow them with "
                 "`arguments: subset`"
             )
         beyond = {tool: agent for turn in bad for tool, agent in turn.elsewhere.items()}
         if beyond:
-            details["mend"] = "; ".join(
+            details["fix"] = "; ".join(
                 f"`{agent}`, a delegate, called `{tool}`: state `agent: {agent}` with the call, or "
                 "set `agents: all`"
                 for tool, agent in beyond.items()

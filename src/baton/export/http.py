@@ -107,7 +107,7 @@ def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
     """Return how many spans or records a JSON answer says were refused, and why.
 
     Raises:
-        ValueError: the answer is no JSON object.
+        ValueError: the answer is not a JSON object.
     """
     try:
         told = msgspec.json.decode(answer, type=dict[str, object]) if answer.strip() else {}

@@ -61,7 +61,7 @@ def export(
     folders = [path for path in paths if is_evaluation(path)]
     recordings = [path for path in paths if path not in folders]
     if recordings and only == "results":
-        raise InputError(f"{recordings[0]} is no evaluation folder: it has no results")
+        raise InputError(f"{recordings[0]} is not an evaluation folder: it has no results")
     if recordings:
         read = iter_traces(recordings, agents=agents, on_problem=done.unread.append, redact=redact)
         _spans(read, sink, done)

@@ -126,9 +126,9 @@ class Document:
         try:
             return _SHALLOW.decode(self.data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            mended = msgspec.json.encode(self._json_again(error))
+            repaired = msgspec.json.encode(self._json_again(error))
             try:
-                return _SHALLOW.decode(mended)
+                return _SHALLOW.decode(repaired)
             except msgspec.ValidationError:
                 raise InputError(self.problem(f"not JSON: {error}")) from error
         except RecursionError:
@@ -236,7 +236,7 @@ class Document:
 
 
 def _whole_texts(value: Any) -> Any:
-    """Mend texts that are no Unicode: half of a surrogate pair, which only escapes can write."""
+    """Repair texts that are no Unicode: half of a surrogate pair, which only escapes can write."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -251,7 +251,7 @@ def _whole_texts(value: Any) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"`{name}` is no JSON value; write null or a number")
+    raise ValueError(f"`{name}` is not a JSON value; write null or a number")
 
 
 def _finite(text: str) -> float:
@@ -272,7 +272,7 @@ def _no_longer_than_a_float(text: str) -> int:
 def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
     """Give the documents of values that stand one after the other in ``data``.
 
-    A value that was mended stands in no text; the line of the one before is the nearest known.
+    A value that was repaired stands in no text; the line of the one before is the nearest known.
     """
     lines = array("L")
     at, line = 0, 1

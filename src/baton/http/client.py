@@ -312,7 +312,7 @@ class Client:
         except asyncio.CancelledError as error:
             if response is None:
                 raise
-            raise BodyCancelled(_body(response, data, "the answer was cut off")) from error
+            raise BodyCancelled(_body(response, data, "the answer was truncated")) from error
         except (httpx2.HTTPError, httpx2.InvalidURL, LimitReached, TimeoutError) as error:
             trouble = self._trouble(error, request, response, len(data), number)
             if response is None:
@@ -376,7 +376,7 @@ class Client:
             reason = f"the answer stopped after {received} bytes, and the time-out ran out"
             return NoAnswer("silent", limits.told(reason, "timeout"))
         if response is not None:
-            return NoAnswer("broken", f"the answer was cut off after {received} bytes: {name}")
+            return NoAnswer("broken", f"the answer was truncated after {received} bytes: {name}")
         if silent:
             silence = limits.silence if request.silence is None else request.silence
             reason = limits.told(f"no answer within {silence:g} s", "timeout", number)

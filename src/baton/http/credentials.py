@@ -53,7 +53,7 @@ def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitRe
         usable = False
     if not usable:
         shown = url.rpartition("@")[2]
-        message = f"`{shown}` is no address: write {example}"
+        message = f"`{shown}` is not a valid address: write {example}"
         raise InputError(Problem(path=option, message=message))
     return parts
 

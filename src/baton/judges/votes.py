@@ -61,7 +61,7 @@ async def poll(
 ) -> Poll:
     """Take samples until the rest can change nothing, at most ``samples`` (else the judge's).
 
-    With ``every_sample`` the rest is asked for all the same: how steady a judge is can't be told
+    With ``every_sample`` the rest is asked for anyway: how steady a judge is can't be told
     from votes that stop when they agree.
 
     Strings are labels and numbers are on a scale. Of labels with as many votes the first in

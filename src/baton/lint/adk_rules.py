@@ -164,7 +164,7 @@ class _Lack(NamedTuple):
 def instruction_variables(scope: Scope) -> Iterator[LintWarning]:
     """Warn of a variable that neither a case's state nor the code gives a value.
 
-    Where only definitions of agents are known, code may do so all the same: then those of the
+    Where only definitions of agents are known, code may do so anyway: then those of the
     agent that opens the conversation count, and those that other cases of the file do give.
     """
     for file in scope.cases:

@@ -140,7 +140,7 @@ class Dataset:
         self._by_redacted: dict[int, list[int]] | None = None
         if len(self._places) < len(index.ids):
             twice = next(i for n, i in enumerate(index.ids) if self._places[i] != n)
-            raise InputError(f"the case id `{twice}` stands twice")
+            raise InputError(f"the case id `{twice}` is a duplicate")
 
     def __len__(self) -> int:
         return len(self.cases)

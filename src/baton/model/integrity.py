@@ -85,7 +85,7 @@ class _Check:
         for turn in self.trace.turns:
             for id_ in _ids_of(turn):
                 if id_ in seen:
-                    yield f"id `{id_}` stands twice"
+                    yield f"id `{id_}` is a duplicate"
                 seen.add(id_)
 
     def _run(self, run: AgentRun) -> Iterator[str]:

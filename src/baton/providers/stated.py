@@ -285,4 +285,4 @@ def _plain(value: Any) -> Any:
     try:
         return msgspec.json.decode(as_json(value))
     except NOT_JSON as error:
-        raise ProviderError(f"the function returned what is no JSON: {error}") from None
+        raise ProviderError(f"the function returned what is not JSON: {error}") from None

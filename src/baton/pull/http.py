@@ -38,7 +38,7 @@ class PullError(BatonError):
 
 
 class NotJson(PullError):  # noqa: N818 - it may be a store of another version
-    """An answer that is no JSON: another page, or a route that this version does not have."""
+    """An answer that is not JSON: another page, or a route that this version does not have."""
 
 
 class NotFound(PullError):  # noqa: N818 - the status says whether it is an error
@@ -118,9 +118,9 @@ class Store:
 
         Raises:
             NotFound: the store answered with another status than 200.
-            NotJson: what came is no JSON.
+            NotJson: what came is not JSON.
             InputError: the store wants other credentials.
-            PullError: no connection, no answer in time, or one cut off, after all attempts; or
+            PullError: no connection, no answer in time, or one truncated, after all attempts; or
                 JSON of another type.
         """
         given = tuple((name, str(value)) for name, value in params if value is not None)

@@ -134,8 +134,8 @@ def _scores(scores: Iterable[dict[str, Any]], status: str) -> Iterator[str]:
         if score["status"] in wanted:
             said = f"{code(score['evaluator_type'], 80)} {score['status']}{value_text(score)}"
             yield f"{said}: {code(score['reason'])}"
-            if isinstance(score["details"].get("mend"), str):
-                yield f"to mend it: {code(score['details']['mend'])}"
+            if isinstance(score["details"].get("fix"), str):
+                yield f"to fix it: {code(score['details']['mend'])}"
 
 
 def cell(text: str, limit: int = 80) -> str:

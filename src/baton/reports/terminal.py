@@ -282,8 +282,8 @@ def _scores(alike: list[dict[str, Any]]) -> Iterator[Text]:
         yield Text(f"    {dispatches_of(alike)}{one_line(score['reason'], 400)}")
     for turn in wrong:
         yield from _side_by_side(turn)
-    if isinstance(score["details"].get("mend"), str):
-        yield Text(f"    to mend it: {one_line(score['details']['mend'], 400)}", "cyan")
+    if isinstance(score["details"].get("fix"), str):
+        yield Text(f"    to fix it: {one_line(score['details']['mend'], 400)}", "cyan")
 
 
 class _Differ(msgspec.Struct):

@@ -252,7 +252,7 @@ def make_plan(
             problems += _at(error, f"evaluators[{index}]")
             continue
         if made is not None and made.evaluator.name in {p.evaluator.name for p in planned}:
-            message = f"`{made.evaluator.name}` stands twice; give one of them another `name`"
+            message = f"`{made.evaluator.name}` is a duplicate; give one of them another `name`"
             problems.append(Problem(path=f"evaluators[{index}]", message=message))
         elif made is not None:
             planned.append(made)

@@ -281,7 +281,7 @@ def start_scoring(
 ) -> CaseResult | Unfinished:
     """Score one trace with every evaluator of the plan, as far as none has to wait.
 
-    A turn that broke makes the case an error, whatever could be scored all the same. From here on
+    A turn that broke makes the case an error, whatever could be scored anyway. From here on
     trace and case are redacted: judges see them so, and results hold them so.
     """
     as_recorded = _Raw(trace, case)

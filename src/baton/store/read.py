@@ -169,7 +169,7 @@ def read_evaluation(
     the results that are whole.
 
     Raises:
-        InputError: it is no evaluation folder, or (without ``partial``) is damaged.
+        InputError: it is not an evaluation folder, or (without ``partial``) is damaged.
     """
     opened = open_folder(folder)
     if redact is not None:

@@ -75,7 +75,7 @@ class AgentEvaluator:
 
 
 class _Done:
-    """What is over already, for tests that await it all the same."""
+    """What is over already, for tests that await it anyway."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()

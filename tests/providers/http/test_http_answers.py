@@ -181,7 +181,7 @@ def test_the_trace_id_of_an_answer_is_kept_for_joining_spans(endpoint: Endpoint)
             "“b” is none of transfer, delegate, sequence",
         ),
         ({"reply": ["a", 1]}, {"answer": "$.reply[*]"}, "matches several values, not all text"),
-        ({"reply": "ok", "n": "7"}, {"usage": {"requests": "$.n"}}, 'is no number: "7"'),
+        ({"reply": "ok", "n": "7"}, {"usage": {"requests": "$.n"}}, 'is not a number: "7"'),
         ({"reply": "ok", "n": -7}, {"usage": {"requests": "$.n"}}, "impossible figures"),
         ({"error": {"code": 5}}, {"error": "$.error"}, 'turn 1: {"code":5}'),
         ({"reply": "sorry", "error": "boom"}, {"error": "$.error"}, "turn 1: boom"),

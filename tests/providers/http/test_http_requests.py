@@ -191,7 +191,7 @@ def test_a_trace_context_goes_out_and_its_id_is_kept(endpoint: Endpoint) -> None
         ({"session": "$.s", "request": {"q": "{input}"}}, "session: the id of the answer is not"),
         ({"tools": {"path": "$.t[*]", "name": "$.n", "agent": "$.a"}}, "tools.agent: needs `agen"),
         ({"tools": {"path": "$.t[*]", "name": "n"}}, "tools.name: `n` is no JSONPath"),
-        ({"url": "ftp://x/y"}, "url: `ftp://x/y` is no address"),
+        ({"url": "ftp://x/y"}, "url: `ftp://x/y` is not a valid address"),
         ({"url": "http://{input}/y"}, "url: placeholders may stand after the host only"),
         ({"headers": {"A b": "c"}}, "headers: `A b` holds a line break"),
         ({"headers": {"Traceparent": "c"}, "traceparent": True}, "is sent already: state one"),

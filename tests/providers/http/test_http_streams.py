@@ -62,7 +62,7 @@ def test_an_event_that_is_no_json_is_an_error_that_names_it(endpoint: Endpoint) 
 def test_a_cut_stream_is_an_error_with_what_was_seen(endpoint: Endpoint) -> None:
     endpoint.answers(stream(frames({"delta": "so "}), b'data: {"del', then="close"))
     error = refused(endpoint, case_of("hi"), **TOKENS)
-    assert "turn 1: the answer was cut off after" in str(error)
+    assert "turn 1: the answer was truncated after" in str(error)
     assert error.trace is not None
     (turn,) = error.trace.turns
     assert (turn.status, turn.output) == ("incomplete", Content(text="so "))

@@ -271,13 +271,13 @@ def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path, say: Any) -> None
     path = _write(tmp_path / "torn.jsonl", [say.init(), say.says("a")])
     path.write_text(path.read_text() + '{"type": "result", "sub')
     (trace,) = load_traces(path)
-    assert [d.what for d in trace.dropped] == ["a last line that was cut off"]
+    assert [d.what for d in trace.dropped] == ["a last line that was truncated"]
     assert trace.turns[0].status == "incomplete"
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("{nope}", "this line is no JSON"), ("[1]", "a message has to be an object, not list")],
+    [("{nope}", "this line is not JSON"), ("[1]", "a message has to be an object, not list")],
 )
 def test_a_broken_line_is_one_error_with_its_place(
     tmp_path: Path, say: Any, line: str, message: str

@@ -36,7 +36,7 @@ def test_a_file_cut_off_before_its_first_whole_span_says_so_with_the_line(
     text = json.dumps(json.loads(SWARM.read_text()), indent=1)[:size].rstrip()
     file.write_text(text)
     lines = len(text.splitlines())
-    with pytest.raises(InputError, match=rf"cut\.json: line {lines}: is cut off here"):
+    with pytest.raises(InputError, match=rf"cut\.json: line {lines}: is truncated here"):
         load_traces(file)
 
 

@@ -175,7 +175,7 @@ def scorable_criteria(path: Path) -> list[EvaluatorSpec]:
     """Return what a file of criteria asks for and has no faults, custom metrics apart.
 
     Raises:
-        InputError: the file is missing, or is no JSON.
+        InputError: the file is missing, or is not JSON.
     """
     return [spec for spec in _read(path, own_code=False).specs if spec.type != _CUSTOM_TYPE]
 

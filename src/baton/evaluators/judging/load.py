@@ -126,7 +126,7 @@ def _input_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
             units = dict.fromkeys(unit for each in INPUTS[name] for unit in each.units)
             yield ("inputs", index), f"`{name}` is of {', '.join(units)}, not of {rubric.unit}"
         elif wanted.index(name) != index:
-            yield ("inputs", index), f"`{name}` stands twice"
+            yield ("inputs", index), f"`{name}` is a duplicate"
     for key in rubric.hides:
         name, _, kind = key.partition(".")
         if input_of(name, rubric.unit) is None:

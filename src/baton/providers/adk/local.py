@@ -195,7 +195,7 @@ class _Agents:
             await events.aclose()
 
     async def state(self, key: SessionKey) -> dict[str, Any] | None:
-        """Return the state of a session as plain data; ``None`` where it is no JSON."""
+        """Return the state of a session as plain data; ``None`` where it is not JSON."""
         sessions = self._services["session_service"]
         session = await sessions.get_session(app_name=key.app, user_id=key.user, session_id=key.id)
         with suppress(TypeError, msgspec.MsgspecError):

@@ -32,7 +32,7 @@ class Document(NamedTuple):
 
 
 def read_body(body: Body, stream: Stream, blank: Blank) -> Document:
-    """Read an answer; ``UNSET`` where it is no JSON."""
+    """Read an answer; ``UNSET`` where it is not JSON."""
     try:
         data = utf8(body).removeprefix(codecs.BOM_UTF8)
     except (UnicodeError, LookupError) as error:
@@ -457,7 +457,7 @@ def _usage(document: Any, paths: Paths) -> Usage | msgspec.UnsetType:
         wanted = float | int if name == "cost_usd" else int
         for value in found:
             if isinstance(value, bool) or not isinstance(value, wanted):
-                raise ProviderError(f"{path} is no number: {short(value)}")
+                raise ProviderError(f"{path} is not a number: {short(value)}")
         if found:
             figures[name] = sum(found)
     if not figures:

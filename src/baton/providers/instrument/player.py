@@ -77,7 +77,7 @@ class CaseInPlay:
 
         Raises:
             ProviderError: it could not be played, or its spans are not whole.
-            CaseCancelled: it was cut off; with what was seen until then.
+            CaseCancelled: it was interrupted; with what was seen until then.
         """
         try:
             problem = await self._turns()

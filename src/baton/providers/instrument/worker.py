@@ -50,7 +50,7 @@ class PlainCase:
 
         Raises:
             ProviderError: it could not be played.
-            CaseCancelled: it was cut off; with what was seen until then.
+            CaseCancelled: it was interrupted; with what was seen until then.
         """
         try:
             return await self._provider(self._case)

@@ -84,11 +84,11 @@ class Lanes:
         return ([self._before_fan_out] if self._before_fan_out else []), self._group
 
 
-_CUT_OFF = "the stream was cut off before the turn ended"
+_CUT_OFF = "the stream was truncated before the turn ended"
 
 
 def read_turn(session: Session, id_: str, events: list[Event], torn: bool = False) -> Turn:
-    """Read one invocation; ``torn`` when its stream was cut off."""
+    """Read one invocation; ``torn`` when its stream was truncated."""
     reader = _TurnReader(session, id_, events)
     for event in events:
         reader.read(event)

@@ -38,8 +38,8 @@ def read_sse(file: str, data: bytes) -> Wire:
     """Read a stored answer of ``/run_sse``.
 
     Raises:
-        InputError: an event is no JSON or no event of ADK, or a line is no part of a stream,
-            with its number. Only the last event may be cut off; what is whole is kept then.
+        InputError: an event is not JSON or no event of ADK, or a line is no part of a stream,
+            with its number. Only the last event may be truncated; what is whole is kept then.
     """
     wire = scan_sse(file, data)
     if wire.fault is not None:

@@ -21,7 +21,7 @@ from .entries import Talk
 
 _TIMES = ("turn.started", "turn.ended", "run.started", "run.ended", "dispatch.started",
           "dispatch.ended", "tool_call.at", "tool_call.ended")  # fmt: skip
-CUT_OFF = "the recording was cut off before the turn ended"
+CUT_OFF = "the recording was truncated before the turn ended"
 NO_RESULT = "the stream ends before the result of the turn"
 
 

@@ -29,7 +29,7 @@ def read_session(path: Path, *, source: Source, catalog: Catalog) -> Trace:
     """Read a session's file and those of its sub-agents; of a sub-agent's, its session.
 
     Raises:
-        InputError: a line is no JSON object, or a sub-agent's session is not there.
+        InputError: a line is not a JSON object, or a sub-agent's session is not there.
     """
     found = head(path)
     if found is not None and found.side and path.name.startswith("agent-"):
@@ -132,7 +132,7 @@ def read_one_stream(
     """Read a file of messages, one trace a session.
 
     Raises:
-        InputError: a line is no JSON object.
+        InputError: a line is not a JSON object.
     """
     lines = read_lines(file, data)
     sessions: dict[str | None, list[Entry]] = {}

@@ -134,14 +134,14 @@ class Lines(msgspec.Struct, kw_only=True):
 
     def dropped(self) -> list[Dropped]:
         """Say what could not be read."""
-        return [Dropped(what="a last line that was cut off")] if self.torn else []
+        return [Dropped(what="a last line that was truncated")] if self.torn else []
 
 
 def read_lines(file: str, data: bytes) -> Lines:
     """Read JSON lines, or a JSON list of the same; a torn last line is left out.
 
     Raises:
-        InputError: a line is no JSON object.
+        InputError: a line is not a JSON object.
     """
     if data.lstrip()[:1] == b"[":
         return Lines(entries=list(_entries(file, _list(file, data))))
@@ -166,7 +166,7 @@ def read_lines(file: str, data: bytes) -> Lines:
             if number == len(lines) and values and not ends:
                 torn = True
                 continue
-            message = f"this line is no JSON: {error}"
+            message = f"this line is not JSON: {error}"
             raise InputError(Problem(file=file, line=number, message=message)) from None
     return Lines(entries=list(_entries(file, values)), torn=torn)
 

@@ -206,11 +206,11 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
 
 def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:
     """Say where a file ends before its first whole span, if that is what one does."""
-    examples = [item.example or "" for item in lost if "cut off" in item.what]
+    examples = [item.example or "" for item in lost if "truncated" in item.what]
     for file, example in product(files, examples):
         if example.startswith(f"{file}: "):
             place = example.removeprefix(f"{file}: ")
-            message = f"{place}: is cut off here, and no whole span stands before"
+            message = f"{place}: is truncated here, and no whole span stands before"
             return Problem(file=str(file), message=message)
     return None
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .span import Event, Link, Span
-from .wire.scalars import digest, mended, nanos, tame
+from .wire.scalars import digest, nanos, repaired, tame
 
 
 def from_sdk(span: Any) -> Span:
@@ -20,13 +20,13 @@ def from_sdk(span: Any) -> Span:
         trace_id=trace_hex(context.trace_id),
         span_id=span_hex(context.span_id),
         parent_id=None if parent is None else span_hex(parent.span_id),
-        name=mended(span.name),
+        name=repaired(span.name),
         started=nanos(span.start_time),
         ended=nanos(span.end_time),
         attributes=_attributes(span.attributes),
         events=[
             Event(
-                name=mended(event.name),
+                name=repaired(event.name),
                 at=nanos(event.timestamp),
                 attributes=_attributes(event.attributes),
             )
@@ -50,7 +50,7 @@ def log_from_sdk(data: Any) -> Event:
     name = getattr(record, "event_name", None) or attributes.get("event.name")
     resource = getattr(data, "resource", None)
     return Event(
-        name=mended(name) if isinstance(name, str) else "",
+        name=repaired(name) if isinstance(name, str) else "",
         at=nanos(record.timestamp or getattr(record, "observed_timestamp", None)),
         attributes=attributes,
         body=_plain(record.body),
@@ -71,16 +71,16 @@ def span_hex(id_: int) -> str:
 
 
 def _attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {mended(str(key)): _plain(value) for key, value in (attributes or {}).items()}
+    return {repaired(str(key)): _plain(value) for key, value in (attributes or {}).items()}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
-        return mended(value)
+        return repaired(value)
     if value is None or isinstance(value, bool | int | float):
         return tame(value)
     if isinstance(value, Mapping):
         return _attributes(value)
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    return digest(bytes(value)) if isinstance(value, bytes | bytearray) else mended(str(value))
+    return digest(bytes(value)) if isinstance(value, bytes | bytearray) else repaired(str(value))

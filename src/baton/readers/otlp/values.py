@@ -112,7 +112,7 @@ def shown(value: Any) -> Any:
 
 
 def finite(value: Any, depth: int = 0) -> Any:
-    """Return data that JSON can hold: what is no number, or infinite, becomes text."""
+    """Return data that JSON can hold: what is not a number, or infinite, becomes text."""
     if isinstance(value, float):
         return value if isfinite(value) else str(value)
     if depth < _DEEP and isinstance(value, list):

@@ -203,7 +203,7 @@ def _dispatch(dispatch: Dispatch) -> Plain:
 
 
 _RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
-_SHOWN_APART = {"findings", "invocation_results", "mend"}
+_SHOWN_APART = {"findings", "invocation_results", "fix"}
 
 
 class Names:
@@ -295,7 +295,7 @@ def score_view(score: Plain) -> Plain:
         {"says": str(finding.get("says", "")), "warning": bool(finding.get("warning"))}
         for finding in _dicts(details, "findings")
     ]
-    view["mend"] = details.get("mend")
+    view["fix"] = details.get("fix")
     if left:
         view["details"] = cut(msgspec.json.format(msgspec.json.encode(left), indent=2).decode())
     return view

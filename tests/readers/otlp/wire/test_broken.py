@@ -14,7 +14,7 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.wire.read import read_conversations
 from baton.readers.otlp.wire.report import Limits
 
-CUT = "records cut off in the middle"
+CUT = "records truncated in the middle"
 
 
 @pytest.fixture(name="spans", scope="module")
@@ -112,7 +112,7 @@ def test_framed_messages_that_are_cut_keep_what_is_whole(wire: Any, spans: list[
     messages = [wire.protobuf(wire.export([span])) for span in spans]
     names, lost = _read(wire, _cut(wire.framed(messages), 0.52))
     assert len(names) == 10
-    assert lost["messages cut off by the end of the file"] == 1
+    assert lost["messages truncated by the end of the file"] == 1
 
 
 def test_jaeger_that_is_cut_keeps_its_whole_spans(wire: Any, spans: list[Span]) -> None:

@@ -130,7 +130,7 @@ class _Reader:
         """Say once that the data ends in the middle of something."""
         if not self._cut_told:
             self._cut_told = True
-            self._lose("records cut off in the middle", at)
+            self._lose("records truncated in the middle", at)
 
     def _scope(self, start: int, end: int, resource: dict[str, Any]) -> Iterator[Span | Event]:
         scope = ""

@@ -117,7 +117,7 @@ def _frames(source: BinaryIO, report: Report, limits: Limits) -> Iterator[Record
             return
         message = source.read(length)
         if len(size) < 4 or len(message) < length:
-            report.lose("messages cut off by the end of the file", example=str(place))
+            report.lose("messages truncated by the end of the file", example=str(place))
         yield from _message(message, place, report, limits)
 
 

@@ -230,9 +230,9 @@ class Mender:
             any_found = True
             yield self._found(found)
         if scan.cut:
-            self._lose_end("records cut off in the middle", scan.cut)
+            self._lose_end("records truncated in the middle", scan.cut)
         elif "truncated" in str(error):
-            self._lose_end("ends of JSON that is cut off", 1)
+            self._lose_end("ends of JSON that is truncated", 1)
         if not any_found and b'"context"' in bytes(data):
             yield self._one(data, msgspec.json.Decoder(sdk_json.SdkSpan), sdk_json.span_of)
         if not self._told:

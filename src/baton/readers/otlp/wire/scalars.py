@@ -12,7 +12,7 @@ _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
 def int_value(value: int | str) -> Any:
-    """Read an int64, which JSON may write as text. Text that is no number stays text."""
+    """Read an int64, which JSON may write as text. Text that is not a number stays text."""
     if isinstance(value, str):
         try:
             value = int(value)
@@ -35,7 +35,7 @@ def tame(value: Any) -> Any:
         return hex(value)
 
 
-def mended(text: str) -> str:
+def repaired(text: str) -> str:
     """Replace what is no Unicode: half of a surrogate pair, which UTF-8 cannot hold."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 

@@ -41,7 +41,7 @@ function scorePart(one, places) {
     (one.findings || []).filter((each) => each.says && !(one.reason || "").includes(each.says)).map((each) =>
       el("p", { class: each.warning ? "finding warning" : "finding", dir: "auto" }, sentence(each.says))),
     (one.chains || []).map(chainPart),
-    one.mend && el("p", { class: "mend", dir: "auto" }, el("b", {}, "To mend it: "), sentence(one.mend)),
+    one.fix && el("p", { class: "fix", dir: "auto" }, el("b", {}, "To fix it: "), sentence(one.fix)),
     evidencePart(one, places),
     one.judge && judgePart(one.judge),
     one.details && el("details", { class: "raw" }, el("summary", {}, "details"), el("pre", { dir: "auto" }, one.details)),
