@@ -38,7 +38,7 @@ YAML = {
     "brackets": ("cases: " + "[" * 1_000_000, f"more than {YAML_DEPTH.value} levels"),
     "mappings": ("cases: " + "{a: " * 1_000_000, "levels"),
     "dashes": ("- " * 1_000_000, "levels"),
-    "keys": ("? " * 1_000_000, "levels"),
+    "keys": ("? " * 1_000_000, "a key that is not text"),
     "depth by aliases": (f"a: &a {'[' * 150}{']' * 150}\nb: {'[' * 99}*a{']' * 99}\n", "levels"),
     "cycle": ("cases: &a\n- id: x\n  state: *a\n", "is inside the value that it stands for"),
     "cycle at the top": ("&a [*a]\n", "is inside the value that it stands for"),

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
-from baton.model.views import index_of
+from baton.model.views import TooMuchTextError, index_of
 
 from .exchange import Piece, asked, dispatch_of, sender, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
@@ -55,7 +55,13 @@ def context_carried(
     whose work is passed on). What the receiver said or called with, it knew. Untold: prompt or
     request were not recorded, or hold nothing to tell by.
     """
-    limits = limits or Limits()
+    try:
+        return _carried(trace, turn, dispatch, limits or Limits())
+    except TooMuchTextError:
+        return Untold(says=TOO_LONG)
+
+
+def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answer:
     lost = _lost_on_the_way(trace, dispatch)
     if lost is not None:
         return [lost]

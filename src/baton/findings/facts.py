@@ -17,6 +17,7 @@ import msgspec
 from baton.formats.nesting import decode_json
 from baton.model import Content
 from baton.model.limits import JSON_DEPTH
+from baton.model.views import charge
 
 from .common_words import COMMON, LANGUAGES, UNITS
 from .numbers import (
@@ -189,6 +190,7 @@ def read(*texts: str) -> Reading:
 
 def _read_one(text: str) -> Reading:
     """Read a text once: every dispatch of a run is held against the same steps."""
+    charge(text)
     return _read_again(text) if len(text) <= _KEPT else _read(text)
 
 

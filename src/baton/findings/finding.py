@@ -41,8 +41,8 @@ class Untold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TOO_LONG = (
-    "the conversation has too many hand-offs and steps to hold each against all others: record it "
-    "as several traces"
+    "the conversation has too many hand-offs, steps or words to hold each hand-off against all "
+    "others: record it as several traces"
 )
 """Why something is untold once the work that one trace may take is used up."""
 Answer = list[Finding] | Clear | Untold

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted, known
-from baton.model.views import RoundTrip, broken, index_of, round_trip
+from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
 from .common_words import COMMON, UNITS
 from .completed import reports_failure
@@ -142,7 +142,13 @@ def result_used(
     reported was used. Untold: nothing came back, fewer facts than ``limits.facts``, the caller's
     words were not recorded, or are too few to tell.
     """
-    limits = limits or Limits()
+    try:
+        return _used(trace, turn, dispatch, limits or Limits())
+    except TooMuchTextError:
+        return Untold(says=TOO_LONG)
+
+
+def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answer:
     index, run = index_of(trace), sender(trace, dispatch)
     if not index.spend(1 + len(run.steps if run is not None else ())):
         return Untold(says=TOO_LONG)

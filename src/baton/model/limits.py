@@ -136,6 +136,14 @@ FINDING_WORK = Limit(
     "5,000 hand-offs needs 150,000,000 comparisons. Beyond the limit the verdict is `skipped`; 800 "
     "hand-offs of one caller, or 100,000 of many, stay below it.",
 )
+FINDING_TEXT = Limit(
+    "finding text",
+    "characters of different texts of one trace in which numbers, names and words are looked for",
+    10_000_000,
+    "Reading a text takes a second for each million characters. 100 MB in one trace took 300 "
+    "seconds; a conversation that fills a context window of a million tokens twice stays below "
+    "it. Beyond it the verdict is `skipped`.",
+)
 
 LIMITS: tuple[Limit, ...] = (
     JSON_DEPTH,
@@ -153,6 +161,7 @@ LIMITS: tuple[Limit, ...] = (
     PATTERN_SIZE,
     PATTERN_MILLISECONDS,
     FINDING_WORK,
+    FINDING_TEXT,
 )
 """All of them, for the table in the documentation."""
 

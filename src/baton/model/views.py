@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from baton.model.limits import FINDING_WORK
+from baton.model.limits import FINDING_TEXT, FINDING_WORK
 
 from .trace import (
     AgentRun,
@@ -59,6 +59,10 @@ def run_names(trace: Trace, run: AgentRun) -> list[str]:
 Batch = tuple[int | None, str | None, str]
 
 
+class TooMuchTextError(Exception):
+    """A trace has more text than is read of one."""
+
+
 class TraceIndex:
     """Where runs, dispatches and answers are in a trace, as it was when they were first asked for.
 
@@ -70,11 +74,25 @@ class TraceIndex:
         self.trace = trace
         self.texts: dict[str, list[str]] = {}
         self._work = FINDING_WORK.value
+        self._text = FINDING_TEXT.value
+        self._read: set[str] = set()
 
     def spend(self, pieces: int) -> bool:
         """Take work from what a trace may take in all; false when there is none left."""
         self._work -= pieces
         return self._work >= 0
+
+    def charge(self, text: str) -> None:
+        """Take a text from what may be read of a trace; the same text counts once.
+
+        Raises:
+            TooMuchTextError: there is too much text in the trace.
+        """
+        if text not in self._read:
+            self._text -= len(text)
+            if self._text < 0:
+                raise TooMuchTextError
+            self._read.add(text)
 
     @cached_property
     def runs(self) -> dict[str, AgentRun]:
@@ -194,6 +212,17 @@ def indexed(trace: Trace) -> Iterator[TraceIndex]:
         yield index_of(trace)
     finally:
         _ACTIVE.reset(token)
+
+
+def charge(text: str) -> None:
+    """Count a text that is read for the trace whose index is kept, if one is.
+
+    Raises:
+        TooMuchTextError: there is too much text in that trace.
+    """
+    active = _ACTIVE.get()
+    if active is not None:
+        active.charge(text)
 
 
 def index_of(trace: Trace) -> TraceIndex:
@@ -535,10 +564,12 @@ __all__ = [
     "DispatchView",
     "PlacedCall",
     "RoundTrip",
+    "TooMuchTextError",
     "TraceIndex",
     "TreeNode",
     "agent_chain",
     "broken",
+    "charge",
     "dispatch_usage",
     "dispatch_view",
     "dispatched_runs",

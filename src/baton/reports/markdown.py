@@ -135,7 +135,7 @@ def _scores(scores: Iterable[dict[str, Any]], status: str) -> Iterator[str]:
             said = f"{code(score['evaluator_type'], 80)} {score['status']}{value_text(score)}"
             yield f"{said}: {code(score['reason'])}"
             if isinstance(score["details"].get("fix"), str):
-                yield f"to fix it: {code(score['details']['mend'])}"
+                yield f"to fix it: {code(score['details']['fix'])}"
 
 
 def cell(text: str, limit: int = 80) -> str:

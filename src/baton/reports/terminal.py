@@ -283,7 +283,7 @@ def _scores(alike: list[dict[str, Any]]) -> Iterator[Text]:
     for turn in wrong:
         yield from _side_by_side(turn)
     if isinstance(score["details"].get("fix"), str):
-        yield Text(f"    to fix it: {one_line(score['details']['mend'], 400)}", "cyan")
+        yield Text(f"    to fix it: {one_line(score['details']['fix'], 400)}", "cyan")
 
 
 class _Differ(msgspec.Struct):

@@ -1,0 +1,101 @@
+"""Scoring a trace of thousands of hand-offs takes time that grows with their number."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.heavy.hostile_spans import (
+    Shape,
+    Writer,
+    delegates,
+    nested_in_calls,
+    ping_pong,
+    ping_pong_to_nobody,
+    tools,
+)
+
+import baton
+from baton.model import Trace
+from baton.model.limits import FINDING_TEXT, FINDING_WORK
+from baton.model.views import TooMuchTextError, index_of, indexed
+from baton.readers.otlp.traces import read_spans
+
+SECONDS = 60
+"""On a busy machine; before, the time grew with the square and was minutes."""
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        (delegates, 5_000),
+        (nested_in_calls, 4_500),
+        (ping_pong, 4_500),
+        (ping_pong_to_nobody, 5_000),
+        (tools, 50_000),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_thousands_of_hand_offs_in_one_trace_are_scored_in_seconds(shape: Shape, size: int) -> None:
+    traces = read_spans(shape(size), [])
+    began = time.process_time()
+    (result,) = baton.score(traces)
+    assert time.process_time() - began < SECONDS
+    assert all(score.status != "error" for score in result.scores)
+
+
+def _talkative(size: int) -> list[Trace]:
+    """One caller and its delegates, each of which answers with thousands of different words."""
+    dice = random.Random(1)
+    words = ["".join(dice.choices("abcdefghij", k=7)) for _ in range(20_000)]
+    writer = Writer()
+    caller = writer.agent("a", None, (0, 9.0 * size))
+    for n in range(size):
+        at = 3.0 * n
+        writer.request(caller, (at, at + 1), (f"c{n}", "ask"))
+        call = writer.tool("ask", caller, (at + 1, at + 3), f"c{n}")
+        agent = writer.agent(f"b{n % 5}", call, (at + 1.2, at + 2.8))
+        parts = [{"type": "text", "content": f"{n} " + " ".join(dice.choices(words, k=3_000))}]
+        spoken = json.dumps([{"role": "assistant", "parts": parts}])
+        told = {"output_messages": spoken, "request_model": "m"}
+        writer.span("chat m", agent, (at + 1.4, at + 2), operation="chat", **told)
+    return read_spans(writer.spans, [])
+
+
+def test_a_trace_with_more_text_than_is_read_of_one_is_skipped_and_not_failed() -> None:
+    traces = _talkative(1_200)
+    began = time.process_time()
+    (result,) = baton.score(traces, evaluators=["result_used", "context_carried"])
+    assert time.process_time() - began < SECONDS
+    reasons = [score.reason for score in result.scores if score.status == "skipped"]
+    assert any("too many hand-offs, steps or words" in reason for reason in reasons)
+    assert result.status != "failed"
+
+
+def test_an_ordinary_trace_uses_a_small_part_of_what_it_may() -> None:
+    (trace,) = read_spans(delegates(200), [])
+    with indexed(trace) as index:
+        assert index_of(trace) is index
+        assert index.spend(FINDING_WORK.value // 2)
+    baton.score([trace])
+
+
+def test_the_same_text_counts_once() -> None:
+    (trace,) = read_spans(delegates(1), [])
+    with indexed(trace) as index:
+        text = "x" * (FINDING_TEXT.value - 10)
+        for _ in range(5):
+            index.charge(text)
+        with pytest.raises(TooMuchTextError):
+            index.charge("y" * 20)
+
+
+def test_views_of_a_trace_that_is_changed_see_the_change() -> None:
+    (trace,) = read_spans(delegates(2), [])
+    found: Callable[[], int] = lambda: len(index_of(trace).dispatches)  # noqa: E731
+    assert found() == 2
+    trace.turns[0].dispatches.pop()
+    assert found() == 1
