@@ -209,8 +209,8 @@ def test_a_dict_with_none_of_our_keys_is_structured_output(play: Play) -> None:
         ("{'agents': ['a'], 'tool_calls': [{'nam': 'f'}]}", "did you mean `name`"),
         ("{'agents': ['a'], 'tool_calls': [{'name': 'f', 'agent': 'b'}]}", "`b` is none of"),
         ("{'agents': ['a'], 'usage': {'input_tokens': 'many'}}", "usage.input_tokens"),
-        ("{'output': object()}", "no JSON"),
-        ("'\\ud800'", "no JSON"),
+        ("{'output': object()}", "not JSON"),
+        ("'\\ud800'", "not JSON"),
         ("(_ for _ in ())", "returned generator"),
     ],
 )

@@ -102,7 +102,7 @@ def test_another_agent_is_said(run: Run, made: Path) -> None:
     says(made, target=["os:system", "cases.yaml"])
     code, err = run("eval", "agent.py:reply", "--resume", made)
     assert code == 0
-    assert "note: changed since, and resumed all the same: `os:system` played it" in err
+    assert "note: changed since, and resumed anyway: `os:system` played it" in err
 
 
 def test_the_config_is_named_again_or_found_and_trusted(run: Run, tmp_path: Path) -> None:

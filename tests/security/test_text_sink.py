@@ -240,7 +240,7 @@ def test_only_the_console_and_the_way_out_know_how_to_draw() -> None:
     }  # fmt: skip
     found = []
     for file in (ROOT / "src" / "baton").rglob("*.py"):
-        if file.name == "console.py":
+        if file.parts[-2:] == ("reports", "text.py"):
             continue
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module in forbidden:

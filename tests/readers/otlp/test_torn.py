@@ -25,7 +25,7 @@ def test_a_file_cut_off_keeps_what_is_whole_and_its_turn_is_incomplete(
     (trace,) = load_traces(file)
     assert trace.turns[0].status == "incomplete"
     assert "spans are missing" in (trace.turns[0].error or "")
-    assert any("cut off" in lost.what for lost in trace.dropped)
+    assert any("truncated" in lost.what for lost in trace.dropped)
 
 
 @pytest.mark.parametrize("size", [60, 300, 1000])
