@@ -53,7 +53,7 @@ SHARE ?= 1
 torture: $(VENV)/.dev ## A million broken inputs, hundreds of kills, injections; SHARE=0.1 for a tenth.
 	$(BIN)/python -m tests.torture.fuzz --share $(SHARE)
 	$(BIN)/python -m tests.torture.kills --share $(SHARE)
-	$(BIN)/python -m tests.torture.injections
+	$(BIN)/python -m tests.torture.injections --share $(SHARE)
 
 browser: ## Install Chromium, where there is none and apt is.
 	@test -n "$(BROWSER)" || $(APT) update

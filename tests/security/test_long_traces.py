@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from baton.readers.otlp.traces import read_spans
+from baton.readers.otlp.reader import read_spans
 from tests.heavy.hostile_spans import (
     Shape,
     Writer,

@@ -293,10 +293,10 @@ def torture(
 def main() -> int:
     """Run it; 1 where an injection did not stay data."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--part", type=int, default=1, help="only every n-th injection")
+    parser.add_argument("--share", type=float, default=1.0, help="of the injections, such as 0.1")
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        done = torture(Path(folder), parser.parse_args().part)
+        done = torture(Path(folder), max(1, round(1 / parser.parse_args().share)))
     for name, trouble in dict.fromkeys(done.found):
         print(f"{name}: {trouble}")
     print(
