@@ -22,10 +22,8 @@ import msgspec
 
 from baton import __version__
 from baton.model import InputError
-from baton.readers.shards import Shard
-from baton.readers.shards import iter_shards
-from baton.runner.backends.distribute import score_on
-from baton.runner.backends.distribute import make_backend
+from baton.readers.shards import Shard, iter_shards
+from baton.runner.backends.distribute import make_backend, score_on
 from baton.runner.backends.protocol import Done, Job, Outcome, Recipe
 from baton.runner.backends.work import Worker
 from baton.runner.plan import WITHOUT_CASES, make_plan

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from baton.readers.otlp.reader import read_spans
 from tests.heavy.hostile_spans import (
     Shape,
     Writer,
@@ -23,6 +22,7 @@ import baton
 from baton.model import Trace
 from baton.model.limits import FINDING_TEXT, FINDING_WORK
 from baton.model.views import TooMuchTextError, index_of, indexed
+from baton.readers.otlp.reader import read_spans
 
 SECONDS = 60
 """On a busy machine; before, the time grew with the square and was minutes."""
