@@ -1,7 +1,8 @@
 """The one way out: all that is written to standard output and standard error passes here.
 
-Nothing that writes has to think of it: `print`, `logging`, warnings, error messages and reports
-are safe because the streams are. Colours and the movements of a progress bar are ours; they take
+Nothing that writes has to think of it: `print`, `logging`, warnings, error messages, tracebacks and
+reports are safe because the streams are. Values that a config took from the environment are masked
+here as well. Colours and the movements of a progress bar are ours; they take
 :func:`own_output`, after their texts were made visible.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TextIO, cast
 
+from baton.model.secrets import mask
 from baton.model.visible import visible, without_commands
 
 _CI = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
@@ -51,7 +53,7 @@ class SafeStream:
 
     def write(self, text: str) -> int:
         """Write a text, with escapes for what is not to be seen or obeyed."""
-        self._pass_on(visible(text))
+        self._pass_on(visible(mask(text)))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -70,7 +72,7 @@ class SafeStream:
             # As GitHub advises: an unguessable word, so that no text of others ends the bracket.
             self._token = secrets.token_hex(16)
             self.stream.write(f"::stop-commands::{self._token}\n")
-        self._pass_on(text)
+        self._pass_on(mask(text))
 
     def accept_commands(self) -> None:
         """End the bracket, if there is one: what follows may be commands of ours."""

@@ -21,7 +21,7 @@ from tests.providers.conftest import (
 )
 
 import baton
-from baton.http.blank import Blank
+from baton.model.secrets import Masker
 
 KEY = 's3cret/"key"'
 PASSWORD = "pä55wörd"
@@ -139,11 +139,11 @@ def test_a_header_with_a_word_as_short_as_1_blanks_nothing(adk: AdkServer) -> No
 
 
 def test_a_short_password_is_blanked_where_it_is_a_word() -> None:
-    assert Blank(["me"])("me, not some") == "***, not some"
+    assert Masker(["me"])("me, not some") == "***, not some"
 
 
 def test_nothing_is_blanked_where_there_are_no_secrets() -> None:
-    assert Blank(["", ""])("all of it") == "all of it"
+    assert Masker(["", ""])("all of it") == "all of it"
 
 
 def test_a_result_tells_no_secret(adk: AdkServer) -> None:

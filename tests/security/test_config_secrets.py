@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +18,8 @@ from urllib.parse import quote
 
 import pytest
 
-from baton.model.secrets import Masker, masked, secrets_in
+from baton.model.secrets import Masker, masked, remember, secrets_in
+from baton.sink import safe_output
 
 SECRETS = {
     "URL_PART": "s3cr3t-path/with+signs",
@@ -228,3 +230,19 @@ def test_a_masker_finds_every_spelling_and_what_a_quotation_cuts() -> None:
         assert "${T}" in mask(text)
         assert text[len(before) * 4 // 3 + 4 : len(before) * 4 // 3 + 16] not in mask(text)
     assert mask("“s3cr3t/va”") == "“${T}”"
+
+
+def test_a_value_of_the_environment_is_masked_wherever_text_leaves_the_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    remember({"s3cret-word-of-mine": "${TOKEN}"})
+    with safe_output():
+        print("a report with s3cret-word-of-mine")
+        try:
+            raise RuntimeError("no answer for s3cret-word-of-mine")
+        except RuntimeError:
+            traceback.print_exc()
+    printed = capsys.readouterr()
+    assert "s3cret-word-of-mine" not in printed.out + printed.err
+    assert "a report with ${TOKEN}" in printed.out
+    assert "no answer for ${TOKEN}" in printed.err

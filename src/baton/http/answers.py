@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from .blank import Blank
+from baton.model.secrets import Masker
+
 from .limits import tried
 
 Fault = Literal["unreachable", "tls", "silent", "broken", "limit", "redirect"]
@@ -84,7 +85,7 @@ def utf8(body: Body) -> bytes:
     return body.data if is_utf8 else text.encode()
 
 
-def what_it_is(body: Body, blank: Blank) -> str:
+def what_it_is(body: Body, blank: Masker) -> str:
     """Word what an answer is that cannot be read."""
     if body.media == "text/html" or is_html(body.data):
         return "an HTML page (a login page? check the address and the credentials)"
@@ -98,7 +99,7 @@ def is_html(data: bytes) -> bool:
     return start.startswith((b"<!doctype html", b"<html"))
 
 
-def detail_of(data: bytes, blank: Blank) -> str:
+def detail_of(data: bytes, blank: Masker) -> str:
     """Take what an error says out of its body, a page apart, without secrets."""
     told: Any = None
     try:

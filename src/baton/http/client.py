@@ -14,10 +14,10 @@ import httpx2
 import stamina
 
 from baton.model import InputError, Problem
+from baton.model.secrets import Masker
 
 from . import patience
 from .answers import Answer, Body, BodyCancelled, Fault, NoAnswer, Refused, detail_of
-from .blank import Blank
 from .credentials import Credentials
 from .limits import LimitReached, Limits, Meter, Stream, tried, unpacker
 
@@ -39,7 +39,7 @@ class Access(NamedTuple):
     url: str
     credentials: Credentials
     tls: ssl.SSLContext
-    blank: Blank
+    blank: Masker
 
 
 class Retries(NamedTuple):
@@ -111,7 +111,7 @@ def access(
         InputError: the file of a CA cannot be read.
     """
     tls = _tls(verify_ssl, secure=url.startswith("https://"))
-    return Access(url, given, tls, Blank([*given.secrets(), *more]))
+    return Access(url, given, tls, Masker([*given.secrets(), *more]))
 
 
 class BoundedClient(httpx2.AsyncClient):

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from baton.http.blank import Blank
 from baton.model import ProviderError
+from baton.model.secrets import Masker
 
 from .base import ProviderOptions
 
@@ -33,7 +33,7 @@ class Restarter:
     :meth:`close`; it may go on printing, for nobody waits for the end of its output.
     """
 
-    def __init__(self, command: str, timeout: float, folder: Path, blank: Blank) -> None:
+    def __init__(self, command: str, timeout: float, folder: Path, blank: Masker) -> None:
         """Start nothing yet; ``timeout`` is in seconds, for the command and the server together."""
         self._command = command
         self._timeout = timeout
@@ -114,7 +114,7 @@ class Restarter:
         return f" (it last said: {text})" if text else ""
 
 
-def restarter_of(options: ProviderOptions, folder: Path, blank: Blank) -> Restarter | None:
+def restarter_of(options: ProviderOptions, folder: Path, blank: Masker) -> Restarter | None:
     """Return what runs the command of some options; ``None`` where they have none."""
     if options.restart is None:
         return None

@@ -16,10 +16,10 @@ import msgspec
 from baton.formats.adk_events import Event
 from baton.formats.document import Document
 from baton.http.answers import Body, BodyCancelled, Refused, is_html, utf8, what_it_is
-from baton.http.blank import Blank
 from baton.http.client import Access, Words
 from baton.http.client import access as access_to
 from baton.model import Case, InputError, ProviderError, Source, suggestion
+from baton.model.secrets import Masker
 from baton.providers.faults import refusal
 from baton.providers.functions import aside
 from baton.providers.restart import restarter_of
@@ -61,7 +61,7 @@ class AdkClient(AgentClient):
         return await self.message(self.url + path, body, kind, stream="sse")
 
 
-def read_answer(body: Body, blank: Blank) -> Answer:
+def read_answer(body: Body, blank: Masker) -> Answer:
     """Read the events of an answer, as far as it can be read; no error of it tells a secret."""
     wire, trouble = _read(body, blank)
     events = [_blanked(event, blank) for event in wire.events]
@@ -73,7 +73,7 @@ def read_answer(body: Body, blank: Blank) -> Answer:
     return Answer(wire, None if trouble is None else blank(trouble))
 
 
-def _blanked(event: Event, blank: Blank) -> Event:
+def _blanked(event: Event, blank: Masker) -> Event:
     """Return an event with clean errors; what agents say is left as it was said."""
     for name in ("error", "error_message", "detail"):
         told = getattr(event, name)
@@ -82,7 +82,7 @@ def _blanked(event: Event, blank: Blank) -> Event:
     return event
 
 
-def _read(body: Body, blank: Blank) -> Answer:
+def _read(body: Body, blank: Masker) -> Answer:
     try:
         data = utf8(body).removeprefix(codecs.BOM_UTF8)
     except (UnicodeError, LookupError) as error:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import msgspec
 
 from baton.http.answers import NOT_JSON, Body, is_html, utf8, what_it_is
-from baton.http.blank import Blank
 from baton.http.limits import Stream
 from baton.model import InputError, Problem, ProviderError, ToolCall, Usage, usage_problems
+from baton.model.secrets import Masker
 from baton.providers.stated import Stated, StatedCall, StatedDispatch, StatedTurn, turn_of
 
 from .options import Absent, DispatchPaths, HttpOptions, ToolPaths, UsagePaths
@@ -31,7 +31,7 @@ class Document(NamedTuple):
     trouble: str | None = None
 
 
-def read_body(body: Body, stream: Stream, blank: Blank) -> Document:
+def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
     """Read an answer; ``UNSET`` where it is not JSON."""
     try:
         data = utf8(body).removeprefix(codecs.BOM_UTF8)
@@ -56,7 +56,7 @@ def read_body(body: Body, stream: Stream, blank: Blank) -> Document:
     return Document(events, body.cut)
 
 
-def _whole(body: Body, data: bytes, blank: Blank) -> Document:
+def _whole(body: Body, data: bytes, blank: Masker) -> Document:
     if body.cut is not None:
         return Document(msgspec.UNSET, body.cut)
     try:
