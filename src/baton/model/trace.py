@@ -283,4 +283,8 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
             return False
     if owner is Trace or (none_by_default and getattr(obj, field) is not None):
         return True
-    return all(prefix + name not in trace.unknown for name in names)
+    everywhere = trace.unknown
+    for name in names:
+        if prefix + name in everywhere:
+            return False
+    return True
