@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -151,7 +151,9 @@ def _turn(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, Any]:
         **stated(
             {
                 "final_response": answer(turn.response),
-                "intermediate_data": _events(turn) or _data(turn) or None,
+                "intermediate_data": _events(turn)
+                or _data(turn, _responses(turn), lambda _, call: _call(call))
+                or None,
                 "rubrics": None if turn.rubrics is None else _rubrics(turn.rubrics),
             }
         ),
@@ -181,14 +183,20 @@ def _events(turn: ExpectedTurn) -> dict[str, Any] | None:
     }
 
 
-def _data(turn: ExpectedTurn) -> dict[str, Any]:
+def _data(
+    turn: ExpectedTurn,
+    responses: list[Any] | None,
+    written: Callable[[int, ExpectedToolCall], dict[str, Any]],
+) -> dict[str, Any]:
+    """Write calls and what agents say in between; ``written`` takes a call and its number."""
     calls = turn.tool_calls
-    responses = _responses(turn)
     if calls is not None and not responses:
         calls = nameable(calls)
     return stated(
         {
-            "tool_uses": None if calls is None else [_call(call) for call in calls],
+            "tool_uses": None
+            if calls is None
+            else [written(*each) for each in enumerate(calls, 1)],
             "intermediate_responses": responses,
         }
     )
@@ -285,31 +293,19 @@ def _judge_llm_case(case: Case, blobs: Blobs) -> dict[str, Any] | None:
 
 
 def _judge_llm_turn(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, Any]:
+    data = _data(turn, _judge_llm_responses(turn), _judge_llm_call)
     return {
         "invocation_id": f"turn-{number}",
         "creation_timestamp": BEGINNING,
         "user_content": user_content(turn.input, blobs),
         "final_response": answer(turn.response) or {"parts": [], "role": "model"},
-        **stated({"intermediate_data": _judge_llm_data(turn) or None}),
+        **stated({"intermediate_data": data or None}),
     }
 
 
-def _judge_llm_data(turn: ExpectedTurn) -> dict[str, Any]:
-    """Write calls, each with the id and the arguments that judge-llm cannot do without."""
-    calls = turn.tool_calls
-    responses = _judge_llm_responses(turn)
-    if calls is not None and not responses:
-        calls = nameable(calls)
-    uses = [
-        {"id": f"call-{n}", "name": call.name, "args": call.arguments or {}}
-        for n, call in enumerate(calls or (), 1)
-    ]
-    return stated(
-        {
-            "tool_uses": None if calls is None else uses,
-            "intermediate_responses": responses,
-        }
-    )
+def _judge_llm_call(number: int, call: ExpectedToolCall) -> dict[str, Any]:
+    """Write a call with the id and the arguments that judge-llm cannot do without."""
+    return {"id": f"call-{number}", "name": call.name, "args": call.arguments or {}}
 
 
 def _judge_llm_responses(turn: ExpectedTurn) -> list[Any] | None:
