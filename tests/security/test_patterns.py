@@ -57,6 +57,7 @@ def test_a_pattern_of_a_case_is_an_error_when_it_takes_too_long(
     assert pattern != "(a|aa)+$" or result.status == "error"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("pattern", ["(a+)+$", *SLOW])
 def test_a_pattern_for_arguments_ends(pattern: str, tmp_path: Path) -> None:
     case = (
@@ -98,6 +99,7 @@ def test_ordinary_patterns_mean_what_they_meant(pattern: str, text: str, found: 
     assert (compiled(pattern).search(text) is not None) == found
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("schema", "value"),
     [

@@ -31,7 +31,7 @@ from baton.testing.llm.exchange import Api
 
 MEBIBYTES = 500
 """What a process may take at its peak; an idle one with the HTTP client takes some 60."""
-SECONDS = 25
+SECONDS = 60.0
 """What an evaluation of two cases may take on a busy machine; most take one or two."""
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%s\r\n"
 OPEN = b"Connection: close\r\n"
@@ -337,7 +337,13 @@ def test_a_hostile_answer_is_the_error_of_its_case_and_the_others_go_on(
     assert f"{len(hostile)} of {len(hostile) + 1} cases could not be evaluated" in end.said
 
 
-@pytest.mark.parametrize("event", [b"data: {}\n\n", None], ids=["empty", "of agents in turns"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(b"data: {}\n\n", id="empty"),
+        pytest.param(None, id="of agents in turns", marks=pytest.mark.heavy),
+    ],
+)
 def test_events_of_an_adk_server_without_an_end_are_an_error_with_what_was_read(
     tmp_path: Path, event: bytes | None
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +20,14 @@ def terminable() -> Iterator[None]:
     """Have the signals that end a process raise Terminated, so that everything cleans up.
 
     Only the first one does: a service manager may send both. What was started to outlive its
-    terminal (``nohup``) ignores SIGHUP, and goes on doing so.
+    terminal (``nohup``) ignores SIGHUP, and goes on doing so. A copy of this process, such as a
+    worker of ``--jobs``, has nothing to clean up, and ends as if there was no handler.
     """
+    here = os.getpid()
 
     def end(number: int, _: FrameType | None) -> None:
+        if os.getpid() != here:
+            os._exit(128 + number)
         for each in before:
             signal.signal(each, signal.SIG_IGN)
         raise Terminated(number)
