@@ -272,7 +272,7 @@ def at_lines(document: Document, error: InputError) -> list[Problem]:
     return [
         document.problem_at(
             tuple(
-                int(step) if step.isdigit() else step
+                int(step) if step.isdecimal() else step
                 for step in re.findall(r"[^.\[\]]+", problem.path)
             ),
             problem.message,

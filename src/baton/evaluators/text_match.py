@@ -222,7 +222,7 @@ def _leads_somewhere(schema: Any, reference: str) -> bool:
         return True
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(schema, list) and key.isdigit() and int(key) < len(schema):
+        if isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
             schema = schema[int(key)]
         elif isinstance(schema, dict) and key in schema:
             schema = schema[key]

@@ -595,7 +595,7 @@ def _is_real(secret: str) -> bool:
 
 def _luhn(number: str) -> bool:
     """Tell a card number by its check digit, as 9 of 10 numbers of that length are none."""
-    digits = [int(c) for c in reversed(number) if c.isdigit()]
+    digits = [int(c) for c in reversed(number) if c.isdecimal()]
     doubled = [d if place % 2 == 0 else sum(divmod(2 * d, 10)) for place, d in enumerate(digits)]
     return 13 <= len(digits) <= 19 and sum(doubled) % 10 == 0 and len(set(digits)) > 1
 

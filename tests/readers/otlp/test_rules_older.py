@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
-from baton.model import Said
+from baton.model import Content, Said
 
 from .spans import (
     Piece,
@@ -149,3 +150,16 @@ def test_an_answer_of_an_unknown_role_is_what_the_model_said() -> None:
     empty = {"gen_ai.completion.0.role": "unknown", "gen_ai.completion.0.content": '""'}
     [run] = read(agent("a", using(model(), **empty), using(model(), **said))).runs
     assert [step.content.text for step in run.steps if isinstance(step, Said)] == ["Hello."]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["gen_ai.prompt.0.tool_calls.0", "gen_ai.prompt.².content", f"gen_ai.prompt.{'9' * 5000}.role"],
+)
+def test_numbered_attributes_that_are_incomplete_spoil_no_others(odd: str) -> None:
+    told = {
+        "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Hi?", odd: "x",
+        "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "Hi.",
+    }  # fmt: skip
+    turn = read(using(piece("call"), **{"gen_ai.operation.name": "chat", **told}))
+    assert (turn.input, turn.output) == (Content(text="Hi?"), Content(text="Hi."))

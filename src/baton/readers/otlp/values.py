@@ -60,6 +60,25 @@ def amount(value: Any) -> float | None:
     return figure if 0 <= figure < float("inf") else None
 
 
+_INDEX_DIGITS = 9
+"""No list has a billion items, and `int` refuses thousands of digits."""
+
+
+def numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """Gather attributes such as ``PREFIX0.role`` and ``PREFIX0.content`` by their numbers.
+
+    Returns one mapping for each number, in order, whose keys are what follows the number.
+    """
+    rows: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if key.startswith(prefix):
+            index, _, rest = key[len(prefix) :].partition(".")
+            # Digits such as `²` are no decimals.
+            if index.isdecimal() and len(index) <= _INDEX_DIGITS:
+                rows.setdefault(int(index), {})[rest] = value
+    return [rows[index] for index in sorted(rows)]
+
+
 def first(values: Mapping[str, Any], *keys: str) -> Any:
     """Return the value of the first key that has one."""
     for key in keys:

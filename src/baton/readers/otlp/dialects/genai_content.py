@@ -10,7 +10,7 @@ from baton.model import AgentCard, Content
 from baton.readers.otlp.messages import Message, read_message, read_messages
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, first, parsed, shown, text
+from baton.readers.otlp.values import content, first, numbered, parsed, shown, text
 
 from .handover import tool_names
 
@@ -119,14 +119,7 @@ def _indexed(attributes: Mapping[str, Any], prefix: str) -> Any:
     """Gather the older ``gen_ai.prompt.0.role`` attributes into messages."""
     if f"{prefix}0.role" not in attributes and f"{prefix}0.content" not in attributes:
         return None
-    rows: dict[int, dict[str, Any]] = {}
-    for key, value in attributes.items():
-        if not key.startswith(prefix):
-            continue
-        index, _, name = key[len(prefix) :].partition(".")
-        if index.isdigit():
-            rows.setdefault(int(index), {})[name] = value
-    return [_row(rows[index]) for index in sorted(rows)]
+    return [_row(row) for row in numbered(attributes, prefix)]
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +131,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     calls: dict[str, dict[str, Any]] = {}
     for key, value in row.items():
         if key.startswith("tool_calls."):
-            _, index, name = key.split(".", 2)
+            index, _, name = key.removeprefix("tool_calls.").partition(".")
             calls.setdefault(index, {})[name] = value
     return {**message, "tool_calls": list(calls.values())} if calls else message
 

@@ -11,7 +11,16 @@ from baton.readers.otlp.messages import Message, read_message, read_messages
 from baton.readers.otlp.node import Node
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
-from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
+from baton.readers.otlp.values import (
+    amount,
+    content,
+    first,
+    numbered,
+    parsed,
+    shown,
+    text,
+    whole,
+)
 
 from .base import Dialect
 from .genai import fail
@@ -138,13 +147,10 @@ def _may_call(raw: Any) -> bool:
 
 
 def _rows(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
-    rows: dict[int, dict[str, Any]] = {}
-    for key, value in attributes.items():
-        if key.startswith(prefix):
-            index, _, rest = key[len(prefix) :].partition(".")
-            if index.isdigit():
-                rows.setdefault(int(index), {})[rest.removeprefix("message.")] = value
-    found = (_row(rows[index]) for index in sorted(rows))
+    found = (
+        _row({key.removeprefix("message."): value for key, value in row.items()})
+        for row in numbered(attributes, prefix)
+    )
     return [message for message in found if message is not None]
 
 
