@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import baton
+
 ROOT = Path(__file__).parent.parent
 DESK = ROOT / "examples" / "adk" / "recordings" / "support_desk"
 HEAVY = [
@@ -75,3 +77,16 @@ def test_every_public_name_is_there_and_is_documented() -> None:
         assert getattr(baton, name).__doc__, name
     with pytest.raises(AttributeError, match="nonsense"):
         baton.nonsense  # noqa: B018
+
+
+def test_the_version_is_told_without_loading_what_commands_need() -> None:
+    code = (
+        "import sys\nfrom baton.cli import main\nassert main(['--version']) == 0\n"
+        "print(sorted({n.partition('.')[0] for n in sys.modules} & {'cyclopts', 'rich', 'msgspec'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    version, loaded = done.stdout.splitlines()
+    assert version == baton.__version__
+    assert loaded == "[]"

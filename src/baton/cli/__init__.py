@@ -1,5 +1,21 @@
 """The ``baton`` command: one file a verb."""
 
-from .app import main
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from baton import __version__
 
 __all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code (the console script exits with it)."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:  # asked by scripts, often; loads nothing else
+        print(__version__)
+        return 0
+    from .app import main as run
+
+    return run(words)
