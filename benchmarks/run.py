@@ -94,6 +94,12 @@ class Bench:
             shutil.rmtree(out)
         return runs
 
+    def floor(self, cases: int, *more: str) -> float:
+        """Return the median seconds of the least that scoring a set could cost (``floor.py``)."""
+        dataset, recordings = self.set_of(cases, "document")
+        command = [sys.executable, str(HERE / "floor.py"), str(recordings), str(dataset), *more]
+        return statistics.median(child(command).seconds for _ in range(self.repeat))
+
 
 def baton() -> str:
     """Find the command that stands beside this Python."""
@@ -161,17 +167,24 @@ def thousand(bench: Bench) -> list[Row]:
     chains = bench.score(1000, "document")
     tools = bench.score(1000, "document", evaluators=TOOLS)
     answers = bench.score(1000, "document", evaluators=(*TOOLS, "response_match"))
+    plain, words = bench.floor(1000), bench.floor(1000, "rouge")
     return [
         *_both("1,000 cases: chain", chains, 0.8, 100.0),
         *_both("1,000 cases: chain, tools", tools, 1.0, 100.0),
         *_both("1,000 cases: chain, tools, ROUGE-1", answers, 3.0, None),
+        _row("chain, tools: times the floor", "x", 2.0, [run.seconds / plain for run in tools]),
+        _row("with ROUGE-1: times its floor", "x", 1.6, [run.seconds / words for run in answers]),
     ]
 
 
 def document(bench: Bench) -> list[Row]:
     """Time and weigh 10,000 cases in one JSON document."""
     runs = bench.score(10_000, "document", evaluators=TOOLS)
-    return _both("10,000, one document: chain, tools", runs, 8.0, 300.0)
+    plain = bench.floor(10_000)
+    return [
+        *_both("10,000, one document: chain, tools", runs, 8.0, 300.0),
+        _row("10,000: times the floor", "x", 2.0, [run.seconds / plain for run in runs]),
+    ]
 
 
 def runner(bench: Bench) -> list[Row]:
