@@ -199,7 +199,7 @@ def kill_resume(torture: Torture, number: int, dice: random.Random) -> Kill:
     Moment(folder, ".baton/evaluations/*/index.jsonl", half, 0).kill(start(folder, *_EVAL))
     moment = torture.moment("eval", folder, dice, start=0.5)
     for place in _evaluations(folder):
-        moment.kill(start(folder, "eval", "--resume", str(place)))
+        moment.kill(start(folder, "eval", "baton.yaml", "--resume", str(place)))
     return Kill("eval --resume", *_ended_well(folder, kills=2))
 
 
@@ -215,7 +215,7 @@ def _ended_well(folder: Path, kills: int) -> tuple[int | None, list[str]]:
     if report.returncode not in (0, 3) or "Traceback" in report.stderr:
         faults.append(f"report ended with {report.returncode}: {report.stderr}")
     played = _asked(folder)
-    ended = run(folder, "eval", "--resume", str(place))
+    ended = run(folder, "eval", "baton.yaml", "--resume", str(place))
     if ended.returncode != 0:
         return len(before), [*faults, f"--resume ended with {ended.returncode}: {ended.stderr}"]
     after = read_evaluation(place)
