@@ -144,7 +144,7 @@ def test_a_server_that_is_silent_for_too_long_is_an_error_of_the_case(
 ) -> None:
     (result,) = play(url, "parcel_desk", case("slow", COURIER), provider={"timeout": 0.5})
     assert result.status == "error"
-    assert (result.error or "").endswith("bytes, and the time-out ran out")
+    assert (result.error or "").endswith("bytes, and the time-out ran out (`timeout`)")
     assert result.trace is not None
     (dispatch,) = result.trace.turns[0].dispatches
     assert (dispatch.to_agent, dispatch.status) == ("courier_agent", "unanswered")
