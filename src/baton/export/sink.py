@@ -33,7 +33,7 @@ class Sink(Protocol):
         """Be complete."""
 
     def close(self) -> None:
-        """Let go of everything; what is not complete is no file."""
+        """Release everything; an incomplete file is removed."""
 
 
 def open_sink(

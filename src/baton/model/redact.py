@@ -190,7 +190,7 @@ hold it, too. Every secret that the patterns above find has to hold one of these
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is redacted: kinds of secrets and of personal data, and patterns by name.
 
-    Texts keep their form: no kind is told apart by its tag but personal data and own patterns,
+    Texts keep their form: only personal data and own patterns show their kind in the tag,
     so that a key has one tag whether its form or the name before it told that it is one.
     """
 

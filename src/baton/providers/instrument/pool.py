@@ -142,7 +142,7 @@ class Worker:
         except (TooLong, msgspec.MsgspecError) as error:
             self._trouble = f"the worker process sent what is no answer: {error}"
         except (OSError, ValueError) as error:
-            # It was killed meanwhile; how it ended is told by whoever killed it.
+            # It was killed meanwhile; whoever killed it reports how it ended.
             logging.getLogger(__name__).debug("the pipe of a worker is closed: %s", error)
         self.has_ended = True
         _await_exit(self._process, _EXIT)

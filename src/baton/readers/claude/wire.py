@@ -318,7 +318,7 @@ def tool_error(content: Any) -> str:
 def answer_content(content: Any, result: Any) -> Content | None:
     """Return what a sub-agent answered: ``result`` is what the harness recorded beside the text.
 
-    Without such a record the frame around the text is cut off, of both generations.
+    Without such a record the frame of either version is removed from the text.
     """
     told = result.get("content") if isinstance(result, dict) else None
     if is_list(told) or isinstance(told, str):
@@ -343,7 +343,7 @@ def notices(text: str) -> list[Notice]:
 
 
 def told_agent(text: str) -> str:
-    """Return the message in what a working agent is told by its coordinator."""
+    """Return the message that a coordinator sends to a working agent."""
     wrapped = _COORDINATOR.match(text)
     return wrapped[1] if wrapped else text
 

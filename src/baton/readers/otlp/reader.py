@@ -159,7 +159,7 @@ _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at wor
 def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
     """Yield the traces of files that belong together, one a conversation.
 
-    What could not be read of them is told by the first trace.
+    The first trace lists what could not be read of them.
 
     Raises:
         InputError: a file is broken (at the end, after what is whole), or all spans are of

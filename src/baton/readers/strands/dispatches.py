@@ -80,7 +80,7 @@ class Dispatches:
                 answer = answer_content(before)
                 answered.setdefault(answer.text if answer else None, []).append(before)
             if id(agent) in self._names.arrivals:
-                continue  # its hand-off is told by the call
+                continue  # the call states its hand-off
             if starter.agent is not None:
                 self._delegate(starter, agent, first=number == 0)
             elif number:
