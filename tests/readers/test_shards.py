@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import fsspec
 import msgspec
 import pytest
 
 from baton.model import InputError
 from baton.readers import iter_traces
 from baton.readers.files import LineRange
-from baton.readers.shards import Shard, ShardReader, iter_shards, ranges
+from baton.readers.shards import Shard, ShardReader, fetched, iter_shards, ranges
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = [
@@ -111,7 +112,6 @@ def test_addresses_are_read_as_the_files_behind_them(tmp_path: Path) -> None:
 
 
 def test_memory_and_broken_files_behind_addresses(tmp_path: Path) -> None:
-    import fsspec
 
     memory = fsspec.filesystem("memory")
     memory.pipe("/baton-test/good.json", RECORD.format("one").encode())
@@ -129,3 +129,22 @@ def test_memory_and_broken_files_behind_addresses(tmp_path: Path) -> None:
 def test_an_address_that_leads_nowhere_says_so(address: str) -> None:
     with pytest.raises(InputError, match=address.partition(":")[0]):
         pieces(700, address)
+
+
+@pytest.mark.parametrize(
+    ("variable", "size"), [("BATON_MAX_SPAN_FILE_BYTES", None), ("BATON_MAX_FILE_BYTES", 700)]
+)
+def test_a_store_that_sends_more_than_a_file_may_have_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, variable: str, size: int | None
+) -> None:
+    monkeypatch.setenv(variable, "1000")
+    line = b'{"id": "%s"}\n' % (b"x" * 50_000)
+    with fsspec.open("memory://baton-endless/run.jsonl", "wb") as file:
+        file.write(line * 3)
+    address = "memory://baton-endless/run.jsonl"
+    span = {} if size is None else {"start": 10, "end": 10 + size}
+    with (
+        pytest.raises(InputError, match=rf"1,000 bytes, which is the limit; set {variable}"),
+        fetched(Shard(files=[address], **span)),
+    ):
+        pass

@@ -54,7 +54,7 @@ def read_bytes(file: _File) -> bytes:
                 return b"".join(_pieces(stream.fileno(), file, FILE_BYTES))
             most = current(FILE_BYTES)
             if mode.st_size > most:
-                raise _too_large(file, FILE_BYTES)
+                raise too_large(file, FILE_BYTES)
             head = stream.read(_HEAD)
             # A sparse file has no content but zeros, takes no room on the disk, and all its size
             # in memory. Small files are left to the readers, which say what they miss in them.
@@ -65,7 +65,7 @@ def read_bytes(file: _File) -> bytes:
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
     if len(data) > most:
-        raise _too_large(file, FILE_BYTES)
+        raise too_large(file, FILE_BYTES)
     return data
 
 
@@ -83,7 +83,7 @@ def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
             stream.seek(start)
             while line := stream.readline(most + 1):
                 if len(line) > most:
-                    raise _too_large(file, FILE_BYTES, "has a line of more than")
+                    raise too_large(file, FILE_BYTES, "has a line of more than")
                 yield line
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
@@ -164,7 +164,7 @@ def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
             return
         count += len(piece)
         if count > most:
-            raise _too_large(file, limit)
+            raise too_large(file, limit)
         yield piece
 
 
@@ -178,14 +178,15 @@ def _check_first_line(stream: BinaryIO, file: _File, most: int) -> None:
         if b"\n" in piece:
             return
         if read > most:
-            raise _too_large(file, FILE_BYTES, "has a line of more than")
+            raise too_large(file, FILE_BYTES, "has a line of more than")
 
 
 def _problem_of_zeros(file: _File) -> InputError:
     return InputError(_problem(file, "not UTF-8 text: it has zero bytes"))
 
 
-def _too_large(file: _File, limit: Limit, what: str = "is larger than") -> InputError:
+def too_large(file: _File, limit: Limit, what: str = "is larger than") -> InputError:
+    """Return the error of a file that is larger than a limit, with how to raise the limit."""
     most = f"{current(limit):,} bytes, which is the limit{limit.raised_by()}"
     return InputError(_problem(file, f"{what} {most}"))
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.opening import current, too_large
 from baton.model import InputError, Problem, Trace
+from baton.model.limits import FILE_BYTES, SPAN_FILE_BYTES
 
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.files import Folder, sort_files
@@ -21,6 +23,7 @@ from .files import FileReader, LineRange
 from .load import claude_agents, files_below, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
 
+_PIECE = 1 << 20  # bytes that are fetched at once
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
 
 
@@ -287,18 +290,43 @@ def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
 
 
 def _copy(system: Any, name: str, copy: Path, shard: Shard) -> None:
-    if shard.start is None or shard.end is None:
-        system.get_file(name, str(copy))
-        return
+    """Copy a file or a range of it, and no more than a file may have, whatever the store sends.
+
+    Raises:
+        InputError: the file, or the line at an end of the range, is longer than the limit.
+    """
     with system.open(name, "rb") as stream, copy.open("wb") as kept:
+        if shard.start is None or shard.end is None:
+            left = current(SPAN_FILE_BYTES)
+            while piece := stream.read(min(_PIECE, left + 1)):
+                left -= len(piece)
+                if left < 0:
+                    raise too_large(name, SPAN_FILE_BYTES)
+                kept.write(piece)
+            return
         if shard.start:
             stream.seek(shard.start - 1)
-            stream.readline()
+            _rest_of_line(stream, name)
         left = shard.end - stream.tell()
         # The last line may go on beyond the range.
         if left > 0:
             kept.write(stream.read(left))
-            kept.write(b"" if _ends_a_line(stream) else stream.readline())
+            if not _ends_a_line(stream):
+                kept.write(_rest_of_line(stream, name))
+
+
+def _rest_of_line(stream: Any, name: str) -> bytes:
+    """Read to the end of a line; raises InputError when that is further than a line may be."""
+    start, rest = stream.tell(), bytearray()
+    while piece := stream.read(_PIECE):
+        end = piece.find(b"\n") + 1
+        rest += piece[:end] if end else piece
+        if len(rest) > current(FILE_BYTES):
+            raise too_large(name, FILE_BYTES)
+        if end:
+            break
+    stream.seek(start + len(rest))
+    return bytes(rest)
 
 
 def _ends_a_line(stream: Any) -> bool:
