@@ -112,7 +112,6 @@ def test_addresses_are_read_as_the_files_behind_them(tmp_path: Path) -> None:
 
 
 def test_memory_and_broken_files_behind_addresses(tmp_path: Path) -> None:
-
     memory = fsspec.filesystem("memory")
     memory.pipe("/baton-test/good.json", RECORD.format("one").encode())
     memory.pipe("/baton-test/bad.json", b'{"schema_version": 1, "id": 4, "turns": []}')
@@ -131,20 +130,27 @@ def test_an_address_that_leads_nowhere_says_so(address: str) -> None:
         pieces(700, address)
 
 
+ENDLESS = "memory://baton-endless/run.jsonl"
+
+
 @pytest.mark.parametrize(
-    ("variable", "size"), [("BATON_MAX_SPAN_FILE_BYTES", None), ("BATON_MAX_FILE_BYTES", 700)]
+    ("variable", "shard"),
+    [
+        ("BATON_MAX_SPAN_FILE_BYTES", Shard(files=[ENDLESS])),
+        ("BATON_MAX_FILE_BYTES", Shard(files=[ENDLESS], start=10, end=710)),
+    ],
 )
 def test_a_store_that_sends_more_than_a_file_may_have_is_stopped(
-    monkeypatch: pytest.MonkeyPatch, variable: str, size: int | None
+    monkeypatch: pytest.MonkeyPatch, variable: str, shard: Shard
 ) -> None:
     monkeypatch.setenv(variable, "1000")
-    line = b'{"id": "%s"}\n' % (b"x" * 50_000)
-    with fsspec.open("memory://baton-endless/run.jsonl", "wb") as file:
-        file.write(line * 3)
-    address = "memory://baton-endless/run.jsonl"
-    span = {} if size is None else {"start": 10, "end": 10 + size}
-    with (
-        pytest.raises(InputError, match=rf"1,000 bytes, which is the limit; set {variable}"),
-        fetched(Shard(files=[address], **span)),
-    ):
-        pass
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/baton-endless/run.jsonl", b'{"id": "%s"}\n' % (b"x" * 50_000) * 3)
+    try:
+        with (
+            pytest.raises(InputError, match=rf"1,000 bytes, which is the limit; set {variable}"),
+            fetched(shard),
+        ):
+            pass
+    finally:
+        memory.rm("/baton-endless", recursive=True)
