@@ -37,6 +37,12 @@ def test_what_is_missing_or_too_much_is_said_in_words(
     assert outcome.err.count("\n") == 1
 
 
+def test_commands_run_one_after_another_in_one_process(baton: Run) -> None:
+    # `baton list` imports a module whose name is that of a built-in function.
+    assert baton("list").code == 0
+    assert baton("rubrics").code == 0
+
+
 @pytest.mark.parametrize("verb", ["show", "draft", "score"])
 def test_a_dataset_given_for_a_recording_is_called_one(
     baton: Run, tmp_path: Path, verb: str

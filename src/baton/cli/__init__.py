@@ -12,7 +12,8 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code (the console script exits with it)."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    # Not `list(...)`: once `cli/list.py` is imported, that name is the module here.
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
     if words == ["--version"]:  # asked by scripts, often; loads nothing else
         print(__version__)
         return 0
