@@ -1,4 +1,6 @@
-"""For tests of your own: ``assert_passes``, faults to seed into traces, and a scripted LLM.
+"""For tests of your own: ``assert_passes``, ``verdict``, faults to seed, and a scripted LLM.
+
+:mod:`baton.testing.build` makes traces, cases and scores in a line each.
 
 Each injector takes a trace and a ``random.Random`` and gives a copy with one fault and what it
 is, or ``None`` when the trace has no place for it. It knows nothing of evaluators.
@@ -11,7 +13,7 @@ from random import Random
 
 from baton.model import Trace
 
-from .assertion import assert_passes
+from .assertion import assert_passes, verdict, verdicts
 from .faults import (
     dead_child,
     dropped_constraint,
@@ -55,5 +57,7 @@ __all__ = [
     "repeated_work",
     "tool_outside_subset",
     "unknown_target",
+    "verdict",
+    "verdicts",
     "wrong_target",
 ]

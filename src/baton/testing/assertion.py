@@ -1,4 +1,4 @@
-"""``assert_passes``: a run, or what became of a case, held to what should have happened."""
+"""Hold a run to what should have happened: ``assert_passes``, and one ``verdict`` alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from baton import api
 from baton.config.evaluators import plan_for
 from baton.config.trust import trust_of
-from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Trace
+from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Score, Trace
 from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.terminal import failure_text
 from baton.runner.recorded import score_in_memory
@@ -52,6 +52,55 @@ def assert_passes(
     told = failures(results, problems)
     if told:
         raise AssertionError(told)
+
+
+def verdict(
+    evaluator: str | Evaluator,
+    trace: Trace,
+    case: Case | None = None,
+    *,
+    agent_names: Mapping[str, str] | None = None,
+    prices: Mapping[str, Mapping[str, float]] | None = None,
+    **options: Any,
+) -> Score:
+    """Return the only score that one evaluator gives a trace.
+
+    Args:
+        evaluator: a name (``"agent_chain"``), with ``options`` as its options, or an object.
+        trace: the trace; it is held to the case whatever either is called.
+        case: what should have happened; not needed for what a record alone proves.
+        agent_names: recorded agent name to the name that the case uses.
+        prices: USD per million tokens by model, as for :func:`baton.score`.
+        options: of the evaluator.
+
+    Raises:
+        InputError: an unknown evaluator or option.
+        ValueError: the evaluator gave no score, or several.
+    """
+    scores = verdicts(evaluator, trace, case, agent_names=agent_names, prices=prices, **options)
+    if len(scores) != 1:
+        raise ValueError(f"{evaluator} gave {len(scores)} scores, not one: use `verdicts`")
+    return scores[0]
+
+
+def verdicts(
+    evaluator: str | Evaluator,
+    trace: Trace,
+    case: Case | None = None,
+    *,
+    agent_names: Mapping[str, str] | None = None,
+    prices: Mapping[str, Mapping[str, float]] | None = None,
+    **options: Any,
+) -> list[Score]:
+    """Return every score that one evaluator gives a trace; see :func:`verdict`."""
+    spec = {"type": evaluator, "config": options} if isinstance(evaluator, str) else evaluator
+    if case is not None:
+        trace = msgspec.structs.replace(trace, case=case.id)
+    cases = None if case is None else [case]
+    evaluation = api.score(
+        trace, cases, [spec], agent_names=agent_names, prices=prices, redact=False
+    )
+    return evaluation.results[0].scores
 
 
 def failures(results: Sequence[CaseResult], problems: Sequence[str] = ()) -> str:

@@ -1,0 +1,388 @@
+"""Build records, cases and scores in a line each, so that a test reads as one sentence.
+
+A trace is written in the order in which things happened::
+
+    trace(
+        turn(
+            "Refund order 42.",
+            run("desk", call("lookup_order", {"id": 42}), delegate("billing", "Refund order 42.")),
+            run("billing", call("refund", {"id": 42}), output="Refunded."),
+            output="Refunded.",
+        )
+    )
+
+Every object has an id: the one that was given, or a letter and a number that counts through the
+trace (``t1`` a turn, ``r1`` a run, ``c1`` a tool call, ``d1`` a dispatch, ``s1`` any other step),
+which from the second turn on has the turn in front (``t2.r1``).
+Where content is asked for, a text is the content's ``text``; a ``Content`` is taken as it is, and
+any other value is its ``data``. All other fields of the record may be given by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from baton.model import (
+    AgentRun,
+    Case,
+    CaseResult,
+    Content,
+    Dispatch,
+    Evaluation,
+    EvaluatorCounts,
+    ExpectedDispatch,
+    ExpectedToolCall,
+    ExpectedTurn,
+    GotBack,
+    HandedOff,
+    Said,
+    Score,
+    Source,
+    Status,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+    case_status,
+)
+from baton.model.trace import SCHEMA_VERSION, DispatchKind
+
+__all__ = [
+    "Passing",
+    "call",
+    "case",
+    "content",
+    "delegate",
+    "evaluation",
+    "expect",
+    "give_back",
+    "result",
+    "run",
+    "said",
+    "score",
+    "sequence",
+    "trace",
+    "transfer",
+    "turn",
+]
+
+
+def content(value: Any) -> Content | None:
+    """Make content: of a text, of data; ``None`` and a ``Content`` stay what they are."""
+    if value is None or isinstance(value, Content):
+        return value
+    return Content(text=value) if isinstance(value, str) else Content(data=value)
+
+
+# --------------------------------------------------------------------------------------- traces
+
+
+@dataclass(frozen=True)
+class Passing:
+    """Work that passes to another agent, as a step of the run that passes it on.
+
+    :func:`turn` makes the ``Dispatch`` of it, with the steps and ids that belong to one.
+    """
+
+    kind: DispatchKind
+    to: str
+    tool: str | None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def delegate(to: str, prompt: Any = None, *, tool: str | None = None, **fields: Any) -> Passing:
+    """Pass work to an agent and wait for its result, by calling ``tool`` when one is named.
+
+    The dispatch starts the first later run of ``to`` that nothing else started; ``runs=[]`` says
+    that nothing was started. A dispatch that is completed in the foreground is followed by a
+    ``GotBack`` at once.
+    """
+    return Passing("delegate", to, tool, {"prompt": prompt, **fields})
+
+
+def transfer(to: str, prompt: Any = None, *, tool: str | None = None, **fields: Any) -> Passing:
+    """Pass control to an agent."""
+    return Passing("transfer", to, tool, {"prompt": prompt, **fields})
+
+
+def sequence(to: str, prompt: Any = None, **fields: Any) -> Passing:
+    """Say that the program or graph starts ``to`` next."""
+    return Passing("sequence", to, None, {"prompt": prompt, **fields})
+
+
+def give_back(to: str, result: Any = None, **fields: Any) -> Passing:
+    """Give control back; ``answers`` names the dispatch that this closes."""
+    return Passing("return", to, None, {"result": result, **fields})
+
+
+def call(
+    name: str, arguments: Any = None, result: Any = None, *, id: str = "", **fields: Any
+) -> ToolCall:
+    """Make a tool call."""
+    return ToolCall(id=id, name=name, arguments=arguments, result=content(result), **fields)
+
+
+def said(text: Any, *, id: str = "", **fields: Any) -> Said:
+    """Make what a run said, a text or data."""
+    return Said(id=id, content=content(text) or Content(), **fields)
+
+
+def run(
+    agent: str,
+    *steps: Step | Passing | str,
+    id: str = "",
+    input: Any = None,
+    output: Any = None,
+    **fields: Any,
+) -> AgentRun:
+    """Make a run of an agent with its steps in order; a text is something it said."""
+    made = [said(step) if isinstance(step, str) else step for step in steps]
+    return AgentRun(
+        id=id,
+        agent=agent,
+        input=content(input),
+        output=content(output),
+        # A `Passing` is there until `turn` puts the steps of a dispatch in its place.
+        steps=made,  # type: ignore[arg-type]
+        **fields,
+    )
+
+
+def turn(
+    *parts: str | AgentRun | Dispatch,
+    id: str = "",
+    input: Any = None,
+    output: Any = None,
+    **fields: Any,
+) -> Turn:
+    """Make a turn of the user's message (a text) and of the runs in the order they started.
+
+    A ``Dispatch`` among them is taken as it is. What has no id gets one that is unique in the
+    turn; :func:`trace` makes it unique in the trace.
+    """
+    made = Turn(id=id, input=content(input), output=content(output), **fields)
+    for part in parts:
+        if isinstance(part, str):
+            made.input = Content(text=part)
+        elif isinstance(part, Dispatch):
+            made.dispatches.append(part)
+        else:
+            # A run may be used in several turns of a test; its steps are replaced here.
+            copied = msgspec.structs.replace(
+                part, steps=list(part.steps), started_by=list(part.started_by)
+            )
+            made.runs.append(copied)
+    _complete(made)
+    return made
+
+
+def trace(
+    *parts: Turn | AgentRun | str,
+    id: str = "trace",
+    source: str | Source = "test",
+    **fields: Any,
+) -> Trace:
+    """Make a trace of turns, or of the message and the runs of its only turn."""
+    if all(isinstance(part, Turn) for part in parts):
+        turns = [part for part in parts if isinstance(part, Turn)]
+    else:
+        turns = [turn(*(part for part in parts if not isinstance(part, Turn)))]
+    origin = Source(format=source) if isinstance(source, str) else source
+    return Trace(
+        schema_version=SCHEMA_VERSION, id=id, source=origin, turns=_unique(turns), **fields
+    )
+
+
+def _complete(turn: Turn) -> None:
+    """Turn each ``Passing`` into a dispatch with its steps, and give ids to what has none."""
+    for number, one in enumerate(turn.runs, 1):
+        one.id = one.id or f"r{number}"
+    given = len(turn.dispatches)
+    counts = {"c": 0, "s": 0}
+
+    def named(step: Step) -> Step:
+        letter = "c" if isinstance(step, ToolCall) else "s"
+        counts[letter] += 1
+        return step if step.id else msgspec.structs.replace(step, id=f"{letter}{counts[letter]}")
+
+    for sender in turn.runs:
+        steps: list[Step] = []
+        for step in sender.steps:
+            if not isinstance(step, Passing):
+                steps.append(named(step))
+                continue
+            made = _dispatch(step, sender, turn, given)
+            if step.tool is not None:
+                requested = named(ToolCall(id="", name=step.tool, dispatch=made.id))
+                made.call = requested.id
+                steps.append(requested)
+            # The program moves on by itself, and an answer needs no words: neither is a step.
+            if made.kind in ("transfer", "delegate"):
+                steps.append(named(HandedOff(id="", dispatch=made.id)))
+            waited = made.mode == "foreground" and made.status == "completed"
+            if made.kind == "delegate" and waited:
+                steps.append(named(GotBack(id="", dispatch=made.id)))
+        sender.steps = steps
+
+
+def _dispatch(passing: Passing, sender: AgentRun, turn: Turn, given: int) -> Dispatch:
+    """Add the dispatch to the turn and to the run that it starts."""
+    fields = dict(passing.fields)
+    for name in ("prompt", "result"):
+        fields[name] = content(fields.get(name))
+    made = Dispatch(
+        id=fields.pop("id", None) or f"d{len(turn.dispatches) - given + 1}",
+        kind=passing.kind,
+        to_agent=passing.to,
+        from_run=sender.id,
+        from_agent=sender.agent,
+        **fields,
+    )
+    if "runs" not in fields:
+        # Runs stand in the order they started, so this one started a later one. Two dispatches to
+        # `billing` start the first and the second of its runs.
+        later = turn.runs[next(n for n, one in enumerate(turn.runs) if one is sender) + 1 :]
+        free = (run.id for run in later if run.agent == made.to_agent and not run.started_by)
+        made.runs = list(free)[:1]
+    for one in turn.runs:
+        if one.id in made.runs and made.id not in one.started_by:
+            one.started_by.append(made.id)
+    turn.dispatches.append(made)
+    return made
+
+
+def _unique(turns: Iterable[Turn]) -> list[Turn]:
+    """Number the turns, and put a turn's id before the ids that an earlier turn has, too."""
+    made: list[Turn] = []
+    taken: set[str] = set()
+    for number, one in enumerate(turns, 1):
+        named = msgspec.structs.replace(one, id=one.id or f"t{number}")
+        objects = [*named.runs, *named.dispatches, *(s for run in named.runs for s in run.steps)]
+        new = {o.id: f"{named.id}.{o.id}" for o in objects if o.id in taken}
+        if new:
+            named = _renamed(named, new)
+        taken.update(new.get(o.id, o.id) for o in objects)
+        made.append(named)
+    return made
+
+
+def _renamed(turn: Turn, new: dict[str, str]) -> Turn:
+    """Return a copy of a turn with other ids; what a dispatch continues is of an earlier turn."""
+
+    def all_of(ids: list[str]) -> list[str]:
+        return [new.get(one, one) for one in ids]
+
+    replace = msgspec.structs.replace
+    runs = []
+    for run in turn.runs:
+        steps: list[Step] = []
+        for step in run.steps:
+            copied = replace(step, id=new.get(step.id, step.id))
+            if not isinstance(copied, Said) and copied.dispatch is not None:
+                copied.dispatch = new.get(copied.dispatch, copied.dispatch)
+            steps.append(copied)
+        runs.append(
+            replace(
+                run, id=new.get(run.id, run.id), steps=steps, started_by=all_of(run.started_by)
+            )
+        )
+    dispatches = [
+        replace(
+            one,
+            id=new.get(one.id, one.id),
+            from_run=new.get(one.from_run or "", one.from_run),
+            call=new.get(one.call or "", one.call),
+            answers=new.get(one.answers or "", one.answers),
+            runs=all_of(one.runs),
+        )
+        for one in turn.dispatches
+    ]
+    return replace(turn, runs=runs, dispatches=dispatches)
+
+
+# ---------------------------------------------------------------------------------------- cases
+
+
+def expect(input: Any = "hi", **stated: Any) -> ExpectedTurn:
+    """Make a turn of a case: the message, and what is stated of the turn.
+
+    ``response`` may be a text, ``tool_calls`` names or pairs of a name and arguments,
+    ``dispatches`` names of agents.
+    """
+    fields = dict(stated)
+    if "response" in fields:
+        fields["response"] = content(fields["response"])
+    if fields.get("tool_calls") is not None:
+        fields["tool_calls"] = [_expected_call(one) for one in fields["tool_calls"]]
+    if fields.get("dispatches") is not None:
+        fields["dispatches"] = [
+            ExpectedDispatch(to=one) if isinstance(one, str) else one
+            for one in fields["dispatches"]
+        ]
+    return ExpectedTurn(input=content(input) or Content(), **fields)
+
+
+def _expected_call(stated: Any) -> ExpectedToolCall:
+    if isinstance(stated, ExpectedToolCall):
+        return stated
+    if isinstance(stated, str):
+        return ExpectedToolCall(name=stated)
+    name, arguments = stated
+    return ExpectedToolCall(name=name, arguments=arguments)
+
+
+_OF_A_TURN = frozenset(ExpectedTurn.__struct_fields__) - frozenset(Case.__struct_fields__)
+
+
+def case(*turns: ExpectedTurn | str, id: str = "case", **stated: Any) -> Case:
+    """Make a case of messages or turns; one turn that says "hi" when there are none.
+
+    What is stated of a turn (``agents=["desk", "billing"]``) holds for every message; anything
+    else is the case's.
+    """
+    of_turn = {name: stated.pop(name) for name in list(stated) if name in _OF_A_TURN}
+    made = [
+        one if isinstance(one, ExpectedTurn) else expect(one, **of_turn)
+        for one in turns or ("hi",)
+    ]
+    return Case(id=id, turns=made, **stated)
+
+
+# --------------------------------------------------------------------------------------- scores
+
+
+def score(
+    status: Status = "passed",
+    evaluator: str = "agent_chain",
+    value: float | None = None,
+    **fields: Any,
+) -> Score:
+    """Make a score; its value is 1 when it passed and 0 when it failed, unless one is given."""
+    if value is None and status in ("passed", "failed"):
+        value = float(status == "passed")
+    fields = {"type": evaluator, "version": "1", **fields}
+    return Score(evaluator=evaluator, status=status, value=value, **fields)
+
+
+def result(*scores: Score | Status, id: str = "case", **fields: Any) -> CaseResult:
+    """Make what became of a case, with its status by its scores."""
+    made = [one if isinstance(one, Score) else score(one) for one in scores]
+    fields = {"status": case_status([one.status for one in made]), **fields}
+    return CaseResult(case_id=id, scores=made, **fields)
+
+
+def evaluation(*results: CaseResult, name: str = "evaluation", **fields: Any) -> Evaluation:
+    """Make an evaluation of results, with its counts and its status by them."""
+    counts: dict[str, EvaluatorCounts] = {}
+    for one in results:
+        for each in one.scores:
+            counted = counts.setdefault(
+                each.evaluator, EvaluatorCounts(evaluator=each.evaluator, type=each.type)
+            )
+            counted.add(each.status)
+    fields = {"status": case_status([one.status for one in results]), **fields}
+    return Evaluation(name=name, results=list(results), evaluators=list(counts.values()), **fields)

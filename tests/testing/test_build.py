@@ -1,0 +1,123 @@
+"""`baton.testing.build`: traces, cases and scores in a line each, consistent in themselves."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from baton import InputError
+from baton.model import Content, Dispatch, Said, Trace
+from baton.model.integrity import integrity_problems
+from baton.testing import verdict, verdicts
+from baton.testing.build import (
+    call,
+    case,
+    delegate,
+    evaluation,
+    expect,
+    give_back,
+    result,
+    run,
+    said,
+    score,
+    sequence,
+    trace,
+    transfer,
+    turn,
+)
+
+REFUND = trace(
+    "Refund order 42.",
+    run("desk", call("lookup_order", {"id": 42}), delegate("billing", "Refund it.", tool="ask")),
+    run("billing", call("refund", {"id": 42}, "ok"), "Refunded.", output="Refunded."),
+)
+
+
+def test_a_delegated_task_is_linked_to_its_runs_and_its_call() -> None:
+    (one,) = REFUND.turns
+    desk, billing = one.runs
+    (made,) = one.dispatches
+    assert one.input == Content(text="Refund order 42.")
+    assert [type(step).__name__ for step in desk.steps] == [
+        "ToolCall",
+        "ToolCall",
+        "HandedOff",
+        "GotBack",
+    ]
+    assert (made.from_run, made.from_agent, made.runs) == (desk.id, "desk", [billing.id])
+    assert made.call == desk.steps[1].id
+    assert billing.started_by == [made.id]
+    assert made.prompt == Content(text="Refund it.")
+    assert billing.steps[0].result == Content(text="ok")
+    assert isinstance(billing.steps[1], Said)
+
+
+@pytest.mark.parametrize(
+    "built",
+    [
+        REFUND,
+        trace(),
+        trace(run("a", transfer("b")), run("b", transfer("a")), run("a")),
+        trace(turn("x", run("a", sequence("b")), run("b")), turn("y", run("a", delegate("b")))),
+        trace(run("a", delegate("b"), delegate("b")), run("b"), run("b", give_back("a", "done")), run("a")),
+        trace(run("a", delegate("b", runs=[], status="refused")), run("b")),
+    ],
+)
+def test_what_is_built_is_a_valid_record(built: Trace) -> None:
+    assert integrity_problems(built) == []
+    assert msgspec.json.decode(msgspec.json.encode(built), type=Trace) == built
+
+
+def test_each_dispatch_to_an_agent_starts_the_next_of_its_runs() -> None:
+    built = trace(run("a", delegate("b"), delegate("b")), run("b"), run("b"))
+    assert [one.runs for one in built.turns[0].dispatches] == [["r2"], ["r3"]]
+
+
+def test_ids_are_unique_across_turns() -> None:
+    same = turn("Again.", run("a", delegate("b"), id="mine"), run("b"))
+    first, second = trace(same, same).turns
+    assert [one.id for one in first.runs] == ["mine", "r2"]
+    assert [one.id for one in second.runs] == ["t2.mine", "t2.r2"]
+    assert second.dispatches[0].runs == ["t2.r2"]
+    assert same.runs[0].id == "mine"
+
+
+def test_a_dispatch_of_its_own_is_taken_as_it_is() -> None:
+    given = Dispatch(id="d9", kind="sequence", to_agent="a", runs=["r1"])
+    assert trace(turn(run("a"), given)).turns[0].dispatches == [given]
+
+
+def test_data_is_data_and_text_is_text() -> None:
+    one = turn(run("a", said({"ok": True})), output=[1, 2])
+    assert one.output == Content(data=[1, 2])
+    assert one.runs[0].steps == [Said(id="s1", content=Content(data={"ok": True}))]
+
+
+def test_what_is_stated_of_a_turn_holds_for_every_message() -> None:
+    made = case("Refund it.", "And again.", id="refund", agents=["desk"], tool_calls=["a", ("b", {})])
+    assert [one.input.text for one in made.turns] == ["Refund it.", "And again."]
+    assert [one.agents for one in made.turns] == [["desk"], ["desk"]]
+    assert [one.arguments for one in made.turns[0].tool_calls or []] == [None, {}]
+    assert case(expect("x", response="y"), tags=["t"]).turns[0].response == Content(text="y")
+
+
+def test_the_status_of_an_evaluation_is_that_of_its_scores() -> None:
+    made = evaluation(result("passed", id="a"), result(score("failed", "tool_calls"), id="b"))
+    assert (made.status, made.exit_code) == ("failed", 1)
+    assert [(one.evaluator, one.passed, one.failed) for one in made.evaluators] == [
+        ("agent_chain", 1, 0),
+        ("tool_calls", 0, 1),
+    ]
+
+
+def test_a_verdict_is_the_only_score_of_an_evaluator() -> None:
+    assert verdict("agent_chain", REFUND, case(agents=["desk", "billing"])).status == "passed"
+    renamed = case(agents=["desk", "money"])
+    assert verdict("agent_chain", REFUND, renamed, agent_names={"billing": "money"}).value == 1
+    assert verdict("agent_chain", REFUND, renamed, sequence_match_type="exact").value == 0
+    with pytest.raises(InputError, match="no_such_option"):
+        verdict("agent_chain", REFUND, renamed, no_such_option=1)
+    with pytest.raises(ValueError, match="2 scores"):
+        two = trace(run("a", delegate("b"), delegate("c")), run("b"), run("c"))
+        verdict("dispatch_completed", two)
+    assert len(verdicts("dispatch_completed", two)) == 2
