@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,39 +10,24 @@ import pytest
 from baton.evaluators.agent_chain import AgentChain, chain_score, longest_common
 from baton.model import (
     AgentCard,
-    AgentRun,
     Case,
-    Content,
-    EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import expect, run, turn
 
 
 def trace(*chains: list[str], **fields: Any) -> Trace:
-    turns = [
-        Turn(
-            id=f"t{number}",
-            runs=[AgentRun(id=f"t{number}r{i}", agent=name) for i, name in enumerate(chain)],
-        )
-        for number, chain in enumerate(chains)
-    ]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns, **fields)
+    """A turn for each chain, with a run for each agent in it."""
+    return build.trace(*(turn(*map(run, chain)) for chain in chains), **fields)
 
 
 def case(*chains: list[str] | None) -> Case:
-    turns = [ExpectedTurn(input=Content(text="hi"), agents=chain) for chain in chains]
-    return Case(id="x", turns=turns)
+    return build.case(*(expect(agents=chain) for chain in chains))
 
 
-def score(actual: Trace, expected: Case | None, **options: Any) -> Score:
-    context = EvalContext(agent_names=options.pop("agent_names", {}))
-    (found,) = AgentChain(options=options).evaluate(actual, expected, context)
-    return found
+score = partial(verdict, "agent_chain")
 
 
 ROUTER = ["router", "search_agent", "response_agent"]
@@ -212,7 +198,7 @@ def test_node_names_aliases_and_renames_count_as_the_name() -> None:
 
 def test_evidence_names_the_runs_of_the_wrong_turn() -> None:
     found = score(trace(["a"], ["x", "y"]), case(["a"], ["b"]))
-    assert [evidence.ids for evidence in found.evidence] == [["t1r0", "t1r1"]]
+    assert [evidence.ids for evidence in found.evidence] == [["t2.r1", "r2"]]
 
 
 @pytest.mark.parametrize(

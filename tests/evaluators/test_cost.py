@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,14 @@ import msgspec
 import pytest
 
 import baton
-from baton.evaluators.cost import Cost
 from baton.model import (
     AgentCard,
-    AgentRun,
-    Case,
-    Content,
-    EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     Trace,
-    Turn,
     Usage,
 )
+from baton.testing import build, verdict
+from baton.testing.build import case, run
 
 RECORDS = Path(__file__).parent.parent / "records"
 
@@ -40,18 +34,11 @@ def spent(cost: float | None, tokens: int | None = 100, **fields: Any) -> Usage:
 
 def trace(*usages: Usage | None, total: Usage | None = None, model: str | None = "m") -> Trace:
     """One turn, with a run of `a0`, `a1`... for each usage."""
-    runs = [
-        AgentRun(id=f"r{i}", agent=f"a{i}", usage=usage, model=model)
-        for i, usage in enumerate(usages)
-    ]
-    turns = [Turn(id="t1", runs=runs)]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns, usage=total)
+    runs = [run(f"a{i}", usage=usage, model=model) for i, usage in enumerate(usages)]
+    return build.trace(*runs, usage=total)
 
 
-def score(actual: Trace, expected: Case | None = None, **options: Any) -> Score:
-    context = EvalContext(agent_names=options.pop("agent_names", {}))
-    (found,) = Cost(options=options).evaluate(actual, expected, context)
-    return found
+score = partial(verdict, "cost")
 
 
 def test_a_cost_within_the_limit_passes_and_says_what_each_agent_spent() -> None:
@@ -70,7 +57,7 @@ def test_a_cost_over_the_limit_scores_its_share_and_names_the_dearest_run_first(
     found = score(trace(spent(0.5), spent(1.5)), max_usd=0.5)
     assert (found.status, found.value) == ("failed", 0.25)
     assert found.reason == "$2 spent; at most $0.5 allowed"
-    assert [(e.ids, e.quote) for e in found.evidence] == [(["r1"], "$1.5"), (["r0"], "$0.5")]
+    assert [(e.ids, e.quote) for e in found.evidence] == [(["r2"], "$1.5"), (["r1"], "$0.5")]
 
 
 def test_the_cost_that_the_source_states_goes_before_the_sum_of_runs() -> None:
@@ -157,7 +144,7 @@ def test_a_turn_that_failed_can_fail_by_its_cost_and_cannot_pass() -> None:
 
 
 def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
-    wanted = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"))] * 2)
+    wanted = case("hi", "hi")
     assert score(trace(spent(0.4)), wanted).status == "error"
 
 
@@ -182,8 +169,7 @@ def test_another_currency_is_refused() -> None:
 
 
 def test_a_case_may_cost_more() -> None:
-    turns = [ExpectedTurn(input=Content(text="hi"))]
-    wanted = Case(id="x", turns=turns, evaluators={"cost": {"max_usd": 1}})
+    wanted = case(evaluators={"cost": {"max_usd": 1}})
     specs = [{"type": "cost", "config": {"max_usd": 0.1}}]
     assert baton.score(trace(spent(0.4)), [wanted], specs).status == "passed"
 

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from baton.evaluators.dispatch_completed import DispatchCompleted
 from baton.model import (
-    AgentRun,
     Content,
     Dispatch,
     EvalContext,
     GotBack,
     HandedOff,
     Score,
-    Source,
-    Step,
-    ToolCall,
     Trace,
     Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import call, run, turn
 
 
-def trace(*, run: dict[str, Any] | None = None, turn: dict[str, Any] | None = None, **fields: Any) -> Trace:  # fmt: skip
-    """A lead that hands work to a helper; the helper's run is there unless ``run`` is empty."""
-    steps: list[Step] = [
-        ToolCall(id="c1", name="Agent", dispatch="d1"),
+def trace(*, ran: dict[str, Any] | None = None, within: dict[str, Any] | None = None, **fields: Any) -> Trace:  # fmt: skip
+    """A lead that hands work to a helper; the helper's run is there unless ``ran`` is empty."""
+    lead = run(
+        "lead",
+        call("Agent", dispatch="d1"),
         HandedOff(id="h1", dispatch="d1"),
         GotBack(id="g1", dispatch="d1"),
-    ]
-    runs = [AgentRun(id="r1", agent="lead", steps=steps)]
-    if run != {}:
-        runs.append(AgentRun(id="r2", agent="helper", started_by=["d1"], **(run or {})))
-    fields = {"kind": "delegate", **fields}
-    dispatch = Dispatch(
+    )
+    helper = [] if ran == {} else [run("helper", started_by=["d1"], **(ran or {}))]
+    made = Dispatch(
         id="d1", from_run="r1", from_agent="lead", to_agent="helper", call="c1",
-        runs=[one.id for one in runs[1:]], **fields,
+        runs=["r2"] if helper else [], **{"kind": "delegate", **fields},
     )  # fmt: skip
-    one = Turn(id="t1", runs=runs, dispatches=[dispatch], **(turn or {}))
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[one])
+    return build.trace(turn(lead, *helper, made, **(within or {})))
 
 
-def score(actual: Trace) -> Score:
-    (found,) = DispatchCompleted().evaluate(actual, None, EvalContext())
-    return found
+score = partial(verdict, "dispatch_completed")
 
 
 def kind(found: Score) -> str:
@@ -62,7 +56,7 @@ def test_an_answer_passes() -> None:
 
 
 def test_a_failure_names_the_dispatch_its_call_the_answer_and_the_run() -> None:
-    found = score(trace(status="failed", error="RuntimeError: no power", run={"status": "failed"}))
+    found = score(trace(status="failed", error="RuntimeError: no power", ran={"status": "failed"}))
     assert (found.status, kind(found)) == ("failed", "failed")
     assert found.reason == "`helper` failed: RuntimeError: no power"
     assert found.evidence[0].ids == ["d1", "c1", "g1", "r2"]
@@ -72,15 +66,15 @@ def test_a_failure_names_the_dispatch_its_call_the_answer_and_the_run() -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"status": "refused", "run": {}}, "refused"),
-        ({"status": "failed", "run": {"status": "cancelled"}}, "killed"),
+        ({"status": "refused", "ran": {}}, "refused"),
+        ({"status": "failed", "ran": {"status": "cancelled"}}, "killed"),
         ({"status": "failed", "error": "the agent was stopped"}, "killed"),
         ({"status": "unanswered"}, "unanswered"),
         ({"result": None}, "empty_answer"),
         ({"result": Content(text=" \n")}, "empty_answer"),
         ({"result": Content(text="Error: no power")}, "error_answer"),
-        ({"kind": "transfer", "run": {"status": "failed"}}, "receiver_failed"),
-        ({"kind": "transfer", "status": "unanswered", "run": {}}, "unanswered"),
+        ({"kind": "transfer", "ran": {"status": "failed"}}, "receiver_failed"),
+        ({"kind": "transfer", "status": "unanswered", "ran": {}}, "unanswered"),
     ],
 )
 def test_faults_are_told_apart(fields: dict[str, Any], expected: str) -> None:
@@ -93,11 +87,11 @@ def test_faults_are_told_apart(fields: dict[str, Any], expected: str) -> None:
         {"status": "waiting"},
         {"status": "unknown"},
         {"result": None, "unknown": ["result"]},
-        {"result": None, "run": {"output": ANSWER}},
+        {"result": None, "ran": {"output": ANSWER}},
         {"status": "unanswered", "mode": "background"},
-        {"status": "unanswered", "turn": {"status": "incomplete"}},
-        {"kind": "transfer", "run": {"status": "waiting"}},
-        {"kind": "transfer", "run": {}, "status": "unanswered", "turn": {"unknown": ["output"]}},
+        {"status": "unanswered", "within": {"status": "incomplete"}},
+        {"kind": "transfer", "ran": {"status": "waiting"}},
+        {"kind": "transfer", "ran": {}, "status": "unanswered", "within": {"unknown": ["output"]}},
     ],
 )
 def test_what_the_record_does_not_tell_is_skipped(fields: dict[str, Any]) -> None:

@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 
 from baton.evaluators.dispatch_limits import DispatchLimits
 from baton.model import (
-    AgentRun,
     Dispatch,
-    EvalContext,
     InputError,
-    Score,
-    Source,
     Trace,
-    Turn,
     Usage,
 )
-
-
-def run(id_: str, agent: str, cost: float | None, *started_by: str) -> AgentRun:
-    usage = None if cost is None else Usage(requests=1, cost_usd=cost)
-    return AgentRun(id=id_, agent=agent, usage=usage, started_by=list(started_by))
+from baton.testing import build, verdict
+from baton.testing.build import delegate, run
 
 
 def trace(**costs: float | None) -> Trace:
     """A lead delegates to a scout, who delegates to a clerk; then to the clerk itself."""
     usd: dict[str, float | None] = {"scout": 0.02, "below": 0.03, "clerk": 0.01, **costs}
-    runs = [
-        run("r1", "lead", 5.0),
-        run("r2", "scout", usd["scout"], "d1"),
-        run("r3", "clerk", usd["below"], "d2"),
-        run("r4", "clerk", usd["clerk"], "d3"),
-    ]
-    made = [
-        Dispatch(id="d1", kind="delegate", from_run="r1", to_agent="scout", runs=["r2"], depth=1),
-        Dispatch(id="d2", kind="delegate", from_run="r2", to_agent="clerk", runs=["r3"], depth=2),
-        Dispatch(id="d3", kind="delegate", from_run="r1", to_agent="clerk", runs=["r4"], depth=1),
-    ]
-    turn = Turn(id="t1", runs=runs, dispatches=made)
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
+
+    def spent(cost: float | None) -> Usage | None:
+        return None if cost is None else Usage(requests=1, cost_usd=cost)
+
+    return build.trace(
+        run(
+            "lead",
+            delegate("scout", id="d1", depth=1),
+            delegate("clerk", id="d2", depth=1, runs=["r4"]),
+            usage=spent(5.0),
+        ),
+        run("scout", delegate("clerk", id="d3", depth=2), usage=spent(usd["scout"])),
+        run("clerk", usage=spent(usd["below"])),
+        run("clerk", usage=spent(usd["clerk"])),
+    )
 
 
-def score(actual: Trace, **options: Any) -> Score:
-    context = EvalContext(agent_names=options.pop("agent_names", {}))
-    (found,) = DispatchLimits(options=options).evaluate(actual, None, context)
-    return found
+score = partial(verdict, "dispatch_limits")
 
 
 def test_a_dispatch_costs_what_its_agent_and_all_below_it_cost() -> None:
@@ -68,14 +59,14 @@ def test_all_dispatches_to_one_agent_have_a_limit_of_their_own() -> None:
 
 def test_a_run_below_two_dispatches_to_one_agent_costs_once() -> None:
     actual = trace()
-    actual.turns[0].dispatches[1].to_agent = "scout"
+    actual.turns[0].dispatches[2].to_agent = "scout"
     found = score(actual, max_agent_cost_usd={"scout": 1.0})
     assert found.details["agent_cost_usd"] == {"scout": pytest.approx(0.05)}
 
 
 def test_control_that_is_passed_on_costs_a_delegate_and_not_a_transfer() -> None:
     actual = trace()
-    first, second, _ = actual.turns[0].dispatches
+    first, _, second = actual.turns[0].dispatches
     second.kind = "transfer"
     assert score(actual, max_cost_usd=0.04).status == "failed"
     first.kind = "transfer"
@@ -86,7 +77,7 @@ def test_control_that_comes_back_does_not_cost_the_one_that_returns_it() -> None
     actual = trace()
     first = actual.turns[0].dispatches[0]
     first.kind = "transfer"
-    actual.turns[0].runs.append(run("r5", "lead", 9.0, "d4"))
+    actual.turns[0].runs.append(run("lead", id="r5", usage=Usage(cost_usd=9.0), started_by=["d4"]))
     actual.turns[0].dispatches.append(
         Dispatch(id="d4", kind="return", from_run="r2", to_agent="lead", runs=["r5"], answers="d1")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,13 @@ from hypothesis import strategies as st
 import baton
 from baton.evaluators.dispatch_limits import DispatchLimits
 from baton.model import (
-    AgentRun,
-    Case,
-    Content,
     Dispatch,
-    EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     Trace,
     Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import case, run, trace
 
 RECORDS = Path(__file__).parent.parent / "records"
 LIMITS = ("max_dispatches", "max_depth", "max_fan_out", "max_visits", "max_agents")
@@ -36,23 +32,12 @@ def record(name: str) -> Trace:
 
 def turn(number: int, agents: str = "", dispatches: int = 0, **fields: Any) -> Turn:
     """A turn with a run for each letter, and dispatches that differ in nothing but their id."""
-    return Turn(
-        id=f"t{number}",
-        runs=[AgentRun(id=f"t{number}r{i}", agent=name) for i, name in enumerate(agents)],
-        dispatches=[
-            Dispatch(id=f"t{number}d{i}", to_agent="b", **fields) for i in range(dispatches)
-        ],
-    )
+    made = [Dispatch(id=f"t{number}d{i}", to_agent="b", **fields) for i in range(dispatches)]
+    runs = [run(name, id=f"t{number}r{i}") for i, name in enumerate(agents)]
+    return build.turn(*runs, *made, id=f"t{number}")
 
 
-def trace(*turns: Turn) -> Trace:
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=list(turns))
-
-
-def score(actual: Trace, expected: Case | None = None, **options: Any) -> Score:
-    context = EvalContext(agent_names=options.pop("agent_names", {}))
-    (found,) = DispatchLimits(options=options).evaluate(actual, expected, context)
-    return found
+score = partial(verdict, "dispatch_limits")
 
 
 def test_every_turn_has_to_keep_within_the_number() -> None:
@@ -178,7 +163,7 @@ def test_turns_that_failed_or_were_cut_off_can_fail_and_cannot_pass() -> None:
 
 
 def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
-    wanted = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"))] * 2)
+    wanted = case("hi", "hi")
     assert score(trace(turn(1)), wanted, max_dispatches=3).status == "error"
 
 
@@ -201,8 +186,7 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
 
 
 def test_a_case_may_allow_more() -> None:
-    turns = [ExpectedTurn(input=Content(text="hi"))]
-    wanted = Case(id="x", turns=turns, evaluators={"dispatch_limits": {"max_dispatches": 3}})
+    wanted = case(evaluators={"dispatch_limits": {"max_dispatches": 3}})
     specs = [{"type": "dispatch_limits", "config": {"max_dispatches": 2}}]
     actual = trace(turn(1, dispatches=3, kind="transfer"))
     assert baton.score(actual, evaluators=specs).status == "failed"

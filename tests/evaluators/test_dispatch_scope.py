@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 from baton.evaluators.dispatch_scope import DispatchScope
 from baton.model import (
     AgentCard,
-    AgentRun,
     Content,
     Dispatch,
     EvalContext,
     Score,
-    Source,
     ToolCall,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import delegate, run
 
 
 def call(name: str, number: int = 1, **fields: Any) -> ToolCall:
-    return ToolCall(id=f"c{number}", name=name, **fields)
+    return build.call(name, id=f"c{number}", **fields)
 
 
 def trace(
@@ -28,25 +28,17 @@ def trace(
     *calls: ToolCall,
     source: Any = "definition",
     agents: dict[str, AgentCard] | None = None,
-    run: dict[str, Any] | None = None,
+    ran: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Trace:
-    checker = AgentRun(
-        id="r2", agent="checker", started_by=["d1"], steps=list(calls), **(run or {})
-    )
-    dispatch = Dispatch(
-        id="d1", kind="delegate", from_run="r1", from_agent="lead", to_agent="checker",
-        runs=["r2"], tools_allowed=allowed, tools_source=source, **fields,
-    )  # fmt: skip
-    turn = Turn(id="t1", runs=[AgentRun(id="r1", agent="lead"), checker], dispatches=[dispatch])
-    return Trace(
-        schema_version=1, id="x", source=Source(format="test"), turns=[turn], agents=agents or {}
+    """A lead that delegates to a checker, who makes the calls."""
+    task = delegate("checker", tools_allowed=allowed, tools_source=source, **fields)
+    return build.trace(
+        run("lead", task), run("checker", *calls, **(ran or {})), agents=agents or {}
     )
 
 
-def score(actual: Trace, **options: Any) -> Score:
-    (found,) = DispatchScope(options=options).evaluate(actual, None, EvalContext())
-    return found
+score = partial(verdict, "dispatch_scope")
 
 
 def kinds(found: Score) -> list[str]:
@@ -120,7 +112,7 @@ def test_what_was_offered_proves_only_calls_of_tools_that_do_not_exist() -> None
 
 
 def test_calls_that_were_not_recorded_prove_nothing() -> None:
-    actual = trace(["Read"], run={"unknown": ["steps.tool_call"]})
+    actual = trace(["Read"], ran={"unknown": ["steps.tool_call"]})
     assert score(actual).status == "skipped"
     assert score(trace(["Read"])).reason == "`checker` called no tool"
 
@@ -134,7 +126,7 @@ def test_passing_control_on_and_giving_the_answer_are_no_use_of_tools() -> None:
     answer = call("Verdict", 2, arguments={"ok": True})
     actual = trace(
         ["Read"], call("transfer_to_editor", dispatch="d2"), answer,
-        run={"output": Content(data={"ok": True})},
+        ran={"output": Content(data={"ok": True})},
     )  # fmt: skip
     actual.turns[0].dispatches.append(
         Dispatch(id="d2", kind="transfer", from_run="r2", from_agent="checker", to_agent="editor",

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from baton.evaluators.dispatch_target_known import DispatchTargetKnown
 from baton.findings.target_known import listed_names, unknown_name
 from baton.model import (
     AgentCard,
-    AgentRun,
     Dispatch,
-    EvalContext,
     HandedOff,
-    Score,
-    Source,
-    ToolCall,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import call, run, turn
 
 
 def trace(
@@ -28,27 +24,25 @@ def trace(
     tool: str = "Agent",
     offered: list[str] | None = None,
     agents: dict[str, AgentCard] | None = None,
-    call: dict[str, Any] | None = None,
+    called: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Trace:
     """A router whose hand-off to ``to`` started nothing."""
-    made = ToolCall(id="c1", name=tool, dispatch="d1", **(call or {}))
-    router = AgentRun(
-        id="r1", agent="router", steps=[made, HandedOff(id="h1", dispatch="d1")],
-        tools_offered=offered, unknown=[] if offered else ["tools_offered"],
-    )  # fmt: skip
+    router = run(
+        "router",
+        call(tool, dispatch="d1", **(called or {})),
+        HandedOff(id="h1", dispatch="d1"),
+        tools_offered=offered,
+        unknown=[] if offered else ["tools_offered"],
+    )
     fields = {"kind": "delegate", "status": "refused", **fields}
     dispatch = Dispatch(
         id="d1", from_run="r1", from_agent="router", to_agent=to, call="c1", **fields
     )
-    turn = Turn(id="t1", runs=[router], dispatches=[dispatch])
-    source = Source(format="test")
-    return Trace(schema_version=1, id="x", source=source, turns=[turn], agents=agents or {})
+    return build.trace(turn(router, dispatch), agents=agents or {})
 
 
-def score(actual: Trace, **context: Any) -> Score:
-    (found,) = DispatchTargetKnown().evaluate(actual, None, EvalContext(**context))
-    return found
+score = partial(verdict, "dispatch_target_known")
 
 
 DEFINED = {
@@ -113,7 +107,7 @@ def test_an_agent_that_got_to_work_is_known_whatever_the_definitions_say() -> No
 def test_a_hand_off_that_a_policy_refused_is_told_as_such() -> None:
     actual = trace(
         "writer", agents=DEFINED, error="denied by a rule",
-        call={"status": "refused", "refused_by": "policy"},
+        called={"status": "refused", "refused_by": "policy"},
     )  # fmt: skip
     found = score(actual)
     assert found.reason == "a policy refused the hand-off to `writer`: denied by a rule"

@@ -12,20 +12,18 @@ from baton.model import (
     Case,
     Content,
     EvalContext,
-    ExpectedTurn,
     InputError,
     Score,
-    Source,
     Trace,
-    Turn,
 )
 from baton.runner.plan import make_plan
+from baton.testing import build
+from baton.testing.build import expect, turn
 
 
 def trace(*answers: Any, **fields: Any) -> Trace:
     """Texts are answers in words, anything else is structured output, `None` no answer."""
-    turns = [Turn(id=f"t{n}", output=_content(answer)) for n, answer in enumerate(answers)]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns, **fields)
+    return build.trace(*(turn(output=answer) for answer in answers), **fields)
 
 
 def _content(value: Any) -> Content | None:
@@ -35,13 +33,12 @@ def _content(value: Any) -> Content | None:
 
 
 def case(*expected: Any) -> Case:
-    turns = [
-        ExpectedTurn(input=Content(text="hi"), structured=each)
-        if isinstance(each, dict)
-        else ExpectedTurn(input=Content(text="hi"), response=_content(each))
-        for each in expected
-    ]
-    return Case(id="x", turns=turns)
+    return build.case(
+        *(
+            expect(**{"structured" if isinstance(one, dict) else "response": one})
+            for one in expected
+        )
+    )
 
 
 def score(kind: type[Any], actual: Trace, expected: Case | None = None, **options: Any) -> Score:

@@ -15,11 +15,9 @@ from baton.evaluators.visits import best_alignment
 from baton.model import (
     AgentCard,
     AgentRun,
-    Case,
     Content,
     Dispatch,
     EvalContext,
-    ExpectedTurn,
     ExpectedVisit,
     Said,
     Score,
@@ -27,6 +25,8 @@ from baton.model import (
     Trace,
     Turn,
 )
+from baton.testing import verdict
+from baton.testing.build import case
 
 Visit = tuple[str, str]
 
@@ -59,12 +59,7 @@ def visit(agent: str, *says: str, after: list[str] | None = None) -> ExpectedVis
 
 
 def score(actual: Trace, *visits: ExpectedVisit, **options: Any) -> Score:
-    names = options.pop("agent_names", {})
-    expected = ExpectedTurn(input=Content(text="hi"), interactions=list(visits) or None)
-    (found,) = Interactions(options=options).evaluate(
-        actual, Case(id="x", turns=[expected]), EvalContext(agent_names=names)
-    )
-    return found
+    return verdict("interactions", actual, case(interactions=list(visits) or None), **options)
 
 
 def value(actual: Trace, *visits: ExpectedVisit, **options: Any) -> float | None:

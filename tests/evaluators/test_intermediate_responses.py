@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
@@ -15,38 +16,22 @@ from baton.evaluators.intermediate_responses import IntermediateResponses
 from baton.evaluators.visits import assign
 from baton.model import (
     AgentCard,
-    AgentRun,
     Case,
     Content,
-    EvalContext,
-    ExpectedTurn,
     ExpectedVisit,
     InputError,
     Said,
-    Score,
-    Source,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import expect, run, turn
 
 Spoken = tuple[str, list[str]]
 
 
 def trace(*turns: list[Spoken]) -> Trace:
-    return Trace(
-        schema_version=1,
-        id="x",
-        source=Source(format="test"),
-        turns=[
-            Turn(id=f"t{t}", runs=[_run(f"t{t}r{r}", *spoken) for r, spoken in enumerate(turn)])
-            for t, turn in enumerate(turns)
-        ],
-    )
-
-
-def _run(id_: str, agent: str, texts: list[str]) -> AgentRun:
-    steps = [Said(id=f"{id_}s{i}", content=Content(text=text)) for i, text in enumerate(texts)]
-    return AgentRun(id=id_, agent=agent, steps=list(steps))
+    """A turn for each list, with a run for each agent and what it says."""
+    return build.trace(*(turn(*(run(agent, *said) for agent, said in one)) for one in turns))
 
 
 def visit(agent: str, *says: str) -> ExpectedVisit:
@@ -54,14 +39,10 @@ def visit(agent: str, *says: str) -> ExpectedVisit:
 
 
 def case(*turns: list[ExpectedVisit] | None, **fields: Any) -> Case:
-    asked = [ExpectedTurn(input=Content(text="hi"), interactions=turn) for turn in turns]
-    return Case(id="x", turns=asked, **fields)
+    return build.case(*(expect(interactions=one) for one in turns), **fields)
 
 
-def score(actual: Trace, expected: Case | None, **options: Any) -> Score:
-    context = EvalContext(agent_names=options.pop("agent_names", {}))
-    (found,) = IntermediateResponses(options=options).evaluate(actual, expected, context)
-    return found
+score = partial(verdict, "intermediate_responses")
 
 
 def value(spoken: list[Spoken], *visits: ExpectedVisit, **options: Any) -> float | None:
@@ -91,7 +72,7 @@ def test_the_score_is_the_share_of_all_visits_and_the_first_unmet_one_is_named()
     )
     assert found.value == pytest.approx(1 / 3)
     assert found.reason == "turn 1: `b` did not run; 2 of 3 visits are not met"
-    assert [evidence.ids for evidence in found.evidence] == [["t0"], ["t1r0"]]
+    assert [evidence.ids for evidence in found.evidence] == [["t1"], ["t2.r1"]]
     assert found.details["turns"][1] == {
         "turn": 2,
         "score": 0.0,
@@ -134,10 +115,10 @@ def brute_force(visits: list[list[str]], runs: list[list[str]]) -> int:
     """Try every way to give visits, in order, stretches of texts that do not overlap."""
     places: list[tuple[int, int, list[str], bool]] = []
     first = 0
-    for run in runs:
-        texts = run or [""]
+    for spoken in runs:
+        texts = spoken or [""]
         places += [(first + i, first + i + 1, [text], False) for i, text in enumerate(texts)]
-        places.append((first, first + len(texts), run, True))
+        places.append((first, first + len(texts), spoken, True))
         first += len(texts)
     for count in range(len(visits), 0, -1):
         for chosen in combinations(visits, count):
@@ -271,7 +252,7 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
 
 def test_pairs_of_author_and_parts_in_an_eval_set_are_visits(tmp_path: Path) -> None:
     (tmp_path / "set.json").write_text(
-        """{"eval_set_id": "s", "eval_cases": [{"eval_id": "x",
+        """{"eval_set_id": "s", "eval_cases": [{"eval_id": "test",
             "evaluator_config": {"intermediate_responses": {"threshold": 0.5}},
             "conversation": [{"user_content": {"parts": [{"text": "hi"}]},
             "intermediate_data": {"intermediate_responses": [

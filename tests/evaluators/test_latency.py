@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,41 +14,29 @@ from baton.evaluators.latency import Latency
 from baton.evaluators.spending import share
 from baton.model import (
     Case,
-    Content,
-    EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import turn
 
 START = 1795217720.0
 
 
 def trace(*seconds: float | None, **fields: Any) -> Trace:
     """One turn for each time it took, a minute after each other."""
-    turns = [
-        Turn(
-            id=f"t{number}",
-            started=None if taken is None else START + 60 * number,
-            ended=None if taken is None else START + 60 * number + taken,
-            **fields,
-        )
-        for number, taken in enumerate(seconds, 1)
-    ]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns)
+    starts = [None if taken is None else START + 60 * n for n, taken in enumerate(seconds, 1)]
+    ends = [None if taken is None else START + 60 * n + taken for n, taken in enumerate(seconds, 1)]
+    return build.trace(
+        *(turn(started=a, ended=b, **fields) for a, b in zip(starts, ends, strict=True))
+    )
 
 
 def case(turns: int, **overrides: dict[str, Any]) -> Case:
-    stated = [ExpectedTurn(input=Content(text="hi")) for _ in range(turns)]
-    return Case(id="x", turns=stated, evaluators=overrides)
+    return build.case(*["hi"] * turns, evaluators=overrides)
 
 
-def score(actual: Trace, expected: Case | None = None, **options: Any) -> Score:
-    (found,) = Latency(options=options).evaluate(actual, expected, EvalContext())
-    return found
+score = partial(verdict, "latency")
 
 
 def test_a_case_takes_the_sum_of_its_turns_and_not_the_time_between_them() -> None:

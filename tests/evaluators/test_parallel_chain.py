@@ -11,31 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.agent_chain import AgentChain, chain_score, in_best_order, longest_common
+from baton.evaluators.agent_chain import chain_score, in_best_order, longest_common
 from baton.model import (
-    AgentRun,
     AnyOrder,
     Case,
-    Content,
-    EvalContext,
-    ExpectedTurn,
     InputError,
     Score,
-    Source,
-    Trace,
-    Turn,
 )
+from baton.testing import verdict
+from baton.testing.build import case, run, trace
 
 CHAIN = ["router", AnyOrder(any_order=["a", "b"]), "writer"]
 
 
 def score(*ran: str, stated: Any = CHAIN, **options: Any) -> Score:
-    turn = Turn(id="t1", runs=[AgentRun(id=f"r{i}", agent=name) for i, name in enumerate(ran)])
-    trace = Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
-    case = Case(id="c", turns=[ExpectedTurn(input=Content(text="hi"), agents=stated)])
     options = {"sequence_match_type": "exact", **options}
-    (found,) = AgentChain(options=options).evaluate(trace, case, EvalContext())
-    return found
+    return verdict("agent_chain", trace(*map(run, ran)), case(agents=stated), **options)
 
 
 @pytest.mark.parametrize("branches", [("a", "b"), ("b", "a")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,15 +12,13 @@ from baton.evaluators.response import Response
 from baton.model import (
     Case,
     Content,
-    EvalContext,
     ExpectedTurn,
     InputError,
     Scenario,
-    Score,
-    Source,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import case, turn
 
 FENCED = (
     'Here it is:\n```python\nprint(1)\n```\n\n```json\n{"city": "Paris", "days": [1, 2]}\n```\n'
@@ -32,11 +31,7 @@ CITY = {
 
 
 def trace(*answers: str | Content | None) -> Trace:
-    turns = [
-        Turn(id=f"t{i}", output=Content(text=answer) if isinstance(answer, str) else answer)
-        for i, answer in enumerate(answers)
-    ]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns)
+    return build.trace(*(turn(output=answer) for answer in answers))
 
 
 def says(response: str | None = None, **fields: Any) -> ExpectedTurn:
@@ -44,13 +39,7 @@ def says(response: str | None = None, **fields: Any) -> ExpectedTurn:
     return ExpectedTurn(input=Content(text="hi"), response=stated, **fields)
 
 
-def case(*turns: ExpectedTurn, **fields: Any) -> Case:
-    return Case(id="x", turns=list(turns), **fields)
-
-
-def score(actual: Trace, expected: Case | None = None, **options: Any) -> Score:
-    (found,) = Response(options=options).evaluate(actual, expected, EvalContext())
-    return found
+score = partial(verdict, "response")
 
 
 def value(answer: str | Content | None, turn: ExpectedTurn, **options: Any) -> float | None:
@@ -131,7 +120,7 @@ def test_the_score_is_the_mean_over_turns_and_the_first_wrong_one_is_named() -> 
     assert found.value == pytest.approx(1 / 3)
     assert found.reason == "turn 3: expected 'c', got 'x'; 2 of 3 turns fall short"
     assert [row["turn"] for row in found.details["turns"]] == [1, 3, 4]
-    assert [evidence.ids for evidence in found.evidence] == [["t2"], ["t3"]]
+    assert [evidence.ids for evidence in found.evidence] == [["t3"], ["t4"]]
 
 
 @pytest.mark.parametrize(

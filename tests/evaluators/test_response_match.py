@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import unicodedata
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,38 +20,22 @@ from baton.evaluators.rouge import rouge1, rouge_tokens
 from baton.model import (
     Case,
     Content,
-    EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import expect, turn
 
 
 def trace(*answers: str | Content | None) -> Trace:
-    turns = [
-        Turn(id=f"t{i}", output=Content(text=answer) if isinstance(answer, str) else answer)
-        for i, answer in enumerate(answers)
-    ]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns)
+    return build.trace(*(turn(output=answer) for answer in answers))
 
 
 def case(*responses: str | Content | None, **fields: Any) -> Case:
-    turns = [
-        ExpectedTurn(
-            input=Content(text="hi"),
-            response=Content(text=response) if isinstance(response, str) else response,
-        )
-        for response in responses
-    ]
-    return Case(id="x", turns=turns, **fields)
+    return build.case(*(expect(response=response) for response in responses), **fields)
 
 
-def score(actual: Trace, expected: Case | None, **options: Any) -> Score:
-    (found,) = ResponseMatch(options=options).evaluate(actual, expected, EvalContext())
-    return found
+score = partial(verdict, "response_match")
 
 
 class SpelledOut(Tokenizer):  # type: ignore[misc]
@@ -140,7 +125,7 @@ def test_details_show_both_texts_where_a_turn_falls_short_and_only_there() -> No
     good, bad = found.details["turns"]
     assert good == {"turn": 1, "score": 1.0, "threshold": 0.8, "precision": 1.0, "recall": 1.0}
     assert (bad["turn"], bad["expected"], bad["actual"]) == (2, "d", "c")
-    assert [(e.ids, e.quote) for e in found.evidence] == [(["t1"], "c")]
+    assert [(e.ids, e.quote) for e in found.evidence] == [(["t2"], "c")]
 
 
 def test_a_mean_of_exactly_the_threshold_passes() -> None:

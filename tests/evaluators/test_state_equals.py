@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +12,24 @@ import baton
 from baton.evaluators.state_equals import StateEquals
 from baton.model import (
     Case,
-    Content,
     EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     Trace,
-    Turn,
 )
 from baton.runner.plan import make_plan
+from baton.testing import build, verdict
+from baton.testing.build import turn
 
 
 def trace(state: dict[str, Any] | None, **fields: Any) -> Trace:
-    source = Source(format="test")
-    turns = [Turn(id="t", output=Content(text="done"))]
-    return Trace(schema_version=1, id="x", source=source, turns=turns, state=state, **fields)
+    return build.trace(turn(output="done"), state=state, **fields)
 
 
 def case(final_state: dict[str, Any] | None) -> Case:
-    turns = [ExpectedTurn(input=Content(text="hi"))]
-    return Case(id="x", turns=turns, final_state=final_state)
+    return build.case(final_state=final_state)
 
 
-def score(actual: Trace, expected: Case | None, **options: Any) -> Score:
-    (found,) = StateEquals(options=options).evaluate(actual, expected, EvalContext())
-    return found
+score = partial(verdict, "state_equals")
 
 
 def test_the_value_is_the_share_of_the_stated_keys_that_have_their_value() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -11,37 +12,27 @@ from hypothesis import strategies as st
 
 from baton.evaluators.json_compare import Same, all_paired, is_same
 from baton.evaluators.structured_output import StructuredOutput
-from baton.model import Case, Content, EvalContext, ExpectedTurn, InputError, Score, Source, Trace
-from baton.model import Turn as PlayedTurn
+from baton.model import Case, Content, InputError, Trace
+from baton.testing import build, verdict
+from baton.testing.build import expect, turn
 
 ANSWER = {"city": "Paris", "days": 3, "vip": True}
 
 
 def trace(*answers: Any, unknown: list[str] | None = None) -> Trace:
     """Texts are answers in words, anything else is structured output."""
-    outputs = [
-        Content(text=answer) if isinstance(answer, str) else Content(data=answer)
-        for answer in answers
-    ]
-    turns = [PlayedTurn(id=f"t{n}", output=output) for n, output in enumerate(outputs)]
-    source = Source(format="test")
-    return Trace(schema_version=1, id="x", source=source, turns=turns, unknown=unknown or [])
+    outputs = [a if isinstance(a, str) else Content(data=a) for a in answers]
+    return build.trace(*(turn(output=output) for output in outputs), unknown=unknown or [])
 
 
 def case(*stated: Any) -> Case:
     """Objects are stated as fields, texts as the response."""
-    turns = [
-        ExpectedTurn(input=Content(text="hi"), response=Content(text=each))
-        if isinstance(each, str)
-        else ExpectedTurn(input=Content(text="hi"), structured=each)
-        for each in stated
-    ]
-    return Case(id="x", turns=turns)
+    return build.case(
+        *(expect(**{"response" if isinstance(one, str) else "structured": one}) for one in stated)
+    )
 
 
-def score(actual: Trace, expected: Case | None, **options: Any) -> Score:
-    (found,) = StructuredOutput(options=options).evaluate(actual, expected, EvalContext())
-    return found
+score = partial(verdict, "structured_output")
 
 
 def value(expected: Any, actual: Any, **options: Any) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.tokens import Tokens
 from baton.model import (
-    AgentRun,
-    Case,
-    Content,
-    EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     Trace,
-    Turn,
     Usage,
 )
+from baton.testing import build, verdict
+from baton.testing.build import case, run
 
 RECORDS = Path(__file__).parent.parent / "records"
 CACHED = Usage(
@@ -34,14 +28,10 @@ CACHED = Usage(
 
 def trace(*usages: Usage | None, total: Usage | None = None) -> Trace:
     """One turn, with a run of `a0`, `a1`... for each usage."""
-    runs = [AgentRun(id=f"r{i}", agent=f"a{i}", usage=usage) for i, usage in enumerate(usages)]
-    turns = [Turn(id="t1", runs=runs)]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns, usage=total)
+    return build.trace(*(run(f"a{i}", usage=one) for i, one in enumerate(usages)), usage=total)
 
 
-def score(actual: Trace, expected: Case | None = None, **options: Any) -> Score:
-    (found,) = Tokens(options=options).evaluate(actual, expected, EvalContext())
-    return found
+score = partial(verdict, "tokens")
 
 
 def test_input_is_with_cached_tokens_and_total_with_all() -> None:
@@ -80,8 +70,8 @@ def test_the_run_that_used_most_stands_first_in_the_evidence() -> None:
     small = Usage(input_tokens=3, output_tokens=2)
     found = score(trace(small, CACHED, None), max_total=10)
     assert [(e.ids, e.quote) for e in found.evidence] == [
-        (["r1"], "1,800 tokens"),
-        (["r0"], "5 tokens"),
+        (["r2"], "1,800 tokens"),
+        (["r1"], "5 tokens"),
     ]
     assert found.details["agents"] == {"a0": 5, "a1": 1800}
 
@@ -129,7 +119,7 @@ def test_a_turn_that_failed_can_fail_by_its_tokens_and_cannot_pass() -> None:
 
 
 def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
-    wanted = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"))] * 2)
+    wanted = case("hi", "hi")
     assert score(trace(CACHED), wanted, max_total=5000).status == "error"
 
 
@@ -149,8 +139,7 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
 
 
 def test_a_case_may_set_its_own_limit() -> None:
-    turns = [ExpectedTurn(input=Content(text="hi"))]
-    wanted = Case(id="x", turns=turns, evaluators={"tokens": {"max_total": 100}})
+    wanted = case(evaluators={"tokens": {"max_total": 100}})
     specs = [{"type": "tokens", "config": {"max_total": 5000}}]
     assert baton.score(trace(CACHED), evaluators=specs).status == "passed"
     assert baton.score(trace(CACHED), [wanted], specs).status == "failed"

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from baton.evaluators.tool_called import ToolCalled
 from baton.model import (
-    AgentRun,
-    Case,
-    Content,
     EvalContext,
-    ExpectedTurn,
     InputError,
-    Score,
-    Source,
     ToolCall,
     Trace,
-    Turn,
 )
 from baton.runner.plan import make_plan
+from baton.testing import build, verdict
+from baton.testing.build import call, run
 
 
 def trace(*runs: tuple[str, str], **fields: Any) -> Trace:
     """Agents in one turn, each with the tools it calls, parted by blanks."""
-    turn = Turn(id="t")
-    for place, (agent, tools) in enumerate(runs):
-        calls = [ToolCall(id=f"{place}.{n}", name=name) for n, name in enumerate(tools.split())]
-        turn.runs.append(AgentRun(id=f"r{place}", agent=agent, steps=list(calls)))
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn], **fields)
+    return build.trace(*(run(agent, *map(call, tools.split())) for agent, tools in runs), **fields)
 
 
-def score(actual: Trace, case: Case | None = None, **options: Any) -> Score:
-    (found,) = ToolCalled(options=options).evaluate(actual, case, EvalContext())
-    return found
+score = partial(verdict, "tool_called")
 
 
 def test_a_tool_was_called_by_whomever() -> None:
@@ -53,7 +43,7 @@ def test_calls_are_counted() -> None:
     assert score(actual, tool="search", min_calls=3).status == "failed"
     over = score(actual, tool="search", max_calls=1)
     assert over.reason == "`search` was called 2 times; expected at most 1"
-    assert [evidence.ids for evidence in over.evidence] == [["0.0"], ["0.1"]]
+    assert [evidence.ids for evidence in over.evidence] == [["c1"], ["c2"]]
     assert score(actual, tool="delete", max_calls=0).status == "passed"
     assert score(actual, tool="write", max_calls=0).status == "failed"
 
@@ -84,7 +74,7 @@ def test_a_run_without_a_name_may_be_that_of_the_agent() -> None:
 
 def test_a_turn_that_broke_or_is_missing_is_an_error() -> None:
     actual = trace(("a", "search"))
-    case = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"))] * 2)
+    case = build.case("hi", "hi")
     assert score(actual, case, tool="search").status == "error"
     actual.turns[0].status = "failed"
     assert score(actual, tool="search").status == "error"

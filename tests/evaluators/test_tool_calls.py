@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,19 +12,14 @@ from baton.model import (
     AgentCard,
     AgentRun,
     Case,
-    Content,
     Dispatch,
-    EvalContext,
-    ExpectedToolCall,
-    ExpectedTurn,
     InputError,
     Scenario,
-    Score,
-    Source,
     ToolCall,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import expect, run, turn
 
 Spec = str | tuple[str, dict[str, Any]]
 
@@ -34,42 +30,20 @@ def call(id_: str, spec: Spec, **fields: Any) -> ToolCall:
 
 
 def trace(*turns: list[Spec]) -> Trace:
-    played = [
-        Turn(
-            id=f"t{number}",
-            runs=[
-                AgentRun(
-                    id=f"t{number}r",
-                    agent="helper",
-                    steps=[call(f"t{number}c{i}", spec) for i, spec in enumerate(specs)],
-                )
-            ],
+    """A turn for each list, in which a helper makes the calls."""
+    return build.trace(
+        *(
+            turn(run("helper", *(call(f"t{number}c{i}", spec) for i, spec in enumerate(specs, 1))))
+            for number, specs in enumerate(turns, 1)
         )
-        for number, specs in enumerate(turns)
-    ]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=played)
-
-
-def expected(spec: Spec) -> ExpectedToolCall:
-    name, arguments = (spec, None) if isinstance(spec, str) else spec
-    return ExpectedToolCall(name=name, arguments=arguments)
+    )
 
 
 def case(*turns: list[Spec] | None) -> Case:
-    stated = [
-        ExpectedTurn(
-            input=Content(text="hi"),
-            tool_calls=None if specs is None else [expected(spec) for spec in specs],
-        )
-        for specs in turns
-    ]
-    return Case(id="x", turns=stated)
+    return build.case(*(expect(tool_calls=one) for one in turns))
 
 
-def score(actual: Trace, wanted: Case | None, **options: Any) -> Score:
-    context = EvalContext(agent_names=options.pop("agent_names", {}))
-    (found,) = ToolCalls(options=options).evaluate(actual, wanted, context)
-    return found
+score = partial(verdict, "tool_calls")
 
 
 def a(number: int) -> Spec:
@@ -152,7 +126,7 @@ def test_the_first_argument_that_differs_is_named() -> None:
         }
     ]
     assert [(one.ids, one.quote) for one in found.evidence] == [
-        (["t0c0"], 'lookup_order(order_id="A-2")')
+        (["t1c1"], 'lookup_order(order_id="A-2")')
     ]
 
 
@@ -177,7 +151,7 @@ def test_missing_and_extra_calls_and_a_wrong_order_are_told_apart() -> None:
     assert extra.reason == "turn 1: not expected `drop_db`"
     nothing = score(trace([]), wanted)
     assert nothing.reason == "turn 1: expected `login`, `search`, `pay`, nothing was called"
-    assert nothing.evidence[0].ids == ["t0r"]
+    assert nothing.evidence[0].ids == ["r1"]
 
 
 def test_long_lists_are_cut_in_the_reason_and_whole_in_the_details() -> None:
@@ -191,7 +165,7 @@ def test_a_row_shows_both_sides_and_who_belongs_together() -> None:
     (row,) = found.details["turns"]
     assert row["expected"] == [{"name": "pay"}]
     assert row["actual"][0] == {
-        "id": "t0c0",
+        "id": "t1c1",
         "name": "lookup_order",
         "arguments": {"order_id": "A-7"},
         "agent": "helper",
@@ -214,7 +188,7 @@ def delegated() -> Trace:
     turn = actual.turns[0]
     turn.runs[0].steps.append(call("c9", ("clerk", {}), dispatch="d1"))
     turn.dispatches.append(
-        Dispatch(id="d1", kind="delegate", from_run="t0r", to_agent="clerk", runs=["r2"])
+        Dispatch(id="d1", kind="delegate", from_run="r1", to_agent="clerk", runs=["r2"])
     )
     turn.runs.append(
         AgentRun(id="r2", agent="clerk", started_by=["d1"], steps=[call("c3", "lookup")])

@@ -9,19 +9,12 @@ import pytest
 import baton
 from baton.evaluators.tool_calls import ToolCallsOptions
 from baton.model import (
-    AgentRun,
-    Case,
-    Content,
-    ExpectedToolCall,
-    ExpectedTurn,
     InputError,
     Score,
-    Source,
-    ToolCall,
-    Trace,
-    Turn,
 )
 from baton.runner.plan import make_plan
+from baton.testing import build
+from baton.testing.build import call, case, run
 
 Call = tuple[str, dict[str, Any]]
 
@@ -38,13 +31,8 @@ def bare(names: str) -> list[Call]:
 
 
 def score(made: list[Call], wanted: list[Call], spec: Any, **overrides: Any) -> Score:
-    steps = [ToolCall(id=f"c{i}", name=n, arguments=a) for i, (n, a) in enumerate(made)]
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent="helper", steps=[*steps])])
-    trace = Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
-    calls = [ExpectedToolCall(name=name, arguments=arguments) for name, arguments in wanted]
-    expected = ExpectedTurn(input=Content(text="hi"), tool_calls=calls)
-    case = Case(id="x", turns=[expected], evaluators=overrides)
-    (result,) = baton.score(trace, [case], [spec])
+    trace = build.trace(run("helper", *(call(name, arguments) for name, arguments in made)))
+    (result,) = baton.score(trace, [case(tool_calls=wanted, evaluators=overrides)], [spec])
     return result.scores[0]
 
 

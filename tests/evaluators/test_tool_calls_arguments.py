@@ -9,31 +9,18 @@ import pytest
 from baton.evaluators.argument_values import text_similarity
 from baton.evaluators.tool_calls import ToolCalls
 from baton.model import (
-    AgentRun,
-    Case,
-    Content,
-    EvalContext,
-    ExpectedToolCall,
-    ExpectedTurn,
     InputError,
     Score,
-    Source,
-    ToolCall,
-    Trace,
-    Turn,
 )
+from baton.testing import verdict
+from baton.testing.build import call, case, run, trace
 
 
 def score(
     expected: Any, actual: Any, name: str = "f", made_name: str = "f", **options: Any
 ) -> Score:
-    steps = [ToolCall(id="c", name=made_name, arguments=actual)]
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent="helper", steps=[*steps])])
-    trace = Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
-    call = ExpectedToolCall(name=name, arguments=expected)
-    case = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"), tool_calls=[call])])
-    (found,) = ToolCalls(options=options).evaluate(trace, case, EvalContext())
-    return found
+    made = trace(run("helper", call(made_name, actual)))
+    return verdict("tool_calls", made, case(tool_calls=[(name, expected)]), **options)
 
 
 def same(expected: Any, actual: Any, **options: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,51 +14,28 @@ from baton.evaluators.tool_trajectory import ToolTrajectory
 from baton.model import (
     AgentRun,
     Case,
-    Content,
     Dispatch,
-    EvalContext,
-    ExpectedToolCall,
-    ExpectedTurn,
     InputError,
     Scenario,
-    Score,
-    Source,
     ToolCall,
     Trace,
-    Turn,
 )
+from baton.testing import build, verdict
+from baton.testing.build import call, expect, run, turn
 
 Call = tuple[str, Any]
 
 
 def trace(*turns: list[Call]) -> Trace:
-    played = []
-    for number, calls in enumerate(turns):
-        steps = [
-            ToolCall(id=f"t{number}c{i}", name=name, arguments=arguments)
-            for i, (name, arguments) in enumerate(calls)
-        ]
-        run = AgentRun(id=f"t{number}r", agent="helper", steps=[*steps])
-        played.append(Turn(id=f"t{number}", runs=[run]))
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=played)
+    """A turn for each list, in which a helper makes the calls."""
+    return build.trace(*(turn(run("helper", *(call(*one) for one in calls))) for calls in turns))
 
 
 def case(*turns: list[Call] | None) -> Case:
-    stated = [
-        ExpectedTurn(
-            input=Content(text="hi"),
-            tool_calls=None
-            if calls is None
-            else [ExpectedToolCall(name=name, arguments=arguments) for name, arguments in calls],
-        )
-        for calls in turns
-    ]
-    return Case(id="x", turns=stated)
+    return build.case(*(expect(tool_calls=calls) for calls in turns))
 
 
-def score(actual: Trace, wanted: Case | None, **options: Any) -> Score:
-    (found,) = ToolTrajectory(options=options).evaluate(actual, wanted, EvalContext())
-    return found
+score = partial(verdict, "tool_trajectory_avg_score")
 
 
 def bare(names: str) -> list[Call]:
@@ -115,11 +93,11 @@ calls = st.lists(
 @given(calls, calls)
 def test_it_agrees_with_a_plain_reading_of_the_rules(wanted: list[Call], made: list[Call]) -> None:
     rest = iter(made)
-    in_order = all(any(call == other for other in rest) for call in wanted)
+    in_order = all(any(one == other for other in rest) for one in wanted)
     left = list(made)
-    for call in wanted:
-        if call in left:
-            left.remove(call)
+    for one in wanted:
+        if one in left:
+            left.remove(one)
     any_order = len(left) == len(made) - len(wanted)
     plain = {"EXACT": wanted == made, "IN_ORDER": in_order, "ANY_ORDER": any_order}
     for way, value in plain.items():
@@ -145,7 +123,7 @@ def test_the_share_of_steps_stands_beside_the_score() -> None:
 def test_what_differs_is_named_with_its_values() -> None:
     found = score(trace([("f", {"x": 2})]), case([("f", {"x": 1})]))
     assert found.reason.endswith("turn 1: `f(x)`: expected 1, got 2")
-    assert found.evidence[0].ids == ["t0c0"]
+    assert found.evidence[0].ids == ["c1"]
     nothing = score(trace([("f", {})]), case([("f", None)]))
     assert "turn 1: `f()`: expected null, got {}; for a call without arguments" in nothing.reason
 
@@ -154,7 +132,7 @@ def test_transfers_count_and_what_a_delegate_calls_does_not() -> None:
     actual = trace([("clerk", {"request": "x"})])
     turn = actual.turns[0]
     turn.dispatches.append(
-        Dispatch(id="d1", kind="delegate", from_run="t0r", to_agent="clerk", runs=["r2"])
+        Dispatch(id="d1", kind="delegate", from_run="r1", to_agent="clerk", runs=["r2"])
     )
     hidden = ToolCall(id="c9", name="lookup", arguments={})
     turn.runs.append(AgentRun(id="r2", agent="clerk", started_by=["d1"], steps=[hidden]))
@@ -178,7 +156,12 @@ def test_a_turn_that_broke_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted", [None, case(), Case(id="x", turns=[], scenario=Scenario(start="hi", plan="ask"))]
+    "wanted",
+    [
+        None,
+        Case(id="x", turns=[]),
+        Case(id="x", turns=[], scenario=Scenario(start="hi", plan="ask")),
+    ],
 )
 def test_without_turns_to_compare_it_is_skipped(wanted: Case | None) -> None:
     assert score(trace(), wanted).status == "skipped"

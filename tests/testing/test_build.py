@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
 
 from baton import InputError
-from baton.model import Content, Dispatch, Said, Trace
+from baton.model import Content, Dispatch, Said, ToolCall, Trace
 from baton.model.integrity import integrity_problems
 from baton.testing import verdict, verdicts
 from baton.testing.build import (
@@ -48,8 +52,10 @@ def test_a_delegated_task_is_linked_to_its_runs_and_its_call() -> None:
     assert made.call == desk.steps[1].id
     assert billing.started_by == [made.id]
     assert made.prompt == Content(text="Refund it.")
-    assert billing.steps[0].result == Content(text="ok")
-    assert isinstance(billing.steps[1], Said)
+    refund, words = billing.steps
+    assert isinstance(refund, ToolCall)
+    assert refund.result == Content(text="ok")
+    assert isinstance(words, Said)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,12 @@ def test_a_delegated_task_is_linked_to_its_runs_and_its_call() -> None:
         trace(),
         trace(run("a", transfer("b")), run("b", transfer("a")), run("a")),
         trace(turn("x", run("a", sequence("b")), run("b")), turn("y", run("a", delegate("b")))),
-        trace(run("a", delegate("b"), delegate("b")), run("b"), run("b", give_back("a", "done")), run("a")),
+        trace(
+            run("a", delegate("b"), delegate("b")),
+            run("b"),
+            run("b", give_back("a", "done")),
+            run("a"),
+        ),
         trace(run("a", delegate("b", runs=[], status="refused")), run("b")),
     ],
 )
@@ -94,7 +105,9 @@ def test_data_is_data_and_text_is_text() -> None:
 
 
 def test_what_is_stated_of_a_turn_holds_for_every_message() -> None:
-    made = case("Refund it.", "And again.", id="refund", agents=["desk"], tool_calls=["a", ("b", {})])
+    made = case(
+        "Refund it.", "And again.", id="refund", agents=["desk"], tool_calls=["a", ("b", {})]
+    )
     assert [one.input.text for one in made.turns] == ["Refund it.", "And again."]
     assert [one.agents for one in made.turns] == [["desk"], ["desk"]]
     assert [one.arguments for one in made.turns[0].tool_calls or []] == [None, {}]
@@ -117,7 +130,19 @@ def test_a_verdict_is_the_only_score_of_an_evaluator() -> None:
     assert verdict("agent_chain", REFUND, renamed, sequence_match_type="exact").value == 0
     with pytest.raises(InputError, match="no_such_option"):
         verdict("agent_chain", REFUND, renamed, no_such_option=1)
+    two = trace(run("a", delegate("b"), delegate("c")), run("b"), run("c"))
     with pytest.raises(ValueError, match="2 scores"):
-        two = trace(run("a", delegate("b"), delegate("c")), run("b"), run("c"))
         verdict("dispatch_completed", two)
     assert len(verdicts("dispatch_completed", two)) == 2
+
+
+def test_the_tests_in_the_docs_pass() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "pytest.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    (code,) = (text for text in blocks if "REFUND" in text)
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - the example of our own page
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()

@@ -58,9 +58,6 @@ def verdict(
     evaluator: str | Evaluator,
     trace: Trace,
     case: Case | None = None,
-    *,
-    agent_names: Mapping[str, str] | None = None,
-    prices: Mapping[str, Mapping[str, float]] | None = None,
     **options: Any,
 ) -> Score:
     """Return the only score that one evaluator gives a trace.
@@ -69,15 +66,14 @@ def verdict(
         evaluator: a name (``"agent_chain"``), with ``options`` as its options, or an object.
         trace: the trace; it is held to the case whatever either is called.
         case: what should have happened; not needed for what a record alone proves.
-        agent_names: recorded agent name to the name that the case uses.
-        prices: USD per million tokens by model, as for :func:`baton.score`.
-        options: of the evaluator.
+        options: of the evaluator; ``agent_names`` and ``prices`` are those of
+            :func:`baton.score`.
 
     Raises:
         InputError: an unknown evaluator or option.
         ValueError: the evaluator gave no score, or several.
     """
-    scores = verdicts(evaluator, trace, case, agent_names=agent_names, prices=prices, **options)
+    scores = verdicts(evaluator, trace, case, **options)
     if len(scores) != 1:
         raise ValueError(f"{evaluator} gave {len(scores)} scores, not one: use `verdicts`")
     return scores[0]
@@ -87,19 +83,15 @@ def verdicts(
     evaluator: str | Evaluator,
     trace: Trace,
     case: Case | None = None,
-    *,
-    agent_names: Mapping[str, str] | None = None,
-    prices: Mapping[str, Mapping[str, float]] | None = None,
     **options: Any,
 ) -> list[Score]:
     """Return every score that one evaluator gives a trace; see :func:`verdict`."""
+    shared = {name: options.pop(name, None) for name in ("agent_names", "prices")}
     spec = {"type": evaluator, "config": options} if isinstance(evaluator, str) else evaluator
     if case is not None:
         trace = msgspec.structs.replace(trace, case=case.id)
     cases = None if case is None else [case]
-    evaluation = api.score(
-        trace, cases, [spec], agent_names=agent_names, prices=prices, redact=False
-    )
+    evaluation = api.score(trace, cases, [spec], redact=False, **shared)
     return evaluation.results[0].scores
 
 

@@ -13,9 +13,10 @@ A trace is written in the order in which things happened::
 
 Every object has an id: the one that was given, or a letter and a number that counts through the
 trace (``t1`` a turn, ``r1`` a run, ``c1`` a tool call, ``d1`` a dispatch, ``s1`` any other step),
-which from the second turn on has the turn in front (``t2.r1``).
-Where content is asked for, a text is the content's ``text``; a ``Content`` is taken as it is, and
-any other value is its ``data``. All other fields of the record may be given by their names.
+and where an earlier turn has the same id, the turn in front (``t2.r1``).
+A trace, a case and a result have the id ``test`` unless they get another one, so they belong
+together. Where content is asked for, a text is the content's ``text``; a ``Content`` is taken as it
+is, and any other value is its ``data``. All other fields of the record may be given by their names.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def turn(
 
 def trace(
     *parts: Turn | AgentRun | str,
-    id: str = "trace",
+    id: str = "test",
     source: str | Source = "test",
     **fields: Any,
 ) -> Trace:
@@ -286,9 +287,7 @@ def _renamed(turn: Turn, new: dict[str, str]) -> Turn:
                 copied.dispatch = new.get(copied.dispatch, copied.dispatch)
             steps.append(copied)
         runs.append(
-            replace(
-                run, id=new.get(run.id, run.id), steps=steps, started_by=all_of(run.started_by)
-            )
+            replace(run, id=new.get(run.id, run.id), steps=steps, started_by=all_of(run.started_by))
         )
     dispatches = [
         replace(
@@ -338,7 +337,7 @@ def _expected_call(stated: Any) -> ExpectedToolCall:
 _OF_A_TURN = frozenset(ExpectedTurn.__struct_fields__) - frozenset(Case.__struct_fields__)
 
 
-def case(*turns: ExpectedTurn | str, id: str = "case", **stated: Any) -> Case:
+def case(*turns: ExpectedTurn | str, id: str = "test", **stated: Any) -> Case:
     """Make a case of messages or turns; one turn that says "hi" when there are none.
 
     What is stated of a turn (``agents=["desk", "billing"]``) holds for every message; anything
@@ -346,8 +345,7 @@ def case(*turns: ExpectedTurn | str, id: str = "case", **stated: Any) -> Case:
     """
     of_turn = {name: stated.pop(name) for name in list(stated) if name in _OF_A_TURN}
     made = [
-        one if isinstance(one, ExpectedTurn) else expect(one, **of_turn)
-        for one in turns or ("hi",)
+        one if isinstance(one, ExpectedTurn) else expect(one, **of_turn) for one in turns or ("hi",)
     ]
     return Case(id=id, turns=made, **stated)
 
@@ -368,7 +366,7 @@ def score(
     return Score(evaluator=evaluator, status=status, value=value, **fields)
 
 
-def result(*scores: Score | Status, id: str = "case", **fields: Any) -> CaseResult:
+def result(*scores: Score | Status, id: str = "test", **fields: Any) -> CaseResult:
     """Make what became of a case, with its status by its scores."""
     made = [one if isinstance(one, Score) else score(one) for one in scores]
     fields = {"status": case_status([one.status for one in made]), **fields}
