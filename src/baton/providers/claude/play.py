@@ -15,8 +15,8 @@ from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.readers import Catalog
 from baton.readers.claude.agents import is_agent_task
-from baton.readers.claude.calls import TERMINAL
 from baton.readers.claude.reader import read_stream
+from baton.readers.claude.threads import TERMINAL
 from baton.readers.claude.wire import dict_at, is_list, text_at
 
 

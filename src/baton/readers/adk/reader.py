@@ -11,13 +11,12 @@ from baton.formats.adk_events import Event, SessionFile
 from baton.formats.document import Document
 from baton.formats.evalset import EvalCase, Invocation, InvocationEvent, Part, WireContent
 from baton.formats.spelling import Stray, camel_twin
-from baton.model import SCHEMA_VERSION, Dropped, Source, Trace, Turn
+from baton.model import SCHEMA_VERSION, Dropped, Source, Trace
 from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 
-from .calls import Session
 from .stated import read_stated
-from .turn import is_plumbing, read_turn
+from .turn import Session, is_bookkeeping, read_turn
 from .wire import Wire, dropped_keys
 
 _NEVER_TOLD = ["run.tools_offered", "run.inside", "turn.state"]
@@ -41,11 +40,11 @@ def read_conversation(
     """
     whole, dropped = _whole_events(wire.events)
     session = Session(catalog)
-    turns: list[Turn] = []
     groups = _by_invocation(whole)
     for number, (invocation, events) in enumerate(groups, 1):
         torn = wire.torn and number == len(groups)
-        turns.append(read_turn(session, invocation or f"turn{number}", events, torn))
+        read_turn(session, invocation or f"turn{number}", events, torn)
+    turns = session.builder.finish()
     trace = Trace(
         schema_version=SCHEMA_VERSION,
         id=id_,
@@ -98,7 +97,7 @@ def _by_invocation(events: list[Event]) -> list[tuple[str | None, list[Event]]]:
     return [
         (invocation, group)
         for invocation, group in groups.items()
-        if any(event.author is None or not is_plumbing(event) for event in group)
+        if any(event.author is None or not is_bookkeeping(event) for event in group)
     ]
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from baton.formats.evalset import (
     TRANSFER_TOOL,
     EvalCase,
-    FunctionCall,
     IntermediateData,
     Invocation,
     author_pair,
@@ -32,9 +31,9 @@ from baton.model import (
     Trace,
     Turn,
 )
+from baton.readers.builder import MAIN, TraceBuilder
 from baton.readers.catalog import Catalog
 
-from .calls import Draft, Session
 from .wire import dropped_keys, result_content
 
 _NEVER_TOLD = [
@@ -67,22 +66,21 @@ def read_stated(
     Raises:
         InputError: a record names an agent by something else than text.
     """
-    session = Session(catalog)
-    turns = []
+    builder = TraceBuilder(catalog)
     problems = []
     conversation = case.conversation or []
     metadata = case.metadata or {}
     for number, wire in enumerate(conversation):
         try:
             chain = _stated_chain(metadata, wire, number, len(conversation))
-            turns.append(
-                _turn(Draft(session, wire.invocation_id or f"turn{number + 1}"), wire, chain)
-            )
+            turn = builder.turn(wire.invocation_id or f"turn{number + 1}")
+            _fill(turn, builder, wire, chain)
         except ValueError as error:
             where = f"{case.eval_id}: conversation[{number}]"
             problems.append(Problem(file=source.location, path=where, message=str(error)))
     if problems:
         raise InputError(problems)
+    turns = builder.finish()
     whole = metadata.get("agent_chain")
     return Trace(
         schema_version=SCHEMA_VERSION,
@@ -126,29 +124,28 @@ def _chain_in(entry: dict[str, Any]) -> Any:
     return next((entry[key] for key in keys if key in entry), None)
 
 
-def _turn(draft: Draft, wire: Invocation, chain: list[str] | None) -> Turn:
-    turn = draft.turn
+def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] | None) -> None:
     data = wire.intermediate_data or IntermediateData()
     turn.input, turn.output = _content(wire.user_content), _content(wire.final_response)
     turn.status = "completed" if turn.output else "incomplete"
-    names = chain or stated_agents(data)
-    _runs(draft, names or [], opener_named=bool(chain) or _opener_named(data))
+    names = chain or stated_agents(data) or []
+    if not names or not (chain or _opener_named(data)):
+        # Somebody else opened the turn, whom nothing names.
+        builder.run(turn, MAIN, unknown=["agent"])
+    for name in names:
+        builder.run(turn, name)
     if data.tool_uses is None:
         for run in turn.runs:
             run.unknown.append("steps.tool_call")
-    _said(draft, data)
-    _calls(draft, data)
-    _link(draft, data)
-    return turn
-
-
-def _runs(draft: Draft, names: list[str], opener_named: bool) -> None:
-    """Add a run for each name; one more, unnamed, where somebody else opened the turn."""
-    if not names or not opener_named:
-        id_ = draft.session.new_id("run")
-        draft.turn.runs.append(AgentRun(id=id_, agent="main", unknown=["agent"]))
-    for name in names:
-        draft.turn.runs.append(AgentRun(id=draft.session.new_id("run"), agent=name))
+    for record in data.intermediate_responses or ():
+        pair = author_pair(record)
+        run_named = _run_of(turn, pair[0]) if pair else None
+        if pair is not None and run_named is not None:
+            for text in pair[1]:
+                step = Said(id=builder.new_id("said"), content=Content(text=text))
+                run_named.steps.append(step)
+    _calls(turn, builder, data)
+    _link(turn, builder, data)
 
 
 def _opener_named(data: IntermediateData) -> bool:
@@ -164,17 +161,7 @@ def _opener_named(data: IntermediateData) -> bool:
     return False
 
 
-def _said(draft: Draft, data: IntermediateData) -> None:
-    for record in data.intermediate_responses or ():
-        pair = author_pair(record)
-        run = _run_of(draft, pair[0]) if pair else None
-        if pair is not None and run is not None:
-            for text in pair[1]:
-                step = Said(id=draft.session.new_id("said"), content=Content(text=text))
-                run.steps.append(step)
-
-
-def _calls(draft: Draft, data: IntermediateData) -> None:
+def _calls(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
     """Put calls where a record says who made them, else with the agent that had control."""
     owners = {
         str(record.get("function_id")): str(record["agent_name"])
@@ -184,13 +171,11 @@ def _calls(draft: Draft, data: IntermediateData) -> None:
         and record.get("agent_name")
     }
     answers = {a.id: a for a in data.tool_responses or () if a.id}
-    current = draft.turn.runs[0]
+    current = turn.runs[0]
     for wire in data.tool_uses or ():
-        run = _run_of(draft, owners.get(wire.id or "", "")) or current
+        run = _run_of(turn, owners.get(wire.id or "", "")) or current
         call = ToolCall(
-            id=draft.session.new_id("call", wire.id),
-            name=wire.name or "",
-            arguments=wire.arguments(),
+            id=builder.new_id("call", wire.id), name=wire.name or "", arguments=wire.arguments()
         )
         run.steps.append(call)
         if wire.id in answers:
@@ -198,44 +183,44 @@ def _calls(draft: Draft, data: IntermediateData) -> None:
         else:
             call.unknown = ["result", "status"]
         if wire.name == TRANSFER_TOOL:
-            current = _hand_over(draft, run, wire, call) or current
+            # Control is with the next run of the agent that the call names, if there is one.
+            target = (wire.arguments() or {}).get("agent_name")
+            later = turn.runs[turn.runs.index(run) + 1 :]
+            receiver = next((r for r in later if r.agent == target and not r.started_by), None)
+            if receiver is not None:
+                _transfer(turn, builder, run, receiver, call)
+                current = receiver
 
 
-def _hand_over(draft: Draft, run: AgentRun, wire: FunctionCall, call: ToolCall) -> AgentRun | None:
-    """Follow a transfer call to the next run of its target."""
-    target = (wire.arguments() or {}).get("agent_name")
-    later = draft.turn.runs[draft.turn.runs.index(run) + 1 :]
-    receiver = next((r for r in later if r.agent == target and not r.started_by), None)
-    if receiver is None:
-        return None
-    dispatch = draft.dispatch("transfer", run, receiver.agent, None, call)
-    dispatch.runs, dispatch.status = [receiver.id], "completed"
-    receiver.started_by = [dispatch.id]
-    return receiver
+def _transfer(
+    turn: Turn, builder: TraceBuilder, run: AgentRun, receiver: AgentRun, call: ToolCall | None
+) -> None:
+    dispatch = builder.dispatch(turn, "transfer", run, receiver.agent, None, call)
+    dispatch.status = "completed"
+    run.steps.append(builder.handed_off(dispatch))
+    builder.start(dispatch, receiver)
 
 
-def _link(draft: Draft, data: IntermediateData) -> None:
+def _link(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
     """Link runs that follow each other: by a stated transfer, else by order alone."""
     stated = {
         record.get("to_agent")
         for record in data.intermediate_responses or ()
         if isinstance(record, dict) and record.get("type") == "agent_transfer"
     }
-    runs = draft.turn.runs
-    for sender, receiver in pairwise(runs):
+    for sender, receiver in pairwise(turn.runs):
         if receiver.started_by:
             continue
         if receiver.agent in stated:
-            dispatch = draft.dispatch("transfer", sender, receiver.agent, None)
+            _transfer(turn, builder, sender, receiver, None)
         else:
-            dispatch = draft.dispatch("sequence", sender, receiver.agent, None)
-            dispatch.basis = "order"
-        dispatch.runs, dispatch.status = [receiver.id], "completed"
-        receiver.started_by = [dispatch.id]
+            dispatch = builder.dispatch(turn, "sequence", sender, receiver.agent, None)
+            dispatch.status, dispatch.basis = "completed", "order"
+            builder.start(dispatch, receiver)
 
 
-def _run_of(draft: Draft, agent: str) -> AgentRun | None:
-    return next((run for run in draft.turn.runs if run.agent == agent), None)
+def _run_of(turn: Turn, agent: str) -> AgentRun | None:
+    return next((run for run in turn.runs if run.agent == agent), None)
 
 
 def _content(wire: Any) -> Content | None:

@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from baton.formats.adk_events import Event
-from baton.formats.evalset import Part
+from baton.formats.adk_events import Actions, Event
+from baton.formats.evalset import TRANSFER_TOOL, FunctionCall, FunctionResponse, Part
 from baton.model import AgentRun, Content, Dispatch, Said, ToolCall, Turn
+from baton.readers.builder import (
+    TraceBuilder,
+    ends_before_answer,
+    first_unanswered,
+    not_before,
+)
+from baton.readers.catalog import Catalog
 
-from .calls import CallReader, Draft, Session
-from .wire import add_usage, said_content
+from .wire import add_usage, error_of, result_content, said_content
 
-MAIN = ""
+_MAIN_LANE = ""
+"""The lane of events without a branch."""
+_REQUESTS = frozenset({"adk_request_confirmation", "adk_request_credential", "adk_request_input"})
+"""Calls that ADK writes itself, to ask a person about a call of the model."""
+_TRUNCATED = "the stream was truncated before the turn ended"
+_NO_ACTIONS = Actions()
+
+
+class OpenCall:
+    """A tool call that may still be answered, maybe in a later turn."""
+
+    def __init__(self, call: ToolCall, run: AgentRun) -> None:
+        self.call = call
+        self.run = run
+        self.dispatch: Dispatch | None = None
+        self.inner: AgentRun | None = None
+        self.answered = False
+
+
+class Session:
+    """What lasts from turn to turn of a conversation: its builder, and calls that are open.
+
+    ``asked_about`` holds which call each request to a person is about, both by id.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.builder = TraceBuilder(catalog)
+        self.calls: dict[str, OpenCall] = {}
+        self.asked_about: dict[str, str] = {}
+
+    def open_call(self, id_: str | None, name: str) -> OpenCall | None:
+        """Find the call an answer belongs to: by id, else the oldest open one of its name."""
+        if id_ is not None:
+            return self.calls.get(id_)
+        waiting = (c for c in self.calls.values() if c.call.name == name and not c.answered)
+        return next(waiting, None)
 
 
 class Origin(NamedTuple):
@@ -45,9 +86,9 @@ class Lanes:
             if names[-1] == expected or names[-1] in self._authors:
                 agent = names[-1]
         branch = (event.branch or "").split(".") if event.branch else []
-        lane = event.branch or MAIN
+        lane = event.branch or _MAIN_LANE
         if branch and branch[-1] != agent and branch[-1] in self._authors:
-            branch, lane = [], MAIN
+            branch, lane = [], _MAIN_LANE
         exact = bool(names) and names[-1] == agent
         around = branch if exact else [*names, *branch]
         inside = [name for name in around if name not in self._authors and name != agent]
@@ -66,7 +107,7 @@ class Lanes:
     def enter(self, origin: Origin, run: AgentRun) -> tuple[list[AgentRun], int | None]:
         """Open a run; return the runs that came before it, and its group in a fan-out."""
         before, group = self._before(origin.lane)
-        if origin.lane == MAIN:
+        if origin.lane == _MAIN_LANE:
             self._current = {}
         self._current[origin.lane] = run
         if origin.path is not None:
@@ -76,15 +117,12 @@ class Lanes:
     def _before(self, lane: str) -> tuple[list[AgentRun], int | None]:
         if lane in self._current:
             return [self._current[lane]], None
-        if lane == MAIN:
-            return [run for name, run in self._current.items() if name != MAIN], None
-        if not any(name != MAIN for name in self._current):
-            self._before_fan_out = self._current.pop(MAIN, None)
+        if lane == _MAIN_LANE:
+            return [run for name, run in self._current.items() if name != _MAIN_LANE], None
+        if not any(name != _MAIN_LANE for name in self._current):
+            self._before_fan_out = self._current.pop(_MAIN_LANE, None)
             self._group = self._new_group()
         return ([self._before_fan_out] if self._before_fan_out else []), self._group
-
-
-_CUT_OFF = "the stream was truncated before the turn ended"
 
 
 def read_turn(session: Session, id_: str, events: list[Event], torn: bool = False) -> Turn:
@@ -95,7 +133,7 @@ def read_turn(session: Session, id_: str, events: list[Event], torn: bool = Fals
     return reader.finish(torn)
 
 
-def is_plumbing(event: Event) -> bool:
+def is_bookkeeping(event: Event) -> bool:
     """Tell an event that only keeps books: state changes, agent ends, nothing said or done."""
     return not (
         (event.content and event.content.parts)
@@ -110,13 +148,18 @@ def is_plumbing(event: Event) -> bool:
 
 
 class _TurnReader:
+    """Reads the events of one turn in the order they came.
+
+    ``_transfers`` are the turn's transfers that no answer refused, in the order they were made.
+    """
+
     def __init__(self, session: Session, id_: str, events: list[Event]) -> None:
         self._session = session
-        self._draft = Draft(session, id_)
-        self._turn = self._draft.turn
-        self._calls = CallReader(self._draft)
-        self._authors = frozenset(e.author for e in events if e.author and not is_plumbing(e))
-        self._lanes = Lanes(self._authors, self._draft.new_group)
+        self._builder = session.builder
+        self._turn = self._builder.turn(id_)
+        self._transfers: list[Dispatch] = []
+        self._authors = frozenset(e.author for e in events if e.author and not is_bookkeeping(e))
+        self._lanes = Lanes(self._authors, lambda: self._builder.next_group(self._turn))
         self._error: str | None = None
         self._cut = False
 
@@ -126,77 +169,79 @@ class _TurnReader:
             turn.started = min(turn.started or event.timestamp, event.timestamp)
             turn.ended = max(turn.ended or event.timestamp, event.timestamp)
         if event.author is None:
-            self._read_frame(event)
+            self._read_error_frame(event)
         elif event.author == "user":
             self._read_user(event)
-        elif not is_plumbing(event):
+        elif not is_bookkeeping(event):
             self._read_agent(event)
 
     def finish(self, torn: bool) -> Turn:
         """Settle what is still open."""
         turn = self._turn
         turn.error = self._error
-        waiting = [run for run in turn.runs if any(_waits(step) for step in run.steps)]
+        waiting = [
+            run
+            for run in turn.runs
+            if any(isinstance(step, ToolCall) and step.status == "waiting" for step in run.steps)
+        ]
         if self._error is not None:
             turn.status = "failed"
         elif torn or self._cut:
-            turn.status, turn.error = "incomplete", _CUT_OFF
+            turn.status, turn.error = "incomplete", _TRUNCATED
         elif not (waiting or turn.output):
-            turn.status, turn.error = "incomplete", self._left_open()
+            # An unanswered call, or a transfer that has not arrived, proves that more was to
+            # come; without these there just was no answer.
+            open_call = first_unanswered(step for run in turn.runs for step in run.steps)
+            turn.status = "incomplete"
+            if open_call is not None:
+                turn.error = ends_before_answer(open_call)
+            elif (pending := self._pending()) is not None:
+                turn.error = f"the recording ends before `{pending.to_agent}` gets to work"
         elif waiting:
             turn.status = "waiting"
         for run in waiting:
             run.status = "waiting"
         if turn.status == "incomplete" and turn.runs and turn.runs[-1].status == "completed":
             turn.runs[-1].status = "unknown"
-        for dispatch in self._draft.transfers:
-            self._settle_transfer(dispatch)
+        for dispatch in self._transfers:
+            if dispatch.runs:
+                dispatch.status = "completed"
+            elif self._error is not None:
+                # ADK raises when it cannot find the agent, and names it in the message:
+                # "Agent billing not found in the agent tree".
+                dispatch.error = self._error
+                dispatch.status = "refused" if dispatch.to_agent in self._error else "failed"
         return turn
 
-    def _left_open(self) -> str | None:
-        """Say what proves that more was to come; without it, there just was no answer."""
-        steps = [step for run in self._turn.runs for step in run.steps]
-        for step in steps:
-            if isinstance(step, ToolCall) and step.status == "unanswered":
-                return f"the recording ends before `{step.name}` is answered"
-        pending = self._draft.pending
-        if pending is None:
-            return None
-        return f"the recording ends before `{pending.to_agent}` gets to work"
+    def _pending(self) -> Dispatch | None:
+        """Return the transfer that control is on its way with: the last one, until it arrives."""
+        last = self._transfers[-1] if self._transfers else None
+        return last if last is not None and not last.runs else None
 
-    def _settle_transfer(self, dispatch: Dispatch) -> None:
-        """Say what became of a hand-over: arrived, refused by the runtime, or lost."""
-        if dispatch.runs:
-            dispatch.status = "completed"
-        elif self._error is not None:
-            dispatch.error = self._error
-            dispatch.status = "refused" if dispatch.to_agent in self._error else "failed"
-
-    def _read_frame(self, event: Event) -> None:
+    def _read_error_frame(self, event: Event) -> None:
         """Take the error frame that a server sends instead of an event."""
         frame = event.error if event.error is not None else event.detail
         message = event.error_message or (None if frame is None else str(frame))
         if message is None or self._error is not None:
             return
         self._error = message
-        if self._turn.runs and self._draft.pending is None:
-            _fail(self._turn.runs[-1], message)
+        if self._turn.runs and self._pending() is None:
+            self._turn.runs[-1].status, self._turn.runs[-1].error = "failed", message
 
     def _read_user(self, event: Event) -> None:
         parts = (event.content.parts if event.content else None) or []
         for part in parts:
             if part.function_response is not None:
-                self._calls.answer_from_user(part.function_response, event)
+                self._answer_from_user(part.function_response, event)
         heard = said_content([part for part in parts if part.function_response is None])
         if not heard and event.input_transcription:
             heard = Content(text=event.input_transcription.text)
         if heard:
-            self._turn.input = (
-                heard if self._turn.input is None else _joined(self._turn.input, heard)
-            )
+            before = self._turn.input
+            self._turn.input = heard if before is None else _joined(before, heard)
 
     def _read_agent(self, event: Event) -> None:
-        pending = self._draft.pending
+        pending = self._pending()
         origin = self._lanes.origin(event, pending.to_agent if pending else None)
         run = self._run(origin, event)
         self._cut = self._cut or bool(event.partial)
@@ -209,60 +254,51 @@ class _TurnReader:
         calls = [part.function_call for part in parts if part.function_call]
         answers = [part.function_response for part in parts if part.function_response]
         self._say(run, event, parts, final=not calls and not answers)
-        self._calls.calls(run, calls, event)
-        self._calls.answers(run, answers, event)
-        if event.actions and event.actions.transfer_to_agent and not answers:
-            self._order_transfer(run, event.actions.transfer_to_agent, event)
+        self._read_calls(run, calls, event)
+        self._read_answers(run, answers, event)
+        ordered = event.actions.transfer_to_agent if event.actions else None
+        if ordered and not answers:
+            # No tool call asked for this one: a callback may order a transfer.
+            dispatch = self._transfer(run, ordered, event.timestamp, None)
+            dispatch.description = event.actions.transfer_reason if event.actions else None
         if event.error_code or event.error_message:
             self._error = event.error_message or event.error_code or ""
-            _fail(run, self._error)
+            run.status, run.error = "failed", self._error
 
     def _run(self, origin: Origin, event: Event) -> AgentRun:
-        due = next((d for d in self._draft.transfers if _awaits(d, origin.agent)), None)
-        run = self._lanes.find(origin, due is not None)
-        if run is not None:
-            return run
-        run = AgentRun(
-            id=self._session.new_id("run"),
-            agent=origin.agent,
-            inside=list(origin.inside),
-            started=event.timestamp,
+        due = next((d for d in self._transfers if not d.runs and d.to_agent == origin.agent), None)
+        known = self._lanes.find(origin, due is not None)
+        if known is not None:
+            return known
+        first = not self._turn.runs
+        run = self._builder.run(
+            self._turn, origin.agent, inside=list(origin.inside), started=event.timestamp
         )
         before, group = self._lanes.enter(origin, run)
-        if not self._turn.runs:
+        if first:
             run.input = self._turn.input
-        self._turn.runs.append(run)
         due = due or self._into_workflow(run)
         if due is not None:
-            due.runs.append(run.id)
-            run.started_by.append(due.id)
-        else:
-            for sender in before:
-                self._sequence(sender, run, group)
+            self._builder.start(due, run)
+            return run
+        for sender in before:
+            # A workflow agent went on from one agent to the next: only their order tells so.
+            dispatch = self._builder.dispatch(
+                self._turn, "sequence", sender, run.agent, run.started
+            )
+            dispatch.status, dispatch.basis, dispatch.group = "completed", "order", group
+            self._builder.start(dispatch, run)
         return run
 
     def _into_workflow(self, run: AgentRun) -> Dispatch | None:
-        """Match a hand-over to a workflow agent, which never speaks, with its first speaker."""
-        dispatch = self._draft.pending
+        """Match a transfer to a workflow agent, which never speaks, with its first speaker."""
+        dispatch = self._pending()
         if dispatch is None or dispatch.to_agent in self._authors:
             return None
         dispatch.to_kind = "workflow"
         if dispatch.to_agent not in run.inside:
             run.inside.insert(0, dispatch.to_agent)
         return dispatch
-
-    def _sequence(self, sender: AgentRun, run: AgentRun, group: int | None) -> None:
-        """Note that a workflow went on from one agent to the next, as only order tells."""
-        dispatch = self._draft.dispatch("sequence", sender, run.agent, run.started)
-        dispatch.basis = "order"
-        dispatch.group = group
-        dispatch.runs = [run.id]
-        run.started_by.append(dispatch.id)
-
-    def _order_transfer(self, run: AgentRun, target: str, event: Event) -> None:
-        """Take a hand-over that no tool call asked for (a callback may order one)."""
-        dispatch = self._draft.dispatch("transfer", run, target, event.timestamp)
-        dispatch.description = event.actions.transfer_reason if event.actions else None
 
     def _say(self, run: AgentRun, event: Event, parts: list[Part], final: bool) -> None:
         spoken = [p for p in parts if not p.function_call and not p.function_response]
@@ -275,24 +311,144 @@ class _TurnReader:
         thoughts = said_content([part for part in spoken if part.thought])
         for content, is_thought in ((thoughts, True), (said, False)):
             if content:
-                step = Said(id=self._session.new_id("said"), content=content, at=event.timestamp)
+                step = Said(id=self._builder.new_id("said"), content=content, at=event.timestamp)
                 step.thought, step.sources = is_thought, None if is_thought else sources
                 run.steps.append(step)
         if said and final:
             run.output = self._turn.output = said
             self._error = None
 
+    def _read_calls(self, run: AgentRun, wires: list[FunctionCall], event: Event) -> None:
+        """Read the calls of one event; several to agents were issued together."""
+        agents = [wire for wire in wires if self._is_agent(wire.name, run)]
+        group = self._builder.next_group(self._turn) if len(agents) > 1 else None
+        for wire in wires:
+            if wire.name in _REQUESTS:
+                self._read_request(wire)
+                continue
+            waits = wire.id is not None and wire.id in (event.long_running_tool_ids or ())
+            call = ToolCall(
+                id=self._builder.new_id("call", wire.id),
+                name=wire.name or "",
+                arguments=wire.args,
+                status="waiting" if waits else "unanswered",
+                at=event.timestamp,
+            )
+            run.steps.append(call)
+            opened = self._session.calls[wire.id or call.id] = OpenCall(call, run)
+            target = (wire.args or {}).get("agent_name")
+            if wire.name == TRANSFER_TOOL and isinstance(target, str):
+                opened.dispatch = self._transfer(run, target, event.timestamp, call)
+            elif self._is_agent(wire.name, run):
+                self._delegate(opened, wire.args or {}, event, group)
 
-def _awaits(dispatch: Dispatch, agent: str) -> bool:
-    return not dispatch.runs and dispatch.to_agent == agent
+    def _is_agent(self, name: str | None, run: AgentRun) -> bool:
+        """Tell a call of another agent by its name: an AgentTool is called as its agent is."""
+        return name in self._builder.catalog and name != run.agent
 
+    def _transfer(
+        self, run: AgentRun, target: str, at: float | None, call: ToolCall | None
+    ) -> Dispatch:
+        dispatch = self._builder.dispatch(self._turn, "transfer", run, target, at, call)
+        self._transfers.append(dispatch)
+        run.steps.append(self._builder.handed_off(dispatch))
+        return dispatch
 
-def _waits(step: object) -> bool:
-    return isinstance(step, ToolCall) and step.status == "waiting"
+    def _delegate(
+        self, opened: OpenCall, arguments: dict[str, Any], event: Event, group: int | None
+    ) -> None:
+        """Open the run behind an AgentTool, of which only the call and its answer are seen."""
+        agent, run = opened.call.name, opened.run
+        dispatch = self._builder.dispatch(
+            self._turn, "delegate", run, agent, event.timestamp, opened.call
+        )
+        run.steps.append(self._builder.handed_off(dispatch))
+        request = arguments.get("request")
+        plain = isinstance(request, str) and len(arguments) == 1
+        dispatch.basis = "structure"
+        dispatch.group = group
+        dispatch.prompt = Content(text=request) if plain else Content(data=arguments)
+        opened.dispatch = dispatch
+        opened.inner = self._builder.unseen_run(self._turn, dispatch, input=dispatch.prompt)
 
+    def _read_request(self, wire: FunctionCall) -> None:
+        """Note which tool waits for a person; the request is ADK's own call, not the model's."""
+        arguments = wire.args or {}
+        original = arguments.get("originalFunctionCall") or arguments.get("original_function_call")
+        about = original.get("id") if isinstance(original, dict) else None
+        about = about or arguments.get("functionCallId") or arguments.get("function_call_id")
+        if wire.id is not None and isinstance(about, str):
+            self._session.asked_about[wire.id] = about
+            if about in self._session.calls:
+                self._session.calls[about].call.status = "waiting"
 
-def _fail(run: AgentRun, message: str) -> None:
-    run.status, run.error = "failed", message
+    def _read_answers(self, run: AgentRun, wires: list[FunctionResponse], event: Event) -> None:
+        """Read the answers of one event, matched with their calls by id."""
+        actions = event.actions or _NO_ACTIONS
+        paused = {
+            *(actions.requested_tool_confirmations or ()),
+            *(actions.requested_auth_configs or ()),
+        }
+        for wire in wires:
+            opened = self._session.open_call(wire.id, wire.name or "")
+            if opened is None:  # the call was made before the recording begins
+                call = ToolCall(
+                    id=self._builder.new_id("call", wire.id),
+                    name=wire.name or "",
+                    unknown=["arguments"],
+                )
+                run.steps.append(call)
+                opened = self._session.calls[wire.id or call.id] = OpenCall(call, run)
+            if wire.id in paused:
+                opened.call.status = "waiting"
+                continue
+            if actions.transfer_to_agent and opened.dispatch is None:
+                opened.dispatch = self._transfer(
+                    opened.run, actions.transfer_to_agent, opened.call.at, opened.call
+                )
+            self._settle(opened, wire, event)
+
+    def _answer_from_user(self, wire: FunctionResponse, event: Event) -> None:
+        """Read what a person answered: the result of a waiting tool, or a yes or no to one."""
+        if wire.id in self._session.asked_about:
+            return
+        opened = self._session.open_call(wire.id, wire.name or "")
+        if opened is not None:
+            self._settle(opened, wire, event)
+
+    def _settle(self, opened: OpenCall, wire: FunctionResponse, event: Event) -> None:
+        call, dispatch, error = opened.call, opened.dispatch, error_of(wire.response)
+        asked = wire.id in self._session.asked_about.values()
+        if error and asked and call.status == "waiting":
+            call.status, call.refused_by = "refused", "user"
+        else:
+            call.status = "failed" if error else "ok"
+        opened.answered = True
+        call.ended = not_before(call.at, event.timestamp)
+        if dispatch is None:
+            call.error = error
+            call.result = None if error else result_content(wire.response)
+            return
+        dispatch.ended = not_before(dispatch.started, event.timestamp)
+        if dispatch.kind == "transfer":
+            # An event that answers several calls carries out only the one that it names.
+            target = event.actions.transfer_to_agent if event.actions else None
+            parts = (event.content.parts if event.content else None) or []
+            alone = sum(part.function_response is not None for part in parts) == 1
+            if target and alone:
+                dispatch.to_agent = target
+            if error:
+                dispatch.status, dispatch.error = "refused", error
+                self._transfers.remove(dispatch)
+            return
+        dispatch.error = error
+        dispatch.result = None if error else result_content(wire.response)
+        dispatch.status = "failed" if error else "completed"
+        if opened.inner is not None:
+            opened.inner.output, opened.inner.error = dispatch.result, error
+            opened.inner.status = dispatch.status
+            opened.inner.ended = dispatch.ended
+        opened.run.steps.append(self._builder.got_back(dispatch, event.timestamp))
 
 
 def _joined(first: Content, more: Content) -> Content:

@@ -15,9 +15,8 @@ from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 
 from .agents import Cards, Links, find_links
-from .entries import Talk, name_sidechains
 from .files import AgentFile, Folder, agent_files, head, session_file
-from .finish import finish
+from .session import SessionReader, finish, name_sidechains
 from .usage import other_usage
 from .wire import Entry, Lines, message_text, notices, read_lines, text_at, to_entries
 
@@ -39,28 +38,26 @@ def read_session(path: Path, *, source: Source, catalog: Catalog) -> Trace:
             raise InputError(Problem(file=str(path), message=message))
         path = main
     lines = read_lines(str(path), read_bytes(path))
-    session = next((entry.session for entry in lines.entries if entry.session), None)
-    links, talk_of, dropped = Links(), [lines.entries], lines.dropped()
+    id_ = next((entry.session for entry in lines.entries if entry.session), None) or path.stem
+    links, files, dropped = Links(), [lines.entries], lines.dropped()
     others: dict[str, dict[str, object]] = {}
-    for file in agent_files(path, session or path.stem):
+    for file in agent_files(path, id_):
         read = _agent_entries(file, links)
         dropped += read.dropped()
         if _is_warm_up(read.entries):
             others.update(_messages(read.entries))
         else:
-            talk_of.append(read.entries)
+            files.append(read.entries)
     name_sidechains(lines.entries, links)
-    entries = list(_merged(talk_of))
+    entries = list(_merged(files))
     find_links(entries, links)
-    talk = Talk(links, stream=False)
-    talk.read(entries)
+    session = SessionReader(links, stream=False)
+    session.read(entries)
     if others:
-        talk.draft.spent.others.append(other_usage(others))
+        session.threads.usage.others.append(other_usage(others))
     cards = Cards(catalog)
     cards.read(entries)
-    trace = finish(
-        talk, cards, session or path.stem, source, torn=lines.torn, dropped=_counted(dropped)
-    )
+    trace = finish(session, cards, id_, source, torn=lines.torn, dropped=_counted(dropped))
     version = next((v for e in entries if (v := text_at(e.data, "version"))), None)
     if version is not None:
         trace.attributes["cli_version"] = version
@@ -155,12 +152,12 @@ def read_one_stream(
 def _trace(lines: Lines, id_: str, source: Source, catalog: Catalog) -> Trace:
     entries = lines.entries
     links = find_links(entries, Links())
-    talk = Talk(links, stream=True, user_told=any(map(_is_user, entries)))
-    talk.read(entries)
+    session = SessionReader(links, stream=True, user_told=any(map(_is_user, entries)))
+    session.read(entries)
     cards = Cards(catalog)
     cards.read(entries)
     name = next((entry.session for entry in entries if entry.session), id_)
-    trace = finish(talk, cards, name, source, torn=lines.torn, dropped=lines.dropped())
+    trace = finish(session, cards, name, source, torn=lines.torn, dropped=lines.dropped())
     init = next((entry.data for entry in entries if entry.subtype == "init"), {})
     for key, label in (
         ("claude_code_version", "cli_version"),

@@ -25,7 +25,7 @@ class _Request(msgspec.Struct):
     failed: bool = False
 
 
-class Spent:
+class UsageByRun:
     """The model requests of a recording by run, each known by its message's id.
 
     A message stands on several lines, and in several files; the largest ``output_tokens`` is

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from baton.model import AgentRun, Content, Dispatch, GotBack, HandedOff, Said, Step, ToolCall, Turn
+from baton.model import Content, Dispatch, ToolCall, Turn
 from baton.model.trace import DispatchKind
-from baton.readers.catalog import Catalog
-from baton.readers.ids import Ids
+from baton.readers.builder import Timeline, TraceBuilder, not_before
 
 from .messages import Answer, Call
 from .node import Mode, Node
@@ -204,113 +202,22 @@ def _is_run(act: Act) -> bool:
     return act.node is not None
 
 
-class Sheet:
-    """What was said and called stays as it is; what comes between is kept beside it.
+class TurnDispatches:
+    """Makes the dispatches of a turn, and puts their steps into the runs."""
 
-    A place is the number of a step that was said or called, from 1, after which something
-    stands; 0 is the beginning.
-    """
-
-    def __init__(self, run: AgentRun) -> None:
-        self._run = run
-        self._steps = run.steps
-        self._after: list[list[Step]] = [[] for _ in range(len(self._steps) + 1)]
-        self._place = {id(step): place for place, step in enumerate(self._steps, 1)}
-        self._sent: dict[str, int] = {}
-        self._said: list[int] = []
-        self._latest: list[float] = []
-        latest = float("-inf")
-        for index, step in enumerate(self._steps):
-            if isinstance(step, Said | ToolCall) and step.at is not None:
-                latest = max(latest, step.at)
-            if isinstance(step, Said):
-                self._said.append(index)
-            self._latest.append(latest)
-
-    def last(self) -> Step | None:
-        """Return the step that stands last."""
-        after = self._after[-1]
-        return after[-1] if after else self._steps[-1] if self._steps else None
-
-    def hand_off(self, step: HandedOff, call: ToolCall | None) -> None:
-        """Put a hand-off right after the call that makes it, else where its time belongs."""
-        if call is None:
-            place = self._place_of(step.at)
-            self._after[place].append(step)
-        else:
-            place = self._place[id(call)]
-            self._after[place].insert(0, step)
-        self._sent[step.dispatch] = place
-
-    def got_back(self, step: GotBack) -> None:
-        """Put an answer where its time belongs, or before what was said next."""
-        sent = self._sent[step.dispatch]
-        place = self._next_said(sent) if step.at is None else self._place_of(step.at)
-        after = self._after[max(place, sent)]
-        if place >= sent:
-            after.append(step)
-            return
-        own = next(i for i, s in enumerate(after) if _hands_off(s, step.dispatch))
-        after.insert(own + 1, step)
-
-    def write(self) -> None:
-        """Write all steps into the run."""
-        steps = list(self._after[0])
-        for step, after in zip(self._steps, self._after[1:], strict=True):
-            steps.append(step)
-            steps += after
-        self._run.steps = steps
-
-    def _place_of(self, at: float | None) -> int:
-        return len(self._steps) if at is None else bisect_right(self._latest, at)
-
-    def _next_said(self, sent: int) -> int:
-        later = bisect_left(self._said, sent)
-        return self._said[later] if later < len(self._said) else len(self._steps)
-
-
-def _hands_off(step: Step, dispatch: str) -> bool:
-    return isinstance(step, HandedOff) and step.dispatch == dispatch
-
-
-def not_before(started: float | None, at: float | None) -> float | None:
-    """Return the time something ended; ``None`` when that is before its start."""
-    return None if started is not None and at is not None and at < started else at
-
-
-class Book:
-    """Writes the dispatches of a turn."""
-
-    def __init__(self, turn: Turn, ids: Ids, catalog: Catalog) -> None:
+    def __init__(self, builder: TraceBuilder, turn: Turn) -> None:
+        self.builder = builder
         self.turn = turn
-        self.catalog = catalog
-        self.ids = ids
-        self._depths: dict[str, int] = {}
-        self._sheets: dict[str, Sheet] = {}
+        self._timelines: dict[str, Timeline] = {}
 
     def dispatch(
         self, kind: DispatchKind, sender: Work, to: str, at: float | None, act: Act | None = None
     ) -> Dispatch:
         """Add a dispatch; one that an act makes gets its step in the sender's run."""
-        card = self.catalog.get(to)
-        told = card is not None and card.tools is not None
-        dispatch = Dispatch(
-            id=self.ids.new("dispatch"),
-            kind=kind,
-            from_run=sender.run.id,
-            from_agent=sender.run.agent,
-            to_agent=to,
-            call=act.step.id if act is not None and act.step is not None else None,
-            tools_allowed=card.tools if card else None,
-            tools_source="definition" if told else None,
-            status="unanswered",
-            depth=self._depths.get(sender.run.id, 0) + (kind == "delegate"),
-            started=at,
-            unknown=[] if told else ["tools_allowed", "tools_source"],
-        )
-        self.turn.dispatches.append(dispatch)
+        call = act.step if act is not None else None
+        dispatch = self.builder.dispatch(self.turn, kind, sender.run, to, at, call)
         if act is not None:
-            self._hand_off(sender, dispatch, act)
+            self.timeline(sender).hand_off(self.builder.handed_off(dispatch), call)
         return dispatch
 
     def follow(self, kind: DispatchKind, sender: Work, work: Work) -> Dispatch:
@@ -323,38 +230,27 @@ class Book:
 
     def start(self, dispatch: Dispatch, work: Work) -> None:
         """Note that a dispatch started a run."""
-        dispatch.runs.append(work.run.id)
-        work.run.started_by.append(dispatch.id)
-        self._depths[work.run.id] = dispatch.depth
+        self.builder.start(dispatch, work.run)
 
     def got_back(self, owner: Work, dispatch: Dispatch) -> None:
         """Note where in the sender's run the answer arrived."""
-        step = GotBack(id=self.ids.new("step"), dispatch=dispatch.id, at=dispatch.ended)
-        self._sheet(owner).got_back(step)
-
-    def last_step(self, work: Work) -> Step | None:
-        """Return what stands last in a run so far."""
-        return self._sheet(work).last()
+        self.timeline(owner).got_back(self.builder.got_back(dispatch, dispatch.ended))
 
     def write(self) -> None:
         """Write hand-offs and answers into the steps of the runs: only then they stand there."""
-        for sheet in self._sheets.values():
-            sheet.write()
+        for run in self.turn.runs:
+            if run.id in self._timelines:
+                run.steps = self._timelines[run.id].steps()
 
-    def _hand_off(self, sender: Work, dispatch: Dispatch, act: Act) -> None:
-        step = HandedOff(id=self.ids.new("step"), dispatch=dispatch.id, at=dispatch.started)
-        if act.step is not None:
-            act.step.dispatch = dispatch.id
-        self._sheet(sender).hand_off(step, act.step)
-
-    def _sheet(self, work: Work) -> Sheet:
-        sheet = self._sheets.get(work.run.id)
-        if sheet is None:
-            sheet = self._sheets[work.run.id] = Sheet(work.run)
-        return sheet
+    def timeline(self, work: Work) -> Timeline:
+        """Return the steps of a run as far as they are put together."""
+        timeline = self._timelines.get(work.run.id)
+        if timeline is None:
+            timeline = self._timelines[work.run.id] = Timeline(work.run.steps)
+        return timeline
 
 
-def number_groups(turn: Turn, acts: list[list[Act]]) -> None:
+def number_groups(builder: TraceBuilder, turn: Turn, acts: list[list[Act]]) -> None:
     """Number the dispatches of a turn that were issued together.
 
     Delegates are together when one message of a model asked for them, sequences when one run is
@@ -370,7 +266,5 @@ def number_groups(turn: Turn, acts: list[list[Act]]) -> None:
     for dispatch in turn.dispatches:
         if dispatch.kind == "sequence" and dispatch.from_run is not None:
             together.setdefault((dispatch.from_run,), []).append(dispatch)
-    groups = [group for group in together.values() if len(group) > 1]
-    for number, group in enumerate(groups, 1):
-        for dispatch in group:
-            dispatch.group = number
+    for dispatches in together.values():
+        builder.number_together(turn, dispatches)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from baton.model import AgentRun, Content, Dispatch, Step
+from baton.model import Content, Dispatch, Step
+from baton.readers.builder import not_before
 
-from .builder import Act, Book, not_before
+from .builder import Act, TurnDispatches
 from .dialects.handover import prompt_of
 from .runs import Work
 from .values import plain_name, same_name
@@ -86,10 +87,10 @@ _TICK = 0.001
 """Seconds by which clocks of one machine may seem to disagree."""
 
 
-def delegate(book: Book, work: Work, act: Act, child: Work | None) -> Dispatch:
+def delegate(made: TurnDispatches, work: Work, act: Act, child: Work | None) -> Dispatch:
     """Make the dispatch of a call that an agent answers; ``child`` is its run, where seen."""
     to = child.agent if child is not None else act.target or ""
-    dispatch = book.dispatch("delegate", work, to, act.started, act)
+    dispatch = made.dispatch("delegate", work, to, act.started, act)
     dispatch.basis = "stated" if act.target is not None else "structure"
     if child is not None and child.run.inside and child.first.in_tool is not None:
         dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
@@ -99,15 +100,15 @@ def delegate(book: Book, work: Work, act: Act, child: Work | None) -> Dispatch:
     tell(dispatch, act)
     _complete_prompt(dispatch, child)
     if child is None and dispatch.status != "refused":
-        _unseen_run(book, dispatch)
+        _unseen_run(made, dispatch)
     if dispatch.status not in ("unanswered", "unknown"):
-        book.got_back(work, dispatch)
+        made.got_back(work, dispatch)
     return dispatch
 
 
-def delegate_without_call(book: Book, owner: Work, work: Work) -> None:
+def delegate_without_call(made: TurnDispatches, owner: Work, work: Work) -> None:
     """Note that a run called another one of which no tool call tells."""
-    dispatch = book.dispatch("delegate", owner, work.agent, work.run.started, Act())
+    dispatch = made.dispatch("delegate", owner, work.agent, work.run.started, Act())
     named = same_name(work.first.called_by, owner.agent)
     dispatch.basis = "stated" if named else "structure"
     dispatch.prompt, dispatch.result = work.first.prompt or work.run.input, work.run.output
@@ -119,8 +120,8 @@ def delegate_without_call(book: Book, owner: Work, work: Work) -> None:
     elif dispatch.result is None:
         dispatch.unknown.append("result")
     dispatch.ended = work.run.ended
-    book.start(dispatch, work)
-    book.got_back(owner, dispatch)
+    made.start(dispatch, work)
+    made.got_back(owner, dispatch)
 
 
 def tell(dispatch: Dispatch, act: Act) -> None:
@@ -199,21 +200,16 @@ def _outlived(act: Act, child: Work | None) -> bool:
     return max(done, default=act.ended) > act.ended + _TICK
 
 
-def _unseen_run(book: Book, dispatch: Dispatch) -> None:
+def _unseen_run(made: TurnDispatches, dispatch: Dispatch) -> None:
     """Add the run of an agent of which only the call and its answer are seen."""
     status: Literal["completed", "failed", "unknown"] = "unknown"
     if dispatch.status in ("completed", "failed"):
         status = "completed" if dispatch.status == "completed" else "failed"
-    run = AgentRun(
-        id=book.ids.new("run"),
-        agent=dispatch.to_agent,
-        started_by=[dispatch.id],
+    made.builder.unseen_run(
+        made.turn,
+        dispatch,
         output=dispatch.result,
         status=status,
         error=dispatch.error,
-        started=dispatch.started,
         ended=dispatch.ended,
-        unknown=["input", "steps", "tools_offered", "model", "usage"],
     )
-    dispatch.runs = [run.id]
-    book.turn.runs.append(run)

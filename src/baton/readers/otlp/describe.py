@@ -13,8 +13,8 @@ from baton.model import (
     Usage,
 )
 from baton.model.views import sum_usage
+from baton.readers.builder import not_before
 
-from .builder import not_before
 from .dialects.genai import error_text
 from .messages import last_of
 from .node import Node

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from baton.model import AgentCard, Dispatch, Turn
-from baton.readers.catalog import Catalog
-from baton.readers.ids import Ids
+from baton.readers.builder import TraceBuilder, allow_tools, not_before
 
-from .builder import Act, Book, not_before, number_groups
+from .builder import Act, TurnDispatches, number_groups
 from .delegates import (
     delegate,
     delegate_without_call,
@@ -105,24 +104,22 @@ class _Place:
     arrived: dict[str, _Transfer] = field(default_factory=dict)
 
 
-def link(
-    turn: Turn, works: list[Work], acts: dict[int, list[Act]], ids: Ids, catalog: Catalog
-) -> None:
+def link(turn: Turn, works: list[Work], acts: dict[int, list[Act]], builder: TraceBuilder) -> None:
     """Make all dispatches between the runs of a turn, which come in start order."""
-    book = Book(turn, ids, catalog)
-    linker = _Linker(book, works, acts)
+    made = TurnDispatches(builder, turn)
+    linker = _Linker(made, works, acts)
     for work in works:
         linker.arrive(work)
         linker.send(work)
     linker.settle_lost()
-    book.write()
-    number_groups(turn, [acts[id(work)] for work in works])
+    made.write()
+    number_groups(builder, turn, [acts[id(work)] for work in works])
     turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
 
 
 class _Linker:
-    def __init__(self, book: Book, works: list[Work], acts: dict[int, list[Act]]) -> None:
-        self._book = book
+    def __init__(self, made: TurnDispatches, works: list[Work], acts: dict[int, list[Act]]) -> None:
+        self._made = made
         self._acts = acts
         self._places: dict[int, _Place] = {}
         self._delegates: dict[int, Dispatch] = {}
@@ -177,15 +174,15 @@ class _Linker:
         return self._places.setdefault(id(work.place), _Place())
 
     def _is_agent(self, name: str, work: Work) -> bool:
-        return name in self._book.catalog and name != work.agent
+        return name in self._made.builder.catalog and name != work.agent
 
     def _delegate(self, work: Work, act: Act, child: Work | None) -> None:
-        dispatch = delegate(self._book, work, act, child)
+        dispatch = delegate(self._made, work, act, child)
         if act.node is not None:
             self._delegates[id(act.node)] = dispatch
 
     def _transfer(self, work: Work, act: Act, target: str | None) -> _Transfer:
-        dispatch = self._book.dispatch("transfer", work, target or "unknown", act.started, act)
+        dispatch = self._made.dispatch("transfer", work, target or "unknown", act.started, act)
         dispatch.basis = "stated" if target is not None else "structure"
         if target is None:
             dispatch.unknown.append("to_agent")
@@ -231,7 +228,7 @@ class _Linker:
         dispatch.ended = not_before(dispatch.started, work.run.started)
         if step is not None and step.status == "unanswered":
             step.status = "ok"
-        self._book.start(dispatch, work)
+        self._made.start(dispatch, work)
         self._place(transfer.sender).pending.remove(transfer)
         if self._owners.get(id(work.outer)) is transfer.sender:
             _step_aside(transfer.sender, work)
@@ -243,16 +240,16 @@ class _Linker:
             dispatch = self._delegates.get(id(work.caller))
             if dispatch is None or before:
                 return False
-            self._book.start(dispatch, work)
+            self._made.start(dispatch, work)
             return True
         owner = self._owners.get(id(work.outer)) or self._caller(work)
         if owner is None:
             return False
         act = next((act for act in self._acts[id(owner)] if _only_written(act, work)), None)
         if act is None:
-            delegate_without_call(self._book, owner, work)
+            delegate_without_call(self._made, owner, work)
         else:
-            self._book.start(delegate(self._book, owner, act, work), work)
+            self._made.start(delegate(self._made, owner, act, work), work)
         return True
 
     def _caller(self, work: Work) -> Work | None:
@@ -283,7 +280,7 @@ class _Linker:
             before = [stated]
         told = [other for other in before if passed_on(other, work)]
         for other in told or before:
-            dispatch = self._book.follow("sequence", other, work)
+            dispatch = self._made.follow("sequence", other, work)
             dispatch.basis = "structure" if told else "order"
             if other is stated:
                 dispatch.basis = "stated"
@@ -298,7 +295,7 @@ class _Linker:
 
     def _handed_over_unnamed(self, before: Work, work: Work) -> bool:
         """Take the last call of a run for a hand-over: nothing ran it, or it names the next one."""
-        act = last_act(before, self._acts[id(before)], self._book.last_step(before))
+        act = last_act(before, self._acts[id(before)], self._made.timeline(before).last())
         if act is None or work.run.agent == before.run.agent:
             return False
         if act.step is not None and act.step.status != "unanswered" and not mentions(act, work):
@@ -309,7 +306,7 @@ class _Linker:
         return True
 
     def _come_back(self, open_: _Transfer, other: Work, work: Work) -> None:
-        dispatch = self._book.follow("return", other, work)
+        dispatch = self._made.follow("return", other, work)
         dispatch.basis, dispatch.answers = "structure", open_.dispatch.id
         dispatch.result = other.run.output
         if dispatch.result is None and "output" in other.run.unknown:
@@ -396,10 +393,7 @@ def _only_written(act: Act, work: Work) -> bool:
     return act.node is None and step is not None and not step.dispatch and meant(act, work)
 
 
-_FIELDS = ("tools_allowed", "tools_source")
-
-
-def allow_tools(turn: Turn, cards: Mapping[str, AgentCard]) -> None:
+def offer_tools(turn: Turn, cards: Mapping[str, AgentCard]) -> None:
     """Fill in what dispatches allow: what the agent's own span says it has, else was offered.
 
     What the user's definitions say stands already.
@@ -411,12 +405,6 @@ def allow_tools(turn: Turn, cards: Mapping[str, AgentCard]) -> None:
         card = cards.get(dispatch.to_agent)
         offered = (runs[id_].tools_offered for id_ in dispatch.runs)
         if card is not None and card.tools is not None:
-            dispatch.tools_allowed, dispatch.tools_source = card.tools, "definition"
+            allow_tools(dispatch, card.tools, "definition")
         elif (tools := next(offered, None)) is not None:
-            dispatch.tools_allowed, dispatch.tools_source = list(tools), "offered"
-        if dispatch.tools_source is not None:
-            _now_known(dispatch)
-
-
-def _now_known(dispatch: Dispatch) -> None:
-    dispatch.unknown = [name for name in dispatch.unknown if name not in _FIELDS]
+            allow_tools(dispatch, list(tools), "offered")

@@ -16,16 +16,15 @@ from baton.model import (
     Problem,
     Source,
     Trace,
-    Turn,
 )
 from baton.model.views import sum_usage
+from baton.readers.builder import TraceBuilder
 from baton.readers.catalog import Catalog
-from baton.readers.ids import Ids
 
 from .builder import Act
 from .describe import describe, finish
 from .dialects import DIALECTS, goes_on
-from .dispatches import allow_tools, link
+from .dispatches import link, offer_tools
 from .node import Node
 from .own import part, restore
 from .runs import find_runs, in_start_order, without_twins
@@ -65,8 +64,9 @@ def read_conversation(
 ) -> Trace:
     """Read the spans of one conversation; ``torn`` when some of the recording was lost."""
     reader = _Reader(catalog, torn)
-    turns = [reader.turn(spans, conversation.logs) for spans in _whole(conversation.turns)]
-    played = [turn for turn in turns if turn is not None]
+    for spans in _whole(conversation.turns):
+        reader.turn(spans, conversation.logs)
+    played = reader.builder.finish()
     source.framework = reader.framework()
     return Trace(
         schema_version=SCHEMA_VERSION,
@@ -103,37 +103,33 @@ class _Reader:
         self.cards: dict[str, AgentCard] = {}
         self.case: str | None = None
         self.dropped: Counter[str] = Counter()
-        self._catalog = catalog
-        self._ids = Ids()
+        self.builder = TraceBuilder(catalog)
         self._frameworks: Counter[str] = Counter()
 
     def framework(self) -> str | None:
         """Return the framework that most spans are of."""
         return self._frameworks.most_common(1)[0][0] if self._frameworks else None
 
-    def turn(self, spans: list[Span], logs: list[Event]) -> Turn | None:
-        """Read one turn; ``None`` when no agent, model or tool was at work in it."""
+    def turn(self, spans: list[Span], logs: list[Event]) -> None:
+        """Read one turn, unless no agent, model or tool was at work in it."""
         nodes = build_tree(spans, logs)
         for node in nodes:
             self._note(node)
         works = find_runs(nodes)
         if not works:
-            return None
-        turn = Turn(id=self._ids.new("turn"))
+            return
+        turn = self.builder.turn()
         acts: dict[int, list[Act]] = {}
         for work in works:
-            work.run.id = self._ids.new("run", work.first.span.span_id)
-            work.run.agent = work.agent
+            work.run = self.builder.run(turn, work.agent, work.first.span.span_id)
             kept, work.stands_for = without_twins(work.owned)
             work.owned = kept
-            acts[id(work)] = write_steps(work, kept, self._ids)
+            acts[id(work)] = write_steps(work, kept, self.builder.new_id)
             describe(work, opens=work is works[0])
-            turn.runs.append(work.run)
-        link(turn, works, acts, self._ids, self._catalog)
-        allow_tools(turn, self.cards)
+        link(turn, works, acts, self.builder)
+        offer_tools(turn, self.cards)
         turn.runs = in_start_order(turn)
         finish(turn, nodes, works, self._torn)
-        return turn
 
     def _note(self, node: Node) -> None:
         if node.framework is not None and node.kind != "none":

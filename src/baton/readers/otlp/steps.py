@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from baton.model import Content, Said, Step, ToolCall
-from baton.readers.ids import Ids
 
 from .builder import Act, Ledger
 from .delegates import decision
@@ -14,13 +15,13 @@ from .runs import Work
 from .values import same_name
 
 
-def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
+def write_steps(work: Work, nodes: list[Node], new_id: Callable[..., str]) -> list[Act]:
     """Write what the run said and called into its steps; return its acts in order.
 
     Where no model request tells what it answered, the agent's own account does: before the tools
     that ran when it holds the calls of them, else as the last word.
     """
-    writer = _Writer(work, ids)
+    writer = _Writer(work, new_id)
     models = [node for node in nodes if node.kind == "model"]
     whole = [] if any(node.spoken is not None for node in models) else work.nodes
     tells = any(message.calls for node in whole for message in node.spoken_messages())
@@ -48,11 +49,11 @@ def write_steps(work: Work, nodes: list[Node], ids: Ids) -> list[Act]:
 
 
 class _Writer:
-    def __init__(self, work: Work, ids: Ids) -> None:
+    def __init__(self, work: Work, new_id: Callable[..., str]) -> None:
         self.steps: list[Step] = []
         self._ledger = Ledger()
         self._work = work
-        self._ids = ids
+        self._new_id = new_id
         self._batch = 0
 
     @property
@@ -115,7 +116,7 @@ class _Writer:
                 node = act.node
                 wanted = act.call.id if act.call is not None else None
                 wanted = wanted or (node.call or node.span.span_id if node is not None else None)
-                act.step.id = self._ids.new("call", wanted)
+                act.step.id = self._new_id("call", wanted)
         return self._without_answers()
 
     def _not_run(self, act: Act) -> bool:
@@ -147,10 +148,10 @@ class _Writer:
         at = node.span.ended
         if message.thought is not None:
             content = Content(text=message.thought)
-            step = Said(id=self._ids.new("said"), content=content, thought=True, at=at)
+            step = Said(id=self._new_id("said"), content=content, thought=True, at=at)
             self.steps.append(step)
         if message.content:
-            self.steps.append(Said(id=self._ids.new("said"), content=message.content, at=at))
+            self.steps.append(Said(id=self._new_id("said"), content=message.content, at=at))
 
     def _call(self, call: Call, at: float | None) -> None:
         step = ToolCall(id="", name=call.name, at=at)

@@ -16,7 +16,6 @@ from baton.formats.strands import Interaction, Report, Row, Session
 from baton.model import (
     SCHEMA_VERSION,
     AgentCard,
-    AgentRun,
     Content,
     Dropped,
     InputError,
@@ -28,14 +27,13 @@ from baton.model import (
     Turn,
 )
 from baton.readers.adk.wire import dropped_keys
+from baton.readers.builder import MAIN, TraceBuilder
 from baton.readers.catalog import Catalog
-from baton.readers.ids import Ids
 
 from .results import read_result
 from .session import NOT_TOLD as NOT_IN_SESSIONS
 from .session import SessionTurns, read_session
 
-MAIN = "main"
 _UNKNOWN_OF_LISTS = ["inside", "input", "tools_offered", "model", "usage", "started", "ended"]
 
 
@@ -47,10 +45,10 @@ class Listed(NamedTuple):
 
 
 def list_turn(
-    trajectory: list[Any] | None, interactions: list[Interaction] | None, ids: Ids
+    trajectory: list[Any] | None, interactions: list[Interaction] | None, builder: TraceBuilder
 ) -> Listed:
     """Read what a task returned of its own; how agents followed each other is not told."""
-    turn = Turn(id=ids.new("turn"), unknown=["dispatches"])
+    turn = builder.turn(unknown=["dispatches"])
     lost: Counter[str] = Counter()
     named = [each for each in interactions or () if each.node_name]
     lost["an interaction without the name of a node"] += len(interactions or ()) - len(named)
@@ -60,41 +58,35 @@ def list_turn(
     steps = trajectory or []
     nodes = {each.node_name for each in named}
     if steps and all(isinstance(step, str) and step in nodes for step in steps):
-        turn.runs = _visits(steps, named, ids)
+        # A run for each visit; what a node said is told of its last one.
+        last = {name: place for place, name in enumerate(steps)}
+        by_name = {each.node_name: each for each in named}
+        for place, name in enumerate(steps):
+            _run(turn, name, by_name[name] if last[name] == place else None, builder)
     elif named:
-        turn.runs = [_run(each.node_name or MAIN, each, ids) for each in named]
+        for each in named:
+            _run(turn, each.node_name or MAIN, each, builder)
         if _comes_back(named):
             turn.unknown.append("runs")
-        _add_calls(turn, steps, lost, ids)
+        _add_calls(turn, steps, lost, builder)
     elif trajectory is not None:
-        turn.runs = [_run(MAIN, None, ids)]
+        _run(turn, MAIN, None, builder)
         turn.runs[0].unknown += ["agent", "output"]
-        _add_calls(turn, steps, lost, ids)
+        _add_calls(turn, steps, lost, builder)
     else:
         turn.unknown.append("runs")
     return Listed(turn, [Dropped(what=what, count=n) for what, n in lost.items() if n])
 
 
-def _visits(names: list[str], named: list[Interaction], ids: Ids) -> list[AgentRun]:
-    """Make a run of each visit; what a node said is told of its last one."""
-    last = {name: place for place, name in enumerate(names)}
-    told = {each.node_name: each for each in named}
-    return [
-        _run(name, told[name] if last[name] == place else None, ids)
-        for place, name in enumerate(names)
-    ]
-
-
-def _run(name: str, told: Interaction | None, ids: Ids) -> AgentRun:
-    run = AgentRun(id=ids.new("run"), agent=name, unknown=[*_UNKNOWN_OF_LISTS, "steps"])
+def _run(turn: Turn, name: str, told: Interaction | None, builder: TraceBuilder) -> None:
+    run = builder.run(turn, name, unknown=[*_UNKNOWN_OF_LISTS, "steps"])
     messages = told.messages if told is not None else None
     said = [messages] if isinstance(messages, str) else messages or []
     texts = [text for text in said if isinstance(text, str)]
-    run.steps += [Said(id=ids.new("say"), content=Content(text=text)) for text in texts]
+    run.steps += [Said(id=builder.new_id("say"), content=Content(text=text)) for text in texts]
     run.output = Content(text=texts[0]) if len(texts) == 1 else None
     if run.output is None and name != MAIN:
         run.unknown.append("output")
-    return run
 
 
 def _comes_back(named: list[Interaction]) -> bool:
@@ -107,9 +99,9 @@ def _comes_back(named: list[Interaction]) -> bool:
     return False
 
 
-def _add_calls(turn: Turn, steps: list[Any], lost: Counter[str], ids: Ids) -> None:
+def _add_calls(turn: Turn, steps: list[Any], lost: Counter[str], builder: TraceBuilder) -> None:
     """Give the calls to the only run there is; those of several agents belong to nobody."""
-    calls = [call for step in steps if (call := _call(step, ids)) is not None]
+    calls = [call for step in steps if (call := _call(step, builder)) is not None]
     lost["a step of a trajectory that names no tool"] += len(steps) - len(calls)
     if len(turn.runs) != 1:
         lost["a tool call whose agent is not told"] += len(calls)
@@ -122,14 +114,14 @@ def _add_calls(turn: Turn, steps: list[Any], lost: Counter[str], ids: Ids) -> No
         run.unknown[run.unknown.index("steps")] = "steps.said"
 
 
-def _call(step: Any, ids: Ids) -> ToolCall | None:
+def _call(step: Any, builder: TraceBuilder) -> ToolCall | None:
     if isinstance(step, str):
         return ToolCall(
-            id=ids.new("call"), name=step, status="unknown", unknown=["arguments", "result"]
+            id=builder.new_id("call"), name=step, status="unknown", unknown=["arguments", "result"]
         )
     if not isinstance(step, dict) or not isinstance(step.get("name"), str):
         return None
-    call = ToolCall(id=ids.new("call"), name=step["name"], arguments=step.get("input"))
+    call = ToolCall(id=builder.new_id("call"), name=step["name"], arguments=step.get("input"))
     call.unknown += [] if "input" in step else ["arguments"]
     result, wrong = step.get("tool_result"), step.get("is_error")
     if wrong is True:
@@ -238,7 +230,6 @@ def _trace(
     dropped = dropped_keys(strays)
     cards: dict[str, AgentCard] = {}
     unknown = list(_NOT_TOLD)
-    ids = Ids()
     if isinstance(row.actual_trajectory, Session):
         read = SessionTurns(row.actual_trajectory)
         turns, cards = read.turns, read.cards
@@ -248,7 +239,7 @@ def _trace(
             what = "an interaction beside a session"
             dropped.append(Dropped(what=what, count=len(row.actual_interactions)))
     else:
-        listed = list_turn(row.actual_trajectory, row.actual_interactions, ids)
+        listed = list_turn(row.actual_trajectory, row.actual_interactions, TraceBuilder())
         turns, dropped = [listed.turn], [*dropped, *listed.dropped]
     turns = turns or [Turn(id="turn1", unknown=["runs", "dispatches", "started", "ended"])]
     _complete(turns, row, reason)

@@ -16,9 +16,7 @@ from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
     Content,
-    Dispatch,
     Dropped,
-    HandedOff,
     InputError,
     Source,
     Trace,
@@ -28,8 +26,8 @@ from baton.model import (
 from baton.model.trace import RunStatus
 from baton.model.views import sum_usage
 from baton.readers.adk.wire import dropped_keys
+from baton.readers.builder import TraceBuilder
 from baton.readers.catalog import Catalog
-from baton.readers.ids import Ids
 
 from .spans import blocks_content
 
@@ -154,15 +152,14 @@ class Nodes:
     """Reads a result, and those nested in it."""
 
     def __init__(self, document: Document, strays: list[Stray]) -> None:
-        self.runs: list[AgentRun] = []
-        self.dispatches: list[Dispatch] = []
+        self.builder = TraceBuilder(handed_off="hand")
+        self.turn = self.builder.turn()
         self.dispatches_told = True
         self.used: list[Usage | None] = []
         self.all_used_told = True
         self.lost = 0
         self.interrupts: list[dict[str, Any]] = []
         self._document, self._strays = document, strays
-        self._ids = Ids()
 
     def read(
         self,
@@ -204,15 +201,10 @@ class Nodes:
         return Place(visit, run, run)
 
     def _run(self, visit: Visit, visits: Visits, inside: tuple[str, ...]) -> AgentRun:
-        run = AgentRun(
-            id=self._ids.new("run"),
-            agent=visit.node,
-            node=visit.node if visits.kind != "swarm" else None,
-            inside=list(inside),
-        )
+        node = visit.node if visits.kind != "swarm" else None
+        run = self.builder.run(self.turn, visit.node, node=node, inside=list(inside))
         if visits.kind is None:
             run.unknown.append("inside")
-        self.runs.append(run)
         if visit.result is None:  # a visit before the last one of its node
             run.unknown += ["output", "usage"]
         else:
@@ -259,23 +251,15 @@ class Nodes:
 
     def _dispatch(self, kind: Any, before: Place, after: Place) -> None:
         sender, receiver = before.last, after.first
-        if receiver is None or (sender is None and receiver is self.runs[0]):
+        if receiver is None or (sender is None and receiver is self.turn.runs[0]):
             self.dispatches_told = False  # a nested one of which nothing is told
             return
-        dispatch = Dispatch(
-            id=self._ids.new("dispatch"),
-            kind=kind,
-            basis="structure",
-            from_run=sender.id if sender is not None else None,
-            from_agent=sender.agent if sender is not None else None,
-            to_agent=receiver.agent,
-            runs=[receiver.id],
-            unknown=[] if sender is not None else ["from_run", "from_agent"],
-        )
-        receiver.started_by.append(dispatch.id)
+        dispatch = self.builder.dispatch(self.turn, kind, sender, receiver.agent, None)
+        dispatch.status, dispatch.basis = "completed", "structure"
+        dispatch.unknown += [] if sender is not None else ["from_run", "from_agent"]
+        self.builder.start(dispatch, receiver)
         if sender is not None and kind == "transfer":
-            sender.steps.append(HandedOff(id=self._ids.new("hand"), dispatch=dispatch.id))
-        self.dispatches.append(dispatch)
+            sender.steps.append(self.builder.handed_off(dispatch))
 
 
 def _usage(told: TokenUsage | None) -> Usage | None:
@@ -332,7 +316,7 @@ def read_result(document: Document, source: Source, catalog: Catalog, fallback_i
 
 
 def _turn(result: MultiAgentResult, nodes: Nodes, top: Level) -> Turn:
-    turn = Turn(id="turn1", runs=nodes.runs, dispatches=nodes.dispatches)
+    (turn,) = nodes.builder.finish()
     turn.input = _task(result)
     if turn.input is None:
         turn.unknown.append("input")
@@ -347,7 +331,7 @@ def _turn(result: MultiAgentResult, nodes: Nodes, top: Level) -> Turn:
             turn.unknown.append("output")
     elif result.status == "failed":
         turn.status = "failed"
-        turn.error = "; ".join(run.error for run in nodes.runs if run.error) or None
+        turn.error = "; ".join(run.error for run in turn.runs if run.error) or None
         turn.unknown += ["error"] if turn.error is None else []
     elif result.status == "interrupted":
         turn.status = "waiting"

@@ -1,9 +1,13 @@
-"""Sessions of the Strands evaluation SDK: each invocation a turn."""
+"""Sessions of the Strands evaluation SDK: each invocation a turn, with the hand-offs in it.
+
+Hand-offs are known by nesting (an agent below a tool call), by a swarm's tool, and by what the
+node of a graph was given.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from baton.formats.document import Document
 from baton.formats.spelling import Stray
@@ -13,59 +17,263 @@ from baton.model import (
     AgentCard,
     AgentRun,
     Content,
+    Dispatch,
     Dropped,
     InputError,
     Source,
+    ToolCall,
     Trace,
     Turn,
 )
 from baton.readers.adk.wire import dropped_keys
+from baton.readers.builder import MAIN, Timeline, TraceBuilder, allow_tools, not_before
 from baton.readers.catalog import Catalog
-from baton.readers.ids import Ids
 
-from .dispatches import Dispatches
-from .spans import Names, Steps, Tree, answer_content, times, told_by_swarm
+from .spans import (
+    HAND_OFF,
+    Call,
+    Calls,
+    Handed,
+    Names,
+    Starter,
+    Tree,
+    answer_content,
+    handed,
+    times,
+    told_by_swarm,
+)
 
-MAIN = "main"
+_INPUTS, _FROM, _ANSWER = "Inputs from previous nodes:", "From ", "  - "
+
+
+def followed(tree: Tree, agent: Span) -> dict[str, list[str]] | None:
+    """Return the answers that an agent was given, by node; ``None`` when a graph gave none.
+
+    They are pieces of its first message, apart from the task that a session tells.
+    """
+    models = tree.models(agent)
+    first = models[0].messages[0] if models and models[0].messages else None
+    texts = [item.text for item in first.content if item.text] if first is not None else []
+    titles = [text.strip() for text in texts]
+    if _INPUTS not in titles:
+        return None
+    found: dict[str, list[str]] = {}
+    name = None
+    start = titles.index(_INPUTS) + 1
+    for text, title in zip(texts[start:], titles[start:], strict=True):
+        if title.startswith(_FROM) and title.endswith(":"):
+            name = title.removeprefix(_FROM).removesuffix(":")
+            found[name] = []
+        elif name is not None and text.startswith(_ANSWER):
+            found[name].append(text.partition(": ")[2].removesuffix("\n"))
+    return found or None
+
+
+class Dispatches:
+    """Finds the dispatches of a turn; ``all_told`` says whether all starts are known."""
+
+    def __init__(
+        self,
+        builder: TraceBuilder,
+        turn: Turn,
+        tree: Tree,
+        names: Names,
+        runs: dict[int, AgentRun],
+        calls: dict[int, Calls],
+    ) -> None:
+        self.all_told = True
+        self._builder, self._turn = builder, turn
+        self._tree, self._names = tree, names
+        self._runs, self._calls = runs, calls
+        self._timelines = {key: Timeline(run.steps) for key, run in runs.items()}
+        self._arrived = {id(call): agent for agent, call in names.arrivals.items()}
+        for starter, agents in tree.siblings():
+            self._start(starter, agents)
+        for key, run in runs.items():
+            for call in calls[key].all:
+                if call.step.name == HAND_OFF and call.step.dispatch is None:
+                    asked = handed(call.step.arguments)
+                    if asked is not None:
+                        self._transfer(run, self._timelines[key], call, asked)
+        for key, run in runs.items():
+            run.steps = self._timelines[key].steps()
+        turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
+        by_id = {dispatch.id: dispatch for dispatch in turn.dispatches}
+        for key in runs:
+            # What one answer of a model asked for was issued together.
+            together: dict[int, list[Dispatch]] = {}
+            for call in calls[key].all:
+                dispatch = by_id.get(call.step.dispatch or "")
+                if dispatch is not None and call.asked_in is not None:
+                    together.setdefault(id(call.asked_in), []).append(dispatch)
+            for dispatches in together.values():
+                builder.number_together(turn, dispatches)
+
+    def final(self, runs: list[AgentRun]) -> AgentRun | None:
+        """Return the run that passed its work on to no other; ``None`` where several did not."""
+        made = self._turn.dispatches
+        sending = {d.from_run for d in made if d.kind != "delegate" and d.runs}
+        ends = [run for run in runs if run.id not in sending]
+        return ends[0] if self.all_told and len(ends) == 1 else None
+
+    def _start(self, starter: Starter, agents: list[Span]) -> None:
+        """Tell what started agents that work for the same call, agent or program."""
+        answered: dict[str | None, list[Span]] = {}
+        for number, agent in enumerate(agents):
+            if number:
+                before = agents[number - 1]
+                answer = answer_content(before)
+                answered.setdefault(answer.text if answer else None, []).append(before)
+            if id(agent) in self._names.arrivals:
+                continue  # the call states its hand-off
+            if starter.agent is not None:
+                self._delegate(starter, agent, first=number == 0)
+            elif number:
+                self._sequences(answered, agent)
+            elif starter.tool is not None:
+                self.all_told = False
+
+    def _sequences(self, answered: dict[str | None, list[Span]], agent: Span) -> None:
+        """Link an agent of a graph to those whose very answers it was given."""
+        inputs = followed(self._tree, agent) or {}
+        self.all_told &= bool(inputs)
+        receiver = self._runs[id(agent)]
+        for node, texts in inputs.items():
+            same = answered.get(texts[0], []) if len(texts) == 1 else []
+            if len(same) != 1:
+                self.all_told = False
+                continue
+            sender = self._runs[id(same[0])]
+            sender.node = node
+            dispatch = self._builder.dispatch(
+                self._turn, "sequence", sender, receiver.agent, sender.ended
+            )
+            dispatch.status, dispatch.basis = "completed", "structure"
+            dispatch.ended = not_before(sender.ended, receiver.started)
+            dispatch.unknown += ["to_agent"] if "agent" in receiver.unknown else []
+            dispatch.unknown += [n for n in ("started", "ended") if getattr(dispatch, n) is None]
+            _offer(dispatch, receiver)
+            self._builder.start(dispatch, receiver)
+
+    def _delegate(self, starter: Starter, agent: Span, *, first: bool) -> None:
+        sender, timeline = self._runs[id(starter.agent)], self._timelines[id(starter.agent)]
+        run, name = self._runs[id(agent)], self._names.of(agent)
+        call = self._calls[id(starter.agent)].made_in(starter.tool) if first else None
+        tool = starter.tool.tool_call if starter.tool is not None else None
+        to_agent = name or (tool.name if tool is not None else run.agent)
+        at = call.at if call is not None and call.at is not None else run.started
+        dispatch = self._builder.dispatch(self._turn, "delegate", sender, to_agent, at, call)
+        dispatch.basis = "structure"
+        dispatch.ended = call.ended if call is not None else run.ended
+        dispatch.unknown += [] if name is not None else ["to_agent"]
+        if call is not None:
+            _answer(dispatch, call, agent)
+        else:
+            dispatch.unknown.append("prompt")
+            dispatch.result = run.output
+            dispatch.status = "completed" if run.output is not None else "unknown"
+            dispatch.unknown += [] if run.output is not None else ["result"]
+        dispatch.unknown += [] if dispatch.ended is not None else ["ended"]
+        _offer(dispatch, run)
+        self._builder.start(dispatch, run)
+        timeline.hand_off(self._builder.handed_off(dispatch), call)
+        if dispatch.status in ("completed", "failed") and dispatch.ended is not None:
+            timeline.got_back(self._builder.got_back(dispatch, dispatch.ended))
+        if dispatch.status == "failed" and run.status == "unknown":
+            run.status, run.error = "failed", dispatch.error
+            run.unknown.remove("output")
+
+    def _transfer(self, sender: AgentRun, timeline: Timeline, call: Call, asked: Handed) -> None:
+        step = call.step
+        receiver = self._runs.get(self._arrived.get(id(call.span), 0))
+        to_agent = receiver.agent if receiver is not None else asked.to
+        dispatch = self._builder.dispatch(self._turn, "transfer", sender, to_agent, step.at, step)
+        dispatch.prompt = Content(text=asked.message) if asked.message is not None else None
+        dispatch.context = asked.context
+        if receiver is not None:
+            dispatch.ended = not_before(step.at, receiver.started)
+            _offer(dispatch, receiver)
+            self._builder.start(dispatch, receiver)
+        if step.status == "failed":
+            dispatch.status, dispatch.error, step.error = "refused", step.error, None
+            step.status, step.refused_by, dispatch.ended = "refused", "runtime", step.ended
+        elif receiver is not None:
+            dispatch.status = "completed"
+            dispatch.unknown += [] if dispatch.ended is not None else ["ended"]
+            step.result = None
+        if step.at is None:
+            dispatch.unknown.append("started")
+        timeline.hand_off(self._builder.handed_off(dispatch), step)
+        if dispatch.status == "refused" and dispatch.ended is not None:
+            timeline.got_back(self._builder.got_back(dispatch, dispatch.ended))
+
+
+def _offer(dispatch: Dispatch, run: AgentRun) -> None:
+    """Allow the tools that the receiver was offered, where that is told."""
+    if run.tools_offered is not None:
+        allow_tools(dispatch, run.tools_offered, "offered")
+
+
+def _answer(dispatch: Dispatch, call: ToolCall, agent: Span) -> None:
+    """Move what a call said and got back to its dispatch."""
+    dispatch.prompt, dispatch.context = _prompt(call.arguments, agent.user_prompt)
+    if call.status == "failed":
+        dispatch.status, dispatch.error, call.error = "failed", call.error, None
+    elif call.status == "unanswered":
+        dispatch.status = "unanswered"
+    else:
+        dispatch.status = "completed"
+        dispatch.result, call.result = call.result, None
+        if dispatch.result is not None and dispatch.result.text == agent.agent_response:
+            dispatch.result = answer_content(agent)
+
+
+def _prompt(arguments: Any, received: str | None) -> tuple[Content | None, dict[str, Any]]:
+    """Tell the message in the arguments of a call: the text that arrived, or the only text."""
+    if not isinstance(arguments, dict) or not arguments:
+        return (Content(data=arguments) if arguments is not None else None), {}
+    texts = [key for key, value in arguments.items() if isinstance(value, str)]
+    same = [key for key in texts if arguments[key] == received]
+    key = same[0] if same else texts[0] if len(texts) == 1 else None
+    if key is None:
+        return Content(data=arguments), {}
+    return Content(text=arguments[key]), {k: v for k, v in arguments.items() if k != key}
 
 
 class ReadTurn(NamedTuple):
-    """A turn; its agents with their names, and the spans that no rule read."""
+    """What is read with a turn: its agents with their names, and the spans that no rule read."""
 
-    turn: Turn
     agents: list[tuple[Span, str | None]]
     unread: list[Span]
 
 
-def read_turn(trace: SpanTrace, ids: Ids) -> ReadTurn:
+def read_turn(trace: SpanTrace, builder: TraceBuilder) -> ReadTurn:
     """Read the spans of an invocation; what they do not tell is unknown."""
     tree = Tree(trace)
     names = Names(tree)
-    turn = Turn(id=ids.new("turn", trace.trace_id))
-    steps: dict[int, Steps] = {}
+    turn = builder.turn(trace.trace_id)
+    calls: dict[int, Calls] = {}
     runs: dict[int, AgentRun] = {}
     agents: list[Span | None] = [*tree.agents] or [None]
     for agent in agents:
-        steps[id(agent)] = Steps(tree, agent, ids)
-        runs[id(agent)] = _run(agent, names, steps[id(agent)], ids)
-    turn.runs = list(runs.values())
-    made = Dispatches(tree, names, runs, steps, ids)
-    turn.dispatches = made.dispatches
-    for key, run in runs.items():
-        run.steps = steps[key].ordered()
+        calls[id(agent)] = Calls(tree, agent, builder)
+        runs[id(agent)] = _run(turn, agent, names, calls[id(agent)], builder)
+    made = Dispatches(builder, turn, tree, names, runs, calls)
     if not made.all_told:
         turn.unknown.append("dispatches")
     _ends(turn, tree, made)
-    return ReadTurn(turn, [(agent, names.of(agent)) for agent in tree.agents], tree.unread)
+    return ReadTurn([(agent, names.of(agent)) for agent in tree.agents], tree.unread)
 
 
-def _run(agent: Span | None, names: Names, steps: Steps, ids: Ids) -> AgentRun:
+def _run(
+    turn: Turn, agent: Span | None, names: Names, calls: Calls, builder: TraceBuilder
+) -> AgentRun:
     name = names.of(agent)
     info = agent.span_info if agent is not None else None
-    run = AgentRun(id=ids.new("run", info.span_id if info else None), agent=name or MAIN)
+    run = builder.run(turn, name or MAIN, info.span_id if info else None, steps=calls.steps)
     if name is None:
         run.unknown.append("agent")
-    if not steps.told:
+    if not calls.told:
         run.unknown.append("steps.said")
     if agent is None or info is None:
         run.status = "unknown"
@@ -124,16 +332,18 @@ class SessionTurns:
     def __init__(self, session: Session) -> None:
         self.lost: Counter[str] = Counter()
         self.cards: dict[str, AgentCard] = {}
-        ids = Ids()
-        traces = [trace for trace in session.traces if trace.spans]
-        self.turns: list[Turn] = [self._turn(trace, ids) for trace in traces]
+        builder = TraceBuilder(handed_off="hand", got_back="back")
+        for trace in session.traces:
+            if trace.spans:
+                self._read(trace, builder)
+        self.turns = builder.finish()
 
     def dropped(self) -> list[Dropped]:
         """Return what was met and has no place in the record."""
         return [Dropped(what=what, count=count) for what, count in self.lost.items()]
 
-    def _turn(self, trace: SpanTrace, ids: Ids) -> Turn:
-        read = read_turn(trace, ids)
+    def _read(self, trace: SpanTrace, builder: TraceBuilder) -> None:
+        read = read_turn(trace, builder)
         for span in read.unread:
             self.lost[f"a span of type `{span.span_type}`"] += 1
         for agent, name in read.agents:
@@ -141,7 +351,6 @@ class SessionTurns:
                 self.lost["the system prompt of an agent whose name is not told"] += 1
             elif agent.system_prompt and name is not None:
                 self.cards.setdefault(name, AgentCard(instructions=agent.system_prompt))
-        return read.turn
 
 
 def read_session(document: Document, source: Source, catalog: Catalog, fallback_id: str) -> Trace:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from baton.formats.strands import AGENT, MODEL, TOOL, Item, Span, SpanTrace, seconds
-from baton.model import Content, GotBack, HandedOff, Said, Step, ToolCall
-from baton.readers.ids import Ids
+from baton.model import Content, Said, Step, ToolCall
+from baton.readers.builder import TraceBuilder
 
 
 class Starter(NamedTuple):
@@ -144,15 +144,17 @@ class Call(NamedTuple):
     asked_in: Span | None
 
 
-class Steps:
-    """The steps of one agent, built from its model calls and tool calls."""
+class Calls:
+    """What one agent said and called, built from its model calls and tool calls.
 
-    def __init__(self, tree: Tree, agent: Span | None, ids: Ids) -> None:
-        self.calls: list[Call] = []
-        self._ids = ids
-        self._steps: list[tuple[float, float, Step]] = []
+    ``steps`` are in the order of time, ``told`` says that models say what they answered.
+    """
+
+    def __init__(self, tree: Tree, agent: Span | None, builder: TraceBuilder) -> None:
+        self.all: list[Call] = []
+        self._new_id = builder.new_id
+        self._timed: list[tuple[float, int, Step]] = []
         self._by_span: dict[int, ToolCall] = {}
-        self._places: dict[str, tuple[float, float]] = {}
         models, tools = tree.models(agent), tree.tools(agent)
         self.told = bool(models)
         self._answers = _answers(models)
@@ -166,28 +168,14 @@ class Steps:
         for tool in tools:
             if id(tool) not in taken:
                 self._call(tool, None, None)
+        self.steps = [step for _, _, step in sorted(self._timed, key=lambda entry: entry[:2])]
 
-    def ordered(self) -> list[Step]:
-        """Return the steps by their time."""
-        return [step for _, _, step in sorted(self._steps, key=lambda entry: entry[:2])]
-
-    def call_in(self, span: Span | None) -> ToolCall | None:
+    def made_in(self, span: Span | None) -> ToolCall | None:
         """Return the call that was made in a span."""
         return self._by_span.get(id(span))
 
-    def hand_off(
-        self, call: ToolCall | None, dispatch: str, at: float | None, back: float | None
-    ) -> None:
-        """Add the steps of a dispatch; ``back`` is when its answer came, if one did."""
-        handed = HandedOff(id=self._ids.new("hand"), dispatch=dispatch, at=at)
-        time, order = self._places.get(call.id if call else "", (at or 0.0, len(self._steps)))
-        self._steps.append((time, order + 0.5, handed))
-        if back is not None:
-            self._add(back, GotBack(id=self._ids.new("back"), dispatch=dispatch, at=back))
-
     def _add(self, time: float, step: Step) -> None:
-        self._places[step.id] = time, len(self._steps)
-        self._steps.append((time, len(self._steps), step))
+        self._timed.append((time, len(self._timed), step))
 
     def _say(self, model: Span) -> Iterator[Item]:
         """Take what is new in a model call, the last of its messages; yield its calls."""
@@ -199,7 +187,7 @@ class Steps:
             if item.name is not None:
                 yield item
             elif item.text:
-                said = Said(id=self._ids.new("say"), content=Content(text=item.text), at=at)
+                said = Said(id=self._new_id("say"), content=Content(text=item.text), at=at)
                 self._add(at, said)
 
     def _call(self, span: Span | None, item: Item | None, asked_in: Span | None) -> None:
@@ -208,7 +196,7 @@ class Steps:
         if asked is None:
             return
         step = ToolCall(
-            id=self._ids.new("call", asked.tool_call_id),
+            id=self._new_id("call", asked.tool_call_id),
             name=asked.name or "",
             arguments=asked.arguments,
         )
@@ -226,7 +214,7 @@ class Steps:
             step.status = "unanswered"
         if span is not None:
             self._by_span[id(span)] = step
-        self.calls.append(Call(step, span, asked_in))
+        self.all.append(Call(step, span, asked_in))
         self._add(time, step)
 
 

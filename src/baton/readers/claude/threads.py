@@ -1,17 +1,19 @@
-"""Tool calls and their answers: dispatches, notifications, and why a call was not done."""
+"""The threads of a session, and their tool calls: what sets a sub-agent to work, and its answer."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.model import AgentRun, Content, Dispatch, ToolCall
+from baton.model import AgentRun, Content, Dispatch, ToolCall, Turn
+from baton.readers.builder import MAIN, TraceBuilder, not_before
 
-from .agents import DISPATCH_TOOLS, SEND_TOOL, result_record
-from .draft import MAIN, Draft, Lane, OpenCall, not_before, seen
+from .agents import DISPATCH_TOOLS, SEND_TOOL, Links, result_record
+from .usage import UsageByRun
 from .wire import (
     Entry,
     Notice,
@@ -23,6 +25,163 @@ from .wire import (
     tool_content,
     tool_error,
 )
+
+
+class OpenCall(msgspec.Struct):
+    """A tool call, which may still be answered; ``id`` is what the source calls it."""
+
+    id: str
+    call: ToolCall
+    run: AgentRun
+    thread: Thread
+    dispatch: Dispatch | None = None
+    answered: bool = False
+
+
+class Thread(msgspec.Struct):
+    """The main thread, or one sub-agent: what set it to work, and its latest run.
+
+    ``due`` are dispatches whose run has not begun, ``early`` entries that came before any.
+    ``answer_of`` and ``called_by`` are the messages that said and called something last.
+    """
+
+    agent: str | None = None
+    dispatches: list[Dispatch] = msgspec.field(default_factory=list)
+    due: list[Dispatch] = msgspec.field(default_factory=list)
+    run: AgentRun | None = None
+    early: list[Entry] = msgspec.field(default_factory=list)
+    prompt: str | None = None
+    answer_of: str | None = None
+    called_by: str | None = None
+    issued: dict[str, list[Dispatch]] = msgspec.field(default_factory=dict)
+
+
+class Threads:
+    """The main thread and the sub-agents of a session, with the turns that they are built into.
+
+    ``place`` is the order in which runs and dispatches came.
+    """
+
+    def __init__(self, links: Links) -> None:
+        self.links = links
+        self.builder = TraceBuilder()
+        self.main = Thread()
+        self.calls: dict[str, OpenCall] = {}
+        self.usage = UsageByRun()
+        self.place: dict[str, int] = {}
+        self._agents: dict[str, Thread] = {}
+        self._turn_of: dict[str, Turn] = {}
+        self._runs: dict[str, AgentRun] = {}
+        self._places = itertools.count()
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns so far."""
+        return self.builder.turns
+
+    def of(self, entry: Entry) -> Thread:
+        """Return the thread an entry belongs to."""
+        if entry.main:
+            return self.main
+        agent = entry.agent or self.links.agents.get(entry.parent or "")
+        return self.of_agent(agent, entry.parent)
+
+    def of_agent(self, agent: str | None, call: str | None) -> Thread:
+        """Return the thread of an agent, or of the one that a call started."""
+        key = f"agent {agent}" if agent else f"call {call}"
+        return self._agents.setdefault(key, Thread(agent=agent))
+
+    def of_agents(self) -> list[Thread]:
+        """Return the threads of all sub-agents."""
+        return list(self._agents.values())
+
+    def open_turn(self, heard: Content | None, at: float | None) -> Turn:
+        """Begin a turn; without what the user said where that was not recorded."""
+        turn = self.builder.turn(input=heard, started=at)
+        run = self.builder.run(turn, MAIN, input=heard, started=at)
+        if heard is None:
+            turn.unknown += ["input", "started"]
+            turn.started = None
+            run.unknown.append("input")
+        self._put(run, turn)
+        self.main.run, self.main.answer_of = run, None
+        return turn
+
+    def main_run(self, at: float | None = None) -> AgentRun:
+        """Return the run of the main thread in the latest turn."""
+        return self.main.run or self.open_turn(None, at).runs[0]
+
+    def turn_of(self, id_: str) -> Turn:
+        """Return the turn that a run or dispatch belongs to."""
+        return self._turn_of[id_]
+
+    def runs_of(self, dispatch: Dispatch) -> list[AgentRun]:
+        """Return the runs that a dispatch started."""
+        return [self._runs[id_] for id_ in dispatch.runs]
+
+    def dispatch(
+        self, thread: Thread, opened: OpenCall | None, to_agent: str, at: float | None
+    ) -> Dispatch:
+        """Add a delegate dispatch to the thread it sets to work; a call may make it."""
+        sender = opened.run if opened else None
+        turn = self.turn_of(sender.id) if sender else self.turns[-1]
+        call = opened.call if opened is not None else None
+        dispatch = self.builder.dispatch(turn, "delegate", sender, to_agent, at, call)
+        dispatch.continues = thread.dispatches[0].id if thread.dispatches else None
+        self._turn_of[dispatch.id] = turn
+        self.place[dispatch.id] = next(self._places)
+        thread.dispatches.append(dispatch)
+        thread.due.append(dispatch)
+        if opened is not None:
+            opened.dispatch = dispatch
+            opened.run.steps.append(self.builder.handed_off(dispatch))
+        return dispatch
+
+    def start(self, thread: Thread, at: float | None) -> AgentRun:
+        """Begin the run that the oldest dispatch of a thread is due; it stays in that turn."""
+        dispatch = thread.due.pop(0)
+        turn = self.turn_of(dispatch.id)
+        agent = self.links.kinds.get(thread.agent or "", dispatch.to_agent)
+        run = self.builder.run(turn, agent, thread.agent, started=at)
+        if thread.prompt is not None:
+            run.input, thread.prompt = Content(text=thread.prompt), None
+        self.builder.start(dispatch, run)
+        self._put(run, turn)
+        thread.run, thread.answer_of = run, None
+        return run
+
+    def issued(self, thread: Thread, message: str, dispatch: Dispatch) -> None:
+        """Note which message issued a dispatch: several of one message are a group."""
+        issued = thread.issued.setdefault(message, [])
+        issued.append(dispatch)
+        if len(issued) == 2:
+            issued[0].group = self.builder.next_group(self.turn_of(dispatch.id))
+        dispatch.group = issued[0].group
+
+    def got_back(self, thread: Thread, dispatch: Dispatch, at: float | None) -> None:
+        """Note that the answer to a dispatch reached the thread that made it."""
+        dispatch.ended = not_before(dispatch.started, at)
+        if thread.run is not None:
+            thread.run.steps.append(self.builder.got_back(dispatch, at))
+            seen(thread.run, at)
+
+    def in_order(self) -> None:
+        """Put the runs of each turn in start order."""
+        for turn in self.turns:
+            turn.runs.sort(key=lambda run: self.place[run.id])
+
+    def _put(self, run: AgentRun, turn: Turn) -> None:
+        self._turn_of[run.id] = turn
+        self._runs[run.id] = run
+        self.place[run.id] = next(self._places)
+
+
+def seen(run: AgentRun, at: float | None) -> None:
+    """Stretch a run to a time at which something of it was seen."""
+    if at is not None:
+        run.started = at if run.started is None else min(run.started, at)
+        run.ended = at if run.ended is None else max(run.ended, at)
+
 
 By = Literal["runtime", "policy", "user"]
 _NO_SUCH_TOOL = ("No such tool available", "InputValidationError", "Tool names must be unique")
@@ -89,38 +248,38 @@ _BESIDE = ("model", "effort", "isolation", "name", "team_name")
 
 
 class Calls:
-    """Reads calls and answers into a draft."""
+    """Reads calls and answers into a threads."""
 
-    def __init__(self, draft: Draft) -> None:
-        self._draft = draft
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
         self._early: dict[str, tuple[Notice, float | None]] = {}
         self.unplaced: list[str] = []
         self.last_usage: dict[str, dict[str, Any]] = {}
         self.unspent: set[str] = set()
 
-    def call(self, lane: Lane, run: AgentRun, block: dict[str, Any], entry: Entry) -> None:
+    def call(self, thread: Thread, run: AgentRun, block: dict[str, Any], entry: Entry) -> None:
         """Take a call; one that hands work to an agent makes a dispatch."""
         wire_id, name = text_at(block, "id"), text_at(block, "name")
-        if wire_id in self._draft.calls:
+        if wire_id in self._threads.calls:
             return
         call = ToolCall(
-            id=self._draft.new_id("call", wire_id or None),
+            id=self._threads.builder.new_id("call", wire_id or None),
             name=name,
             arguments=block.get("input"),
             status="unanswered",
             at=entry.at,
         )
         run.steps.append(call)
-        opened = OpenCall(wire_id or call.id, call, run, lane)
-        self._draft.calls[opened.id] = opened
+        opened = OpenCall(wire_id or call.id, call, run, thread)
+        self._threads.calls[opened.id] = opened
         if name in DISPATCH_TOOLS:
             self._delegate(opened, dict_at(block, "input"), entry)
-        elif name == SEND_TOOL and wire_id in self._draft.links.agents:
+        elif name == SEND_TOOL and wire_id in self._threads.links.agents:
             self._send(opened, dict_at(block, "input"), entry)
 
     def answer(self, block: dict[str, Any], entry: Entry) -> None:
         """Take the answer to a call."""
-        opened = self._draft.calls.get(text_at(block, "tool_use_id"))
+        opened = self._threads.calls.get(text_at(block, "tool_use_id"))
         if opened is None:
             content = tool_content(block.get("content"))
             self.unplaced.append(content.plain() if content else "")
@@ -143,7 +302,7 @@ class Calls:
 
     def notice(self, notice: Notice, at: float | None) -> None:
         """Take word that an agent ended; only of one in the background is it an answer."""
-        opened = self._draft.calls.get(notice.call)
+        opened = self._threads.calls.get(notice.call)
         if opened is None or opened.dispatch is None:
             return
         if opened.dispatch.mode == "background":
@@ -153,12 +312,12 @@ class Calls:
 
     def sent_by_main(self, call: str) -> bool:
         """Tell whether the main thread made a call."""
-        opened = self._draft.calls.get(call)
-        return opened is not None and opened.lane is self._draft.main
+        opened = self._threads.calls.get(call)
+        return opened is not None and opened.thread is self._threads.main
 
     def backgrounded(self, call: str) -> None:
         """Note that the agent of a call works in the background."""
-        opened = self._draft.calls.get(call)
+        opened = self._threads.calls.get(call)
         if opened is not None and opened.dispatch is not None:
             opened.dispatch.mode = "background"
 
@@ -167,18 +326,18 @@ class Calls:
         status = text_at(task, "status")
         if status not in TERMINAL or text_at(task, "task_type") != "local_agent":
             return
-        lane = self._draft.lane_of(text_at(task, "task_id"), None)
-        call = next((d.call for d in lane.dispatches if d.status == "unanswered"), None)
+        thread = self._threads.of_agent(text_at(task, "task_id"), None)
+        call = next((d.call for d in thread.dispatches if d.status == "unanswered"), None)
         if call is not None:
             answer = text_at(task, "result").rpartition(_RESULT)[2].strip("\n")
-            self.notice(Notice(lane.agent or "", call, status, answer, answer), at)
+            self.notice(Notice(thread.agent or "", call, status, answer, answer), at)
 
     def _delegate(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
-        links = self._draft.links
+        links = self._threads.links
         agent = links.agents.get(opened.id) or text_at(given, "resume") or None
-        lane = self._draft.lane_of(agent, opened.id)
+        thread = self._threads.of_agent(agent, opened.id)
         kind = text_at(given, "subagent_type") or links.kinds.get(agent or "", DEFAULT_AGENT)
-        dispatch = self._draft.dispatch(lane, opened, kind, entry.at)
+        dispatch = self._threads.dispatch(thread, opened, kind, entry.at)
         prompt = given.get("prompt")
         dispatch.prompt = Content(text=prompt) if isinstance(prompt, str) else None
         dispatch.description = text_at(given, "description") or None
@@ -189,12 +348,12 @@ class Calls:
 
     def _send(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
         """Take a message that wakes an agent which had ended."""
-        agent = self._draft.links.agents[opened.id]
-        lane = self._draft.lane_of(agent, None)
-        kind = self._draft.links.kinds.get(agent) or next(
-            (d.to_agent for d in lane.dispatches), DEFAULT_AGENT
+        agent = self._threads.links.agents[opened.id]
+        thread = self._threads.of_agent(agent, None)
+        kind = self._threads.links.kinds.get(agent) or next(
+            (d.to_agent for d in thread.dispatches), DEFAULT_AGENT
         )
-        dispatch = self._draft.dispatch(lane, opened, kind, entry.at)
+        dispatch = self._threads.dispatch(thread, opened, kind, entry.at)
         message = given.get("message", given.get("content"))
         dispatch.prompt = Content(text=message) if isinstance(message, str) else None
         dispatch.description = text_at(given, "summary") or None
@@ -202,7 +361,9 @@ class Calls:
         self._issued(opened, dispatch, entry)
 
     def _issued(self, opened: OpenCall, dispatch: Dispatch, entry: Entry) -> None:
-        self._draft.group(opened.lane, text_at(entry.message, "id") or opened.call.id, dispatch)
+        self._threads.issued(
+            opened.thread, text_at(entry.message, "id") or opened.call.id, dispatch
+        )
 
     def _dispatch_answered(
         self,
@@ -213,12 +374,12 @@ class Calls:
         wrong: Trouble | None,
     ) -> None:
         record = result_record(entry)
-        lane = self._draft.lane_of(self._draft.links.agents.get(opened.id), opened.id)
-        if dispatch in lane.due and text_at(record, "prompt"):
-            lane.prompt = text_at(record, "prompt")
+        thread = self._threads.of_agent(self._threads.links.agents.get(opened.id), opened.id)
+        if dispatch in thread.due and text_at(record, "prompt"):
+            thread.prompt = text_at(record, "prompt")
         if wrong is not None:
             self._failed(opened, dispatch, wrong, entry.at)
-        elif opened.id in self._draft.links.launched or opened.call.name == SEND_TOOL:
+        elif opened.id in self._threads.links.launched or opened.call.name == SEND_TOOL:
             opened.call.status, dispatch.mode = "ok", "background"
             opened.call.result = tool_content(block.get("content"))
             if opened.id in self._early:
@@ -230,7 +391,7 @@ class Calls:
             self.last_usage[dispatch.id] = dict_at(record, "usage")
             if record.get("totalTokens") == 0:
                 self.unspent.add(dispatch.id)
-            self._draft.got_back(opened.lane, dispatch, entry.at)
+            self._threads.got_back(opened.thread, dispatch, entry.at)
 
     def _failed(
         self, opened: OpenCall, dispatch: Dispatch, wrong: Trouble, at: float | None
@@ -241,7 +402,7 @@ class Calls:
         dispatch.error = wrong.text
         opened.call.status = "refused" if refused else "failed"
         opened.call.refused_by = (wrong.by or "runtime") if refused else None
-        self._draft.got_back(opened.lane, dispatch, at)
+        self._threads.got_back(opened.thread, dispatch, at)
 
     def _settle(
         self, opened: OpenCall, dispatch: Dispatch, notice: Notice, at: float | None
@@ -256,10 +417,10 @@ class Calls:
             stopped = notice.status in ("stopped", "killed")
             told = notice.result or _FAILED.sub("", notice.summary)
             dispatch.error = STOPPED if stopped else told or None
-        self._draft.got_back(self._receiver(opened), dispatch, at)
+        self._threads.got_back(self._receiver(opened), dispatch, at)
 
-    def _receiver(self, opened: OpenCall) -> Lane:
-        return self._draft.main if opened.run.agent == MAIN else opened.lane
+    def _receiver(self, opened: OpenCall) -> Thread:
+        return self._threads.main if opened.run.agent == MAIN else opened.thread
 
 
 class _Waiting(msgspec.Struct):

@@ -1,0 +1,277 @@
+"""What every reader builds a trace with: ids, turns, runs, dispatches and the steps these leave.
+
+A reader says what its source says, in the order the source says it: here is a turn, here a run,
+this call makes a dispatch, that run was started by it, its answer arrived. The builder keeps what
+has to hold whatever the source: ids are unique in the trace, both ends of a link name each other,
+depths follow from the links, and no time lies before the one it has to follow.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from baton.model import AgentRun, Dispatch, GotBack, HandedOff, Said, Step, ToolCall, Turn
+from baton.model.trace import DispatchKind
+
+from .catalog import Catalog
+
+MAIN = "main"
+"""What the agent that opens a turn is called where nothing names it."""
+_TOOLS = ("tools_allowed", "tools_source")
+
+
+class Ids:
+    """Gives out ids that nothing in the trace has yet."""
+
+    def __init__(self) -> None:
+        self._counters: dict[str, Iterator[int]] = {}
+        self._taken: set[str] = set()
+
+    def new(self, kind: str, wanted: str | None = None) -> str:
+        """Return the source's own id where it is free, else one made of ``kind`` and a number."""
+        if wanted and wanted not in self._taken:
+            id_ = wanted
+        else:
+            counter = self._counters.setdefault(kind, itertools.count(1))
+            id_ = f"{kind}{next(counter)}"
+            while id_ in self._taken:
+                id_ = f"{kind}{next(counter)}"
+        self._taken.add(id_)
+        return id_
+
+
+def not_before(started: float | None, at: float | None) -> float | None:
+    """Return the time something ended; ``None`` when the source puts that before its start.
+
+    The clocks of two machines disagree, and ADK writes the answer to a paused call with an
+    earlier time than the call.
+    """
+    return None if started is not None and at is not None and at < started else at
+
+
+def without(names: list[str], *settled: str) -> list[str]:
+    """Return the names of what is unknown, without those that are known by now."""
+    return [name for name in names if name not in settled]
+
+
+def allow_tools(dispatch: Dispatch, tools: Any, source: Any) -> None:
+    """Note which tools a dispatch allows, and how that is known."""
+    dispatch.tools_allowed, dispatch.tools_source = tools, source
+    dispatch.unknown = without(dispatch.unknown, *_TOOLS)
+
+
+def first_unanswered(steps: Iterable[Step]) -> ToolCall | None:
+    """Return the first call that got no answer: what proves that a recording ends too early."""
+    return next((s for s in steps if isinstance(s, ToolCall) and s.status == "unanswered"), None)
+
+
+def ends_before_answer(call: ToolCall) -> str:
+    """Say that a recording ends before a call is answered."""
+    return f"the recording ends before `{call.name}` is answered"
+
+
+class TraceBuilder:
+    """Builds the turns of one trace.
+
+    ``catalog`` holds the user's definitions of agents, which say what tools a dispatch allows;
+    ``None`` for a source that the reader asks itself. ``handed_off`` and ``got_back`` are what
+    generated ids of these steps begin with.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog | None = None,
+        *,
+        handed_off: str = "step",
+        got_back: str = "step",
+    ) -> None:
+        self.turns: list[Turn] = []
+        self.catalog = catalog or {}
+        self._has_definitions = catalog is not None
+        self._handed_off, self._got_back = handed_off, got_back
+        self._runs: dict[str, AgentRun] = {}
+        self._dispatches: dict[str, Dispatch] = {}
+        self.new_id = Ids().new
+
+    def turn(self, wanted_id: str | None = None, **known: Any) -> Turn:
+        """Open a turn; ``known`` are fields of it."""
+        turn = Turn(id=self.new_id("turn", wanted_id), **known)
+        self.turns.append(turn)
+        return turn
+
+    def run(self, turn: Turn, agent: str, wanted_id: str | None = None, **known: Any) -> AgentRun:
+        """Add a run to a turn; ``known`` are fields of it."""
+        run = AgentRun(id=self.new_id("run", wanted_id), agent=agent, **known)
+        turn.runs.append(run)
+        self._runs[run.id] = run
+        return run
+
+    def dispatch(
+        self,
+        turn: Turn,
+        kind: DispatchKind,
+        sender: AgentRun | None,
+        to_agent: str,
+        at: float | None,
+        call: ToolCall | None = None,
+    ) -> Dispatch:
+        """Add a dispatch, unanswered so far; without a sender the program or user made it.
+
+        The call that makes it, if one does, is linked with it.
+        """
+        dispatch = Dispatch(
+            id=self.new_id("dispatch"),
+            kind=kind,
+            from_run=sender.id if sender is not None else None,
+            from_agent=sender.agent if sender is not None else None,
+            to_agent=to_agent,
+            status="unanswered",
+            started=at,
+        )
+        if call is not None:
+            dispatch.call, call.dispatch = call.id, dispatch.id
+        if self._has_definitions:
+            card = self.catalog.get(to_agent)
+            if card is not None and card.tools is not None:
+                allow_tools(dispatch, card.tools, "definition")
+            else:
+                dispatch.unknown += _TOOLS
+        turn.dispatches.append(dispatch)
+        self._dispatches[dispatch.id] = dispatch
+        return dispatch
+
+    def start(self, dispatch: Dispatch, run: AgentRun) -> None:
+        """Note that a dispatch started a run; a run where several branches join has several."""
+        dispatch.runs.append(run.id)
+        run.started_by.append(dispatch.id)
+
+    def unseen_run(self, turn: Turn, dispatch: Dispatch, **known: Any) -> AgentRun:
+        """Add the run of an agent of which only the call and its answer are seen."""
+        missing = [] if known.get("input") is not None else ["input"]
+        run = self.run(
+            turn,
+            dispatch.to_agent,
+            started=dispatch.started,
+            unknown=[*missing, "steps", "tools_offered", "model", "usage"],
+            **{"status": "unknown", **known},
+        )
+        self.start(dispatch, run)
+        return run
+
+    def handed_off(self, dispatch: Dispatch) -> HandedOff:
+        """Return the step that says that the sender handed work over."""
+        id_ = self.new_id(self._handed_off)
+        return HandedOff(id=id_, dispatch=dispatch.id, at=dispatch.started)
+
+    def got_back(self, dispatch: Dispatch, at: float | None) -> GotBack:
+        """Return the step that says that the answer reached the run that waits for it."""
+        return GotBack(id=self.new_id(self._got_back), dispatch=dispatch.id, at=at)
+
+    def next_group(self, turn: Turn) -> int:
+        """Return a number for dispatches that are issued together."""
+        return max((dispatch.group or 0 for dispatch in turn.dispatches), default=0) + 1
+
+    def number_together(self, turn: Turn, dispatches: list[Dispatch]) -> None:
+        """Number dispatches that were issued together; one alone is no group."""
+        if len(dispatches) > 1:
+            number = self.next_group(turn)
+            for dispatch in dispatches:
+                dispatch.group = number
+
+    def finish(self) -> list[Turn]:
+        """Set the depth of every dispatch, and return the turns.
+
+        Depth counts delegates from the turn's first agent outwards: 1 for its own delegate, 2
+        for a delegate of that agent. A transfer, sequence or return keeps the depth.
+        """
+        depths: dict[str, int] = {}
+        for dispatch in self._dispatches.values():
+            path: list[Dispatch] = []
+            at: Dispatch | None = dispatch
+            while at is not None and at.id not in depths:
+                depths[at.id] = 0  # a circle of broken links ends where it was entered
+                path.append(at)
+                sender = self._runs.get(at.from_run or "")
+                at = (
+                    self._dispatches[sender.started_by[0]] if sender and sender.started_by else None
+                )
+            depth = depths[at.id] if at is not None else 0
+            for each in reversed(path):
+                depth += each.kind == "delegate"
+                depths[each.id] = each.depth = depth
+        return self.turns
+
+
+class Timeline:
+    """The steps of a run that is read: hand-offs and answers are put in where they belong.
+
+    What was said and called stays as it is, and what comes between is kept beside it until
+    ``steps`` puts it all together. A place is the number of a step that was said or called, from
+    1, after which something stands; 0 is the beginning.
+    """
+
+    def __init__(self, written: list[Step]) -> None:
+        self._written = written
+        self._after: list[list[Step]] = [[] for _ in range(len(written) + 1)]
+        self._places = {id(step): place for place, step in enumerate(written, 1)}
+        self._handed_off_at: dict[str, int] = {}
+        self._said: list[int] = []
+        self._latest: list[float] = []
+        latest = float("-inf")
+        for index, step in enumerate(written):
+            if step.at is not None and step.at > latest:
+                latest = step.at
+            if isinstance(step, Said):
+                self._said.append(index)
+            self._latest.append(latest)
+
+    def last(self) -> Step | None:
+        """Return the step that stands last so far."""
+        after = self._after[-1]
+        return after[-1] if after else self._written[-1] if self._written else None
+
+    def hand_off(self, step: HandedOff, call: ToolCall | None) -> None:
+        """Put a hand-off right after the call that makes it, else where its time belongs."""
+        if call is None:
+            place = self._place_of(step.at)
+            self._after[place].append(step)
+        else:
+            place = self._places[id(call)]
+            self._after[place].insert(0, step)
+        self._handed_off_at[step.dispatch] = place
+
+    def got_back(self, step: GotBack) -> None:
+        """Put an answer where its time belongs, or before what was said next; never too early.
+
+        A clock that is behind may put an answer before its hand-off: then it follows that.
+        """
+        sent = self._handed_off_at[step.dispatch]
+        if step.at is not None:
+            place = self._place_of(step.at)
+        else:
+            later = bisect_left(self._said, sent)
+            place = self._said[later] if later < len(self._said) else len(self._written)
+        after = self._after[max(place, sent)]
+        if place >= sent:
+            after.append(step)
+            return
+        own = next(
+            place
+            for place, each in enumerate(after)
+            if isinstance(each, HandedOff) and each.dispatch == step.dispatch
+        )
+        after.insert(own + 1, step)
+
+    def steps(self) -> list[Step]:
+        """Return all steps in order."""
+        steps = list(self._after[0])
+        for step, after in zip(self._written, self._after[1:], strict=True):
+            steps.append(step)
+            steps += after
+        return steps
+
+    def _place_of(self, at: float | None) -> int:
+        return len(self._written) if at is None else bisect_right(self._latest, at)
