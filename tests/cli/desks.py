@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
-from baton.model import AgentCard, AgentRun, Content, Dispatch, HandedOff, Source, Trace, Turn
+from baton.model import AgentCard, Trace
+from baton.testing import build
+from baton.testing.build import run, transfer
 
 Run = Callable[..., Any]
 CONFIG = """
@@ -18,34 +20,13 @@ evaluators: [agent_chain, dispatch_target_known]
 
 def trace(case: str, receiver: str, prompt: str = "Be kind.", model: str = "m-1") -> Trace:
     """Make a trace of a desk that hands over to ``receiver``."""
-    made = Dispatch(
-        id="d1",
-        kind="transfer",
-        basis="stated",
-        from_run="r1",
-        from_agent="desk",
-        to_agent=receiver,
-        runs=["r2"],
-        status="completed",
-    )
-    turn = Turn(
-        id="t1",
-        input=Content(text=case),
-        runs=[
-            AgentRun(id="r1", agent="desk", model=model, steps=[HandedOff(id="s1", dispatch="d1")]),
-            AgentRun(id="r2", agent=receiver, started_by=["d1"], model=model),
-        ],
-        dispatches=[made],
-    )
-    names = ("desk", "billing", "weather")
-    cards = {name: AgentCard(instructions=prompt) for name in names}
-    return Trace(
-        schema_version=1,
+    return build.trace(
+        case,
+        run("desk", transfer(receiver), model=model),
+        run(receiver, model=model),
         id=case,
         case=case,
-        source=Source(format="test"),
-        turns=[turn],
-        agents=cards,
+        agents={n: AgentCard(instructions=prompt) for n in ("desk", "billing", "weather")},
     )
 
 

@@ -6,23 +6,15 @@ import baton
 from baton.model import (
     AgentRun,
     Case,
-    Content,
     Dispatch,
     ExpectedDispatch,
-    ExpectedTurn,
     HandedOff,
     RoutingCell,
-    Source,
     Trace,
     Turn,
 )
-
-
-def case(**stated: object) -> Case:
-    turn = ExpectedTurn(input=Content(text="hi"))
-    for name, value in stated.items():
-        setattr(turn, name, value)
-    return Case(id="x", turns=[turn])
+from baton.testing import build
+from baton.testing.build import case
 
 
 def played(case: Case) -> Trace:
@@ -31,7 +23,7 @@ def played(case: Case) -> Trace:
     runs[0].steps.append(HandedOff(id="h", dispatch="d"))
     made.from_run, made.from_agent, made.runs = "r1", "router", ["r2"]
     turn = Turn(id="t", runs=runs, dispatches=[made])
-    return Trace(schema_version=1, id="x", case="x", source=Source(format="test"), turns=[turn])
+    return build.trace(turn, case="x")
 
 
 def test_an_evaluation_asks_for_it_by_itself() -> None:

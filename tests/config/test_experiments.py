@@ -12,8 +12,9 @@ import pytest
 import baton as package
 from baton.config.dialects.strands import read_experiment
 from baton.config.evaluators import plan_for
-from baton.model import Case, Content, EvalContext, InputError, Source, Trace, Turn
+from baton.model import Case, Content, EvalContext, InputError, Trace, Turn
 from baton.runner.plan import make_plan
+from baton.testing import build
 
 Run = Callable[..., Any]
 DATA = Path(__file__).parent.parent / "data" / "strands"
@@ -25,7 +26,7 @@ CASE = {"name": "c", "input": "hi", "expected_output": "done"}
 def player(case: Case) -> Trace:
     """Answer that it is done."""
     turn = Turn(id="t", output=Content(text="done"))
-    return Trace(schema_version=1, id=case.id, source=Source(format="test"), turns=[turn])
+    return build.trace(turn, id=case.id)
 
 
 def written(folder: Path, *evaluators: Any, cases: Any = (CASE,)) -> Path:

@@ -9,10 +9,11 @@ import pytest
 from baton.datasets import load_dataset
 from baton.datasets.load import choose
 from baton.model import Case, Content, Dataset, ExpectedToolCall, ExpectedTurn, InputError
+from baton.testing import build
 
 
 def case(name: str, **more: object) -> Case:
-    return Case(id=name, turns=[ExpectedTurn(input=Content(text=name))], **more)  # type: ignore[arg-type]
+    return build.case(name, id=name, **more)
 
 
 CASES = Dataset(

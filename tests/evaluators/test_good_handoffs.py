@@ -21,11 +21,11 @@ from baton.model import (
     GotBack,
     HandedOff,
     Said,
-    Source,
     ToolCall,
     Trace,
     Turn,
 )
+from baton.testing import build
 
 TABLE = Path(__file__).parent.parent / "data" / "good_handoffs.yaml"
 GOOD: dict[str, Any] = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def played(good: dict[str, Any]) -> Trace:
         else:
             hand_out(turn, lead, n, step)
     lead.steps.append(Said(id="end", content=answer))
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
+    return build.trace(turn)
 
 
 def hand_out(turn: Turn, lead: AgentRun, n: int, step: dict[str, Any]) -> None:

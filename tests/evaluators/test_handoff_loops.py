@@ -6,27 +6,21 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.handoff_loops import HandoffLoops
 from baton.model import (
     AgentRun,
     Content,
     Dispatch,
-    EvalContext,
     GotBack,
     HandedOff,
     Said,
     Score,
-    Source,
     Step,
     ToolCall,
     Trace,
     Turn,
 )
-
-
-def wrap(*turns: Turn, unknown: tuple[str, ...] = ()) -> Trace:
-    source = Source(format="test")
-    return Trace(schema_version=1, id="x", source=source, turns=list(turns), unknown=list(unknown))
+from baton.testing import verdict
+from baton.testing.build import trace
 
 
 def passed_round(agents: str, *, says: list[str] | None = None, prompts: list[str] | None = None) -> Turn:  # fmt: skip
@@ -88,9 +82,9 @@ def called(*calls: tuple[str, str], name: str = "look") -> Turn:
 
 
 def score(actual: Trace | Turn, **options: Any) -> Score:
-    trace = wrap(actual) if isinstance(actual, Turn) else actual
-    (found,) = HandoffLoops(options=options).evaluate(trace, None, EvalContext())
-    return found
+    return verdict(
+        "handoff_loops", trace(actual) if isinstance(actual, Turn) else actual, **options
+    )
 
 
 def kinds(found: Score) -> list[str]:
@@ -131,7 +125,7 @@ def test_the_same_words_every_time_are_a_loop_all_the_same() -> None:
 
 
 def test_contents_that_nobody_recorded_leave_it_open() -> None:
-    actual = wrap(passed_round("abababa"), unknown=("dispatch.prompt",))
+    actual = trace(passed_round("abababa"), unknown=["dispatch.prompt"])
     found = score(actual)
     assert found.status == "skipped"
     assert "record prompts and answers" in found.reason

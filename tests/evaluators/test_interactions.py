@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import Any
 
 import pytest
@@ -14,44 +14,28 @@ from baton.evaluators.interactions import Interactions
 from baton.evaluators.visits import best_alignment
 from baton.model import (
     AgentCard,
-    AgentRun,
     Content,
     Dispatch,
     EvalContext,
     ExpectedVisit,
     Said,
     Score,
-    Source,
     Trace,
-    Turn,
 )
-from baton.testing import verdict
-from baton.testing.build import case
+from baton.testing import build, verdict
+from baton.testing.build import case, run, transfer, turn
 
 Visit = tuple[str, str]
 
 
 def swarm(*visits: Visit, prompts: bool = False, **fields: Any) -> Trace:
     """Agents that hand over to the next, each with what it answers, or writes to the next."""
-    turn = Turn(id="t", output=Content(text="done"))
-    for place, (agent, text) in enumerate(visits):
-        run = AgentRun(id=f"r{place}", agent=agent, output=Content(text=text))
-        if place:
-            sender = turn.runs[-1]
-            dispatch = Dispatch(
-                id=f"d{place}",
-                kind="transfer",
-                from_run=sender.id,
-                from_agent=sender.agent,
-                to_agent=agent,
-                runs=[run.id],
-            )
-            if prompts:
-                dispatch.prompt, sender.output = sender.output, None
-            run.started_by = [dispatch.id]
-            turn.dispatches.append(dispatch)
-        turn.runs.append(run)
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn], **fields)
+    runs = []
+    for (agent, text), later in zip_longest(visits, visits[1:]):
+        prompt = text if prompts and later else None
+        passes = [transfer(later[0], prompt)] if later else []
+        runs.append(run(agent, *passes, output=None if prompt else text))
+    return build.trace(turn(*runs, output="done"), **fields)
 
 
 def visit(agent: str, *says: str, after: list[str] | None = None) -> ExpectedVisit:
@@ -183,8 +167,8 @@ def test_what_was_not_recorded_leaves_a_visit_open(
     trace = swarm(("a", "1"), ("b", "2"))
     assert score(trace, expected).status == "failed"
     trace.unknown = unknown
-    for run in trace.turns[0].runs:
-        run.output = None if unknown == ["run.output"] else run.output
+    for one in trace.turns[0].runs:
+        one.output = None if unknown == ["run.output"] else one.output
     found = score(trace, expected)
     assert (found.status, found.value) == ("skipped", None)
     assert "recorded" in found.reason or "known" in found.reason

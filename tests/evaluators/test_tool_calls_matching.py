@@ -19,17 +19,10 @@ from baton.evaluators.assignment import (
 from baton.evaluators.tool_calls import ToolCalls
 from baton.evaluators.tool_matching import CallRules, Made, Rule, all_in_order, longest_common
 from baton.model import (
-    AgentRun,
-    Case,
-    Content,
     EvalContext,
     ExpectedToolCall,
-    ExpectedTurn,
-    Source,
-    ToolCall,
-    Trace,
-    Turn,
 )
+from baton.testing.build import call, case, run, trace
 
 MODES = ("exact", "in_order", "any_order", "partial", "precision", "recall", "f1")
 ARGUMENTS = ("exact", "ignore", "subset", "superset", "tolerant", "regex", "similar")
@@ -205,12 +198,9 @@ def test_5000_shuffled_calls_of_one_name_are_compared_in_no_time(
     kind: str, modes: tuple[str, ...], way: str
 ) -> None:
     wanted, made = large(kind, 5000)
-    calls = [ToolCall(id=f"c{i}", name="f", arguments=each) for i, each in enumerate(made)]
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent="helper", steps=[*calls])])
-    trace = Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
-    expected = [ExpectedToolCall(name="f", arguments=each) for each in wanted]
-    case = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"), tool_calls=expected)])
+    played = trace(run("helper", *(call("f", each) for each in made)))
+    stated = case(tool_calls=[("f", each) for each in wanted])
     for mode in modes:
         start = time.process_time()
-        ToolCalls(options={"mode": mode, "arguments": way}).evaluate(trace, case, EvalContext())
+        ToolCalls(options={"mode": mode, "arguments": way}).evaluate(played, stated, EvalContext())
         assert time.process_time() - start < 2, mode

@@ -11,12 +11,12 @@ from baton.model import (
     GotBack,
     HandedOff,
     Said,
-    Source,
     Step,
     ToolCall,
     Trace,
     Turn,
 )
+from baton.testing import build
 
 
 def said(text: str, id_: str = "said") -> Said:
@@ -63,4 +63,4 @@ def trip(
         runs=[lead, helper],
         dispatches=[Dispatch(id="d", kind=kind, **made)],  # type: ignore[arg-type]
     )
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
+    return build.trace(turn)

@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 
-from baton.model import AgentRun, Source, Status, Trace, Turn
+from baton.model import Status, Trace
 from baton.store import IndexRow
+from baton.testing import build
+from baton.testing.build import run
 
 
 def trace(name: str, agent: str = "desk") -> Trace:
     """Make a trace of one turn by one agent."""
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent=agent)])
-    return Trace(schema_version=1, id=name, source=Source(format="test"), turns=[turn])
+    return build.trace(run(agent), id=name)
 
 
 def row(case: str, status: Status = "passed", repeat: int = 0, **more: Any) -> IndexRow:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import baton as library
-from baton.model import Case, CaseResult, Content, Evaluation, ExpectedTurn, Session, ToolCall
+from baton.model import Case, CaseResult, Evaluation, Session, ToolCall
 from baton.model.views import agent_chain
+from baton.testing import build
 
 pytestmark = pytest.mark.heavy
 Stored = Callable[..., bool]
@@ -29,8 +30,7 @@ def play(url: str, app: str, *cases: Case, **options: Any) -> Evaluation:
 
 
 def case(id_: str, *messages: str, **more: Any) -> Case:
-    turns = [ExpectedTurn(input=Content(text=text)) for text in messages]
-    return Case(id=id_, turns=turns, **more)
+    return build.case(*messages, id=id_, **more)
 
 
 def chains(result: CaseResult) -> list[list[str]]:

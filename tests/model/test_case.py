@@ -7,17 +7,16 @@ import pytest
 from baton.model import (
     Case,
     CaseIndex,
-    Content,
     Dataset,
-    ExpectedTurn,
     InputError,
     Location,
     Scenario,
 )
+from baton.testing import build
 
 
 def case(id_: str = "c1", says: str = "Refund order 42.", where: Location | None = None) -> Case:
-    return Case(id=id_, where=where, turns=[ExpectedTurn(input=Content(text=says))])
+    return build.case(says, id=id_, where=where)
 
 
 def test_the_content_hash_ignores_where_a_case_stands() -> None:

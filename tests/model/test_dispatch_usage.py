@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from baton.model import AgentRun, Dispatch, HandedOff, Source, Trace, Turn, Usage
+from baton.model import AgentRun, Dispatch, HandedOff, Trace, Turn, Usage
 from baton.model.views import dispatch_usage
+from baton.testing import build
 
 
 def _trace(*edges: tuple[str, str | None, str]) -> Trace:
@@ -18,7 +19,7 @@ def _trace(*edges: tuple[str, str | None, str]) -> Trace:
         if sender is not None:
             runs[sender].steps.append(HandedOff(id=f"h{number}", dispatch=name))
     turn = Turn(id="t", runs=list(runs.values()), dispatches=dispatches)
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
+    return build.trace(turn)
 
 
 def test_a_dispatch_costs_what_its_agent_spent_and_with_children_what_those_spent() -> None:

@@ -21,6 +21,7 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.views import TreeNode, child_runs, dispatch_view, group_of, round_trip, turn_tree
+from baton.testing import build
 
 Record = Callable[[str], Trace]
 Find = Callable[[Trace, str], Any]
@@ -37,8 +38,9 @@ def trace_of(runs: list[AgentRun], dispatches: list[Dispatch]) -> Trace:
 
 def run(id_: str, started_by: str = "", steps: list[Step] | None = None) -> AgentRun:
     """Return a run of the agent that is called like it, without a trailing number."""
-    agent = id_.rstrip("0123456789")
-    return AgentRun(id=id_, agent=agent, started_by=started_by.split(), steps=steps or [])
+    return build.run(
+        id_.rstrip("0123456789"), *(steps or []), id=id_, started_by=started_by.split()
+    )
 
 
 def dispatch(id_: str, kind: Any, way: str, **fields: Any) -> Dispatch:

@@ -17,10 +17,10 @@ from baton.model import (
     Content,
     Evaluation,
     ExpectedToolCall,
-    ExpectedTurn,
     Trace,
     known,
 )
+from baton.testing import build
 
 Play = Callable[..., list[CaseResult]]
 Evaluate = Callable[..., Evaluation]
@@ -29,8 +29,7 @@ COST = {"type": "cost", "config": {"max_usd": 1}}
 
 
 def case(name: str, *messages: str, **stated: Any) -> Case:
-    turns = [ExpectedTurn(input=Content(text=text), **stated) for text in messages or ("hi",)]
-    return Case(id=name, turns=turns)
+    return build.case(*messages, id=name, **stated)
 
 
 @pytest.fixture

@@ -14,21 +14,20 @@ from baton.model import (
     Case,
     CaseResult,
     Content,
-    ExpectedTurn,
     ToolCall,
     Trace,
     integrity_problems,
     known,
 )
 from baton.model.views import agent_chain
+from baton.testing import build
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Play = Callable[..., list[CaseResult]]
 
 
 def case(name: str, *messages: str, **stated: Any) -> Case:
-    turns = [ExpectedTurn(input=Content(text=text), **stated) for text in messages or ("hi",)]
-    return Case(id=name, turns=turns)
+    return build.case(*messages, id=name, **stated)
 
 
 @pytest.fixture(params=["process", "inline"])

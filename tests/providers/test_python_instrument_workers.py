@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 
 import baton
-from baton.model import Case, CaseResult, Content, ExpectedTurn, InputError
+from baton.model import Case, CaseResult, InputError
 from baton.model.views import agent_chain
+from baton.testing import build
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Play = Callable[..., list[CaseResult]]
 
 
 def case(name: str, message: str = "hi") -> Case:
-    return Case(id=name, turns=[ExpectedTurn(input=Content(text=message))])
+    return build.case(message, id=name)
 
 
 @pytest.fixture

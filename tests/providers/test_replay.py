@@ -11,13 +11,13 @@ import pytest
 
 import baton
 from baton.model import Case, Content, ExpectedTurn, InputError
+from baton.testing import build
 
 Run = Callable[..., Any]
 
 
 def case(name: str, *messages: str) -> Case:
-    turns = [ExpectedTurn(input=Content(text=text), agents=["desk"]) for text in messages]
-    return Case(id=name, turns=turns)
+    return build.case(*messages, id=name, agents=["desk"])
 
 
 def record(path: Path, *traces: dict[str, Any]) -> Path:

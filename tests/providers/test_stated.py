@@ -15,12 +15,12 @@ from baton.model import (
     CaseResult,
     Content,
     ExpectedToolCall,
-    ExpectedTurn,
     ProviderError,
     integrity_problems,
     known,
 )
 from baton.providers.stated import stated_turn
+from baton.testing.build import case
 
 Play = Callable[..., CaseResult]
 NAN, INF = float("nan"), float("inf")
@@ -37,11 +37,6 @@ def play(tmp_path: Path) -> Play:
         return result
 
     return run
-
-
-def case(*messages: str, **stated: Any) -> Case:
-    turns = [ExpectedTurn(input=Content(text=text), **stated) for text in messages or ("hi",)]
-    return Case(id="a", turns=turns)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from baton.model import (
     Dispatch,
     ExpectedTurn,
     ProviderError,
-    Source,
     Trace,
     Turn,
     integrity_problems,
     known,
 )
 from baton.providers.stated import stated_turn
+from baton.testing import build
 
 Run = Callable[..., Any]
 
@@ -34,7 +34,7 @@ def traced(agents: list[str] | None, *dispatches: dict[str, Any], **more: Any) -
     if agents is not None:
         answer["agents"] = agents
     turn = stated_turn(answer, "t").turn
-    trace = Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
+    trace = build.trace(turn)
     assert integrity_problems(trace) == []
     return trace
 

@@ -16,12 +16,12 @@ from baton.model import (
     GotBack,
     HandedOff,
     Said,
-    Source,
     ToolCall,
     Trace,
     Turn,
     Usage,
 )
+from baton.testing import build
 
 
 class Topic(NamedTuple):
@@ -117,7 +117,7 @@ def trace_of(number: int, *, prompt: str = PADDING) -> Trace:
         runs=[desk, helper], dispatches=[made], started=start, ended=start + took,
     )  # fmt: skip
     name = case_of(number)["id"]
-    return Trace(schema_version=1, id=name, case=name, source=Source(format="test"), turns=[turn])
+    return build.trace(turn, id=name, case=name)
 
 
 def write_desk(folder: Path, cases: int) -> list[str]:

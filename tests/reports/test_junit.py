@@ -11,18 +11,11 @@ import pytest
 from baton.model import CaseResult, EvaluatorCounts, Location, Score, Status
 from baton.reports.junit import write_junit
 from baton.store import EvaluationWriter, FolderStatus, read_evaluation
+from baton.testing import build
 
 
 def score(status: Status, value: float | None = None, reason: str = "because") -> Score:
-    return Score(
-        evaluator="agent_chain",
-        type="agent_chain",
-        version="1",
-        status=status,
-        value=value,
-        threshold=0.5,
-        reason=reason,
-    )
+    return build.score(status, value=value, threshold=0.5, reason=reason)
 
 
 def junit(

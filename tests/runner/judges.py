@@ -14,11 +14,11 @@ from baton.model import (
     JudgeResponse,
     JudgeUse,
     Score,
-    Source,
     Trace,
     Turn,
     Unit,
 )
+from baton.testing import build
 
 
 class PatientJudge:
@@ -94,4 +94,4 @@ class Asking:
 def trace(name: str, agent: str = "desk") -> Trace:
     """Make a trace of one turn by one agent."""
     turn = Turn(id="t", runs=[AgentRun(id="r", agent=agent)])
-    return Trace(schema_version=1, id=name, source=Source(format="test"), turns=[turn])
+    return build.trace(turn, id=name)

@@ -9,16 +9,14 @@ import pytest
 from baton.model import AgentScores, JudgeUse, Score
 from baton.runner.plan import Plan
 from baton.runner.scoring import agent_scores
+from baton.testing import build
 
 USE = JudgeUse(model="m", rubric_version="1", samples=1, requests=1)
 
 
 def score(value: float | None, **details: Any) -> Score:
     status: Any = "skipped" if value is None else "passed" if value >= 0.5 else "failed"
-    return Score(
-        evaluator="axis", type="axis", version="1", status=status, value=value, details=details,
-        judge=USE, subject=["s"],
-    )  # fmt: skip
+    return build.score(status, "axis", value, details=details, judge=USE, subject=["s"])  # fmt: skip
 
 
 def sums(*scores: Score) -> dict[str | None, AgentScores]:

@@ -6,14 +6,15 @@ from typing import Any
 
 from baton.model import SCHEMA_VERSION, JudgeUse, Score, Source, Trace
 from baton.runner.judged import JudgedThing, Shown, of_scores
+from baton.testing import build
 
 TRACE = Trace(schema_version=SCHEMA_VERSION, id="t1", source=Source(format="baton"), turns=[])
 USE = JudgeUse(model="m", rubric_version="1", samples=3)
 
 
-def score(**more: Any) -> Score:
-    about = {"evaluator": "r", "type": "r", "version": "1", "unit": "dispatch", "subject": ["d1"]}
-    return Score(**{**about, "status": "passed", "value": 1.0, "judge": USE, **more})
+def score(status: Any = "passed", **more: Any) -> Score:
+    about = {"unit": "dispatch", "subject": ["d1"], "judge": USE}
+    return build.score(status, "r", **{**about, **more})
 
 
 def thing(**more: Any) -> JudgedThing:

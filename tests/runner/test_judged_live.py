@@ -12,22 +12,20 @@ from baton.config.judge import ready
 from baton.model import (
     Case,
     CaseResult,
-    Content,
     Dataset,
-    ExpectedTurn,
     JudgeError,
     ProviderError,
     Trace,
 )
 from baton.runner.live import play_all
 from baton.runner.plan import RunOptions, make_plan
+from baton.testing.build import case
 
 from .judges import Asking, PatientJudge, trace
 
 
 def cases(number: int) -> list[Case]:
-    turn = ExpectedTurn(input=Content(text="hi"))
-    return [Case(id=f"c{place:02d}", turns=[turn]) for place in range(number)]
+    return [case(id=f"c{place:02d}") for place in range(number)]
 
 
 async def play(case: Case) -> Trace:

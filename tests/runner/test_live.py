@@ -12,33 +12,28 @@ import pytest
 
 import baton
 from baton.model import (
-    AgentRun,
     Case,
     CaseResult,
-    Content,
     Dataset,
     Evaluation,
-    ExpectedTurn,
     InputError,
     Provider,
     ProviderError,
-    Source,
     Trace,
-    Turn,
 )
 from baton.runner.evaluate import evaluate_to_folder
 from baton.runner.plan import RunOptions, make_plan
 from baton.store import StoredEvaluation, read_evaluation
+from baton.testing import build
+from baton.testing.build import case, run, turn
 
 
 def cases(*names: str) -> list[Case]:
-    turn = ExpectedTurn(input=Content(text="hi"), agents=["desk"])
-    return [Case(id=name, turns=[turn]) for name in names]
+    return [case(id=name, agents=["desk"]) for name in names]
 
 
 def trace(case: Case, agent: str = "desk", **more: Any) -> Trace:
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent=agent)], **more)
-    return Trace(schema_version=1, id=case.id, source=Source(format="test"), turns=[turn])
+    return build.trace(turn(run(agent), **more), id=case.id)
 
 
 def stored(

@@ -12,18 +12,13 @@ import pytest
 
 import baton
 from baton.model import (
-    AgentRun,
     Case,
     CaseResult,
-    Content,
     Dataset,
     Dispatch,
-    ExpectedTurn,
     Provider,
     ProviderError,
-    Source,
     Trace,
-    Turn,
     Usage,
 )
 from baton.providers.base import CaseCancelled
@@ -31,16 +26,16 @@ from baton.runner.collect import MemoryResults
 from baton.runner.live import play_all
 from baton.runner.loop import run
 from baton.runner.plan import RunOptions, make_plan
+from baton.testing import build
+from baton.testing.build import case, turn
 
 
 def cases(*names: str) -> list[Case]:
-    turn = ExpectedTurn(input=Content(text="hi"), agents=["desk"])
-    return [Case(id=name, turns=[turn]) for name in names]
+    return [case(id=name, agents=["desk"]) for name in names]
 
 
 def trace(case: Case, usage: Usage | None = None, **more: Any) -> Trace:
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent="desk", usage=usage)], **more)
-    return Trace(schema_version=1, id=case.id, source=Source(format="test"), turns=[turn])
+    return build.trace(turn(build.run("desk", usage=usage), **more), id=case.id)
 
 
 async def played(
@@ -199,9 +194,9 @@ def test_what_was_seen_before_a_time_out_is_kept(how: str) -> None:
 @pytest.mark.parametrize(
     ("usage", "said"),
     [
-        (Usage(input_tokens=-1), "run r: usage.input_tokens: -1 is below zero"),
-        (Usage(cost_usd=float("nan")), "run r: usage.cost_usd: nan"),
-        (Usage(cost_usd=float("inf")), "run r: usage.cost_usd: inf"),
+        (Usage(input_tokens=-1), "run r1: usage.input_tokens: -1 is below zero"),
+        (Usage(cost_usd=float("nan")), "run r1: usage.cost_usd: nan"),
+        (Usage(cost_usd=float("inf")), "run r1: usage.cost_usd: inf"),
         (Usage(requests="many"), "malformed: TypeError"),  # type: ignore[arg-type]
     ],
 )

@@ -17,16 +17,15 @@ import baton
 from baton.evaluators.cost import Cost
 from baton.model import (
     AgentCard,
-    AgentRun,
     EvalContext,
     InputError,
-    Source,
     Trace,
-    Turn,
     Usage,
     integrity_problems,
 )
 from baton.runner.prices import ModelPrice, fill_costs, read_prices, unpriced
+from baton.testing import build
+from baton.testing.build import run
 
 RECORDS = Path(__file__).parent.parent / "records"
 ONE = {"m": ModelPrice(input=1.0, output=10.0)}
@@ -41,11 +40,10 @@ def used(**fields: Any) -> Usage:
 def trace(*runs: tuple[str | None, Usage | None], total: Usage | None = None) -> Trace:
     """One turn with a run of `a0`, `a1`... for each model and usage, in December 2025."""
     made = [
-        AgentRun(id=f"r{i}", agent=f"a{i}", model=model, usage=usage, started=1764547200.0)
+        run(f"a{i}", model=model, usage=usage, started=1764547200.0)
         for i, (model, usage) in enumerate(runs)
     ]
-    turns = [Turn(id="t1", runs=made)]
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=turns, usage=total)
+    return build.trace(*made, usage=total)
 
 
 def cost(filled: Trace) -> float | None:

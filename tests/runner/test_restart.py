@@ -16,7 +16,8 @@ import pytest
 from tests.conftest import Baton
 
 import baton as library
-from baton.model import Case, Content, Evaluation, ExpectedTurn
+from baton.model import Case, Evaluation
+from baton.testing.build import expect
 
 SCRIPT = Path(__file__).with_name("session_server.py")
 LEAD = "Qualify lead #123"
@@ -74,13 +75,9 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         child.wait()
 
 
-def turn(text: str, **more: Any) -> ExpectedTurn:
-    return ExpectedTurn(input=Content(text=text), **more)
-
-
 def resumes(name: str = "resume") -> Case:
-    later = turn("And now?", restart=True, response_contains=["lead #123"])
-    return Case(id=name, turns=[turn(LEAD, response_contains=["nothing"]), later])
+    later = expect("And now?", restart=True, response_contains=["lead #123"])
+    return Case(id=name, turns=[expect(LEAD, response_contains=["nothing"]), later])
 
 
 def spec(server: Server, **more: Any) -> dict[str, Any]:
@@ -120,23 +117,23 @@ def test_what_is_kept_in_memory_is_lost_and_the_turn_is_named(
 
 
 def test_a_new_session_remembers_nothing_of_another(serve: Callable[..., Server]) -> None:
-    fresh = turn("And now?", new_session=True, response_not_contains=["lead #123"])
-    same = turn("And now?", response_not_contains=["lead #123"])
+    fresh = expect("And now?", new_session=True, response_not_contains=["lead #123"])
+    same = expect("And now?", response_not_contains=["lead #123"])
     results = evaluate(
         serve(),
-        Case(id="isolated", turns=[turn(LEAD), fresh]),
-        Case(id="leaks", turns=[turn(LEAD), same]),
+        Case(id="isolated", turns=[expect(LEAD), fresh]),
+        Case(id="leaks", turns=[expect(LEAD), same]),
         restart=None,
     ).results
     assert [result.status for result in results] == ["passed", "failed"]
     assert results[1].scores[0].reason == "turn 2: the answer has 'lead #123'"
 
 
-def test_a_restart_may_come_with_a_new_session_and_before_the_first_turn(
+def test_a_restart_may_come_with_a_new_session_and_before_the_first_expect(
     serve: Callable[..., Server],
 ) -> None:
-    first = turn(LEAD, restart=True, response_contains=["nothing"])
-    second = turn("And?", restart=True, new_session=True, response_contains=["nothing"])
+    first = expect(LEAD, restart=True, response_contains=["nothing"])
+    second = expect("And?", restart=True, new_session=True, response_contains=["nothing"])
     (result,) = evaluate(serve(stores=True), Case(id="twice", turns=[first, second]))
     assert (result.status, result.error) == ("passed", None)
 

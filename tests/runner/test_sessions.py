@@ -10,7 +10,9 @@ import pytest
 from tests.conftest import Baton
 
 import baton as library
-from baton.model import Case, Content, ExpectedTurn, InputError
+from baton.model import Case, InputError
+from baton.testing import build
+from baton.testing.build import expect
 
 TALK = {
     "type": "http",
@@ -35,10 +37,9 @@ def whole(case):
 
 
 def case(*turns: dict[str, Any], name: str = "resume") -> Case:
-    expected = [
-        ExpectedTurn(**{"input": Content(text="Hi"), "agents": ["mock"], **turn}) for turn in turns
-    ]
-    return Case(id=name, turns=expected)
+    return build.case(
+        *(expect(**{"input": "Hi", "agents": ["mock"], **one}) for one in turns), id=name
+    )
 
 
 def refusal(spec: dict[str, Any], *turns: dict[str, Any]) -> str:

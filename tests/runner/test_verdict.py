@@ -17,24 +17,17 @@ from baton.model import (
     ExpectedTurn,
     InputError,
     Score,
-    Source,
     Status,
     Trace,
     Turn,
     Unit,
 )
 from baton.runner.plan import MeanRule, read_rule, verdict
+from baton.testing import build
 
 
 def score(evaluator: str, status: Status, value: float | None = None) -> Score:
-    return Score(
-        evaluator=evaluator,
-        type=evaluator,
-        version="1",
-        status=status,
-        value=value,
-        threshold=0.5,
-    )
+    return build.score(status, evaluator, value, threshold=0.5)
 
 
 HALF = MeanRule(mean=0.5)
@@ -118,7 +111,7 @@ class Fixed:
 
 def play(case: Case) -> Trace:
     turn = Turn(id="t", runs=[AgentRun(id="r", agent="desk")])
-    return Trace(schema_version=1, id=case.id, source=Source(format="test"), turns=[turn])
+    return build.trace(turn, id=case.id)
 
 
 CASES = [Case(id="a", turns=[ExpectedTurn(input=Content(text="hi"))])]

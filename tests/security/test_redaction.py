@@ -18,6 +18,7 @@ from baton import evaluate, load_traces, score
 from baton.model import InputError, Trace
 from baton.model.redact import KINDS, ON, Redaction, redaction_of, tag
 from baton.pull import pull
+from baton.testing.build import call, case, run, trace, turn
 
 Run = Callable[..., Any]
 
@@ -286,27 +287,19 @@ def test_a_wrong_redact_in_a_config_is_told_with_its_line(tmp_path: Path, baton:
 
 
 def _run(message: str, answer: str, arguments: dict[str, Any] | None = None) -> Trace:
-    from baton.model import AgentRun, Content, Said, Source, ToolCall, Turn
-
-    run = AgentRun(id="r", agent="desk", input=Content(text=message), output=Content(text=answer))
-    run.steps = [Said(id="s", content=Content(text=answer))]
-    if arguments is not None:
-        call = ToolCall(id="c", name="login", arguments=arguments, result=Content(text="ok"))
-        run.steps.insert(0, call)
-    turn = Turn(id="t", input=Content(text=message), output=Content(text=answer), runs=[run])
-    return Trace(schema_version=1, id="x", source=Source(format="test"), turns=[turn])
+    steps = [] if arguments is None else [call("login", arguments, "ok")]
+    desk = run("desk", *steps, answer, input=message, output=answer)
+    return trace(turn(message, desk, output=answer), id="x")
 
 
-def _case(**turn: Any) -> Any:
-    from baton.model import Case, Content, ExpectedToolCall, ExpectedTurn
-
-    calls = turn.pop("tool_calls", None)
-    told = ExpectedTurn(
-        input=Content(text=turn.pop("input", "hello")),
-        tool_calls=calls and [ExpectedToolCall(name="login", arguments=each) for each in calls],
-        **turn,
+def _case(**stated: Any) -> Any:
+    calls = stated.pop("tool_calls", None)
+    return case(
+        stated.pop("input", "hello"),
+        id="c",
+        tool_calls=calls and [("login", arguments) for arguments in calls],
+        **stated,
     )
-    return Case(id="c", turns=[told])
 
 
 @pytest.mark.parametrize(

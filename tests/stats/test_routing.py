@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from baton.model import OTHERS, Routed, RoutingCell, RoutingCounts, Score, Status
 from baton.stats.routing import agents_of, mistakes, plain_matrix, routed
+from baton.testing import build
 
 
 def cell(expected: str | None, actual: str | None, count: int) -> RoutingCell:
@@ -17,15 +18,7 @@ def cell(expected: str | None, actual: str | None, count: int) -> RoutingCell:
 
 
 def score(type_: str, status: Status = "passed", name: str | None = None, **details: Any) -> Score:
-    value = 1.0 if status == "passed" else 0.0 if status == "failed" else None
-    return Score(
-        evaluator=name or type_,
-        type=type_,
-        version="1",
-        status=status,
-        value=value,
-        details=details,
-    )
+    return build.score(status, name or type_, type=type_, details=details)
 
 
 def dispatch(expected: str | None, actual: str | None, status: Status = "passed") -> Score:

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 from tests.conftest import Baton
 
-from baton.model import AgentRun, Dispatch, HandedOff, Source, Trace, Turn
+from baton.model import AgentRun, Dispatch, HandedOff, Trace, Turn
+from baton.testing import build
 
 AGENTS = ("billing", "customs & duty", "orders", "refunds", "shipping", "weather")
 MISTAKES = {"none": 120, "wrong": 30, "under": 18, "over": 16, "error": 7, "skipped": 9}
@@ -71,7 +72,7 @@ def trace_of(name: str, made: Made) -> Trace:
         turn.status, turn.error = "failed", "the model did not answer"
     if made.mistake == "skipped":
         turn.unknown = ["dispatches"]
-    return Trace(schema_version=1, id=name, case=name, source=Source(format="test"), turns=[turn])
+    return build.trace(turn, id=name, case=name)
 
 
 @pytest.fixture(scope="module")

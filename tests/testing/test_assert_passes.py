@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import baton
-from baton.model import Case, Content, ExpectedTurn, InputError
-from baton.testing import assert_passes
+from baton.model import Case, InputError
+from baton.testing import assert_passes, build
 
 DESK = Path(__file__).parents[2] / "examples" / "adk"
 REFUND = DESK / "recordings" / "support_desk" / "refund.session.json"
@@ -17,10 +17,7 @@ BLED = Path(__file__).parents[2] / "examples" / "claude" / "scope_bleed"
 
 
 def case(*agents: str) -> Case:
-    return Case(
-        id="mine",
-        turns=[ExpectedTurn(input=Content(text="Please refund order 42."), agents=list(agents))],
-    )
+    return build.case("Please refund order 42.", id="mine", agents=list(agents))
 
 
 def test_a_good_run_passes_whatever_it_and_the_case_are_called() -> None:

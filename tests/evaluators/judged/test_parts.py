@@ -12,6 +12,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.answers import sentences
 from baton.evaluators.judging.load import shipped
 from baton.model import Case, CaseRubric, Content, ExpectedTurn, Score, ToolCall, Trace
+from baton.testing.build import case, expect
 
 EACH: dict[str, Any] = {
     "inputs": ["request", "answer"],
@@ -30,8 +31,7 @@ def check(
 
 
 def stated(*rubrics: CaseRubric, turn: list[CaseRubric] | None = None) -> Case:
-    turns = [ExpectedTurn(input=Content(text="Please help"), rubrics=turn)]
-    return Case(id="c", turns=turns, rubrics=list(rubrics))
+    return case(expect("Please help", rubrics=turn), rubrics=list(rubrics))
 
 
 def test_statements_of_config_case_and_turn_are_asked_about_in_one_request() -> None:

@@ -20,7 +20,6 @@ from baton.model import (
     Case,
     CaseRubric,
     Content,
-    ExpectedTurn,
     JudgeRequest,
     Said,
     Scenario,
@@ -29,6 +28,8 @@ from baton.model import (
     Trace,
     Turn,
 )
+from baton.testing import build
+from baton.testing.build import expect
 
 ASKED = ["What is the rate in Lyon?", "And in Nice?"]
 SAID = ["I looked it up. The rate in Lyon is 12 EUR.", "The rate in Nice is 15 EUR."]
@@ -63,11 +64,8 @@ def desk() -> Trace:
 
 
 def case(**more: Any) -> Case:
-    turns = [
-        ExpectedTurn(input=Content(text=a), response=Content(text=s))
-        for a, s in zip(ASKED, SAID, strict=True)
-    ]
-    return Case(id="rates", turns=turns, **more)
+    turns = (expect(asked, response=said) for asked, said in zip(ASKED, SAID, strict=True))
+    return build.case(*turns, id="rates", **more)
 
 
 def by_turn(*labels: str) -> ScriptedJudge:

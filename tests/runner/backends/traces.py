@@ -7,23 +7,16 @@ from typing import Any
 
 import msgspec
 
-from baton.model import AgentRun, Content, Source, Trace, Turn
+from baton.model import Trace
+from baton.testing import build
+from baton.testing.build import run, turn
 
 
 def trace(number: int) -> Trace:
     """A trace of one turn and one agent; every fifth one has the wrong agent."""
     agent = "billing" if number % 5 else "weather"
-    run = AgentRun(id=f"r{number}", agent=agent, status="completed", steps=[])
-    turn = Turn(
-        id=f"t{number}",
-        input=Content(text=f"question {number}"),
-        output=Content(text="answer"),
-        runs=[run],
-        dispatches=[],
-        status="completed",
-    )
-    source = Source(format="record", framework="none", location=None)
-    return Trace(schema_version=1, id=f"case-{number}", source=source, turns=[turn], attributes={})
+    said = turn(f"question {number}", run(agent), output="answer")
+    return build.trace(said, id=f"case-{number}")
 
 
 def line(number: int) -> bytes:
