@@ -23,10 +23,10 @@ import msgspec
 from baton import __version__
 from baton.model import InputError
 from baton.readers.shards import Shard, iter_shards
-from baton.runner.backends.distribute import make_backend, score_on
-from baton.runner.backends.protocol import Done, Job, Outcome, Recipe
-from baton.runner.backends.work import Worker
+from baton.runner.backends.distribute import score_on
+from baton.runner.backends.protocol import Done, Job, Outcome, Recipe, make_backend
 from baton.runner.plan import WITHOUT_CASES, make_plan
+from baton.session.worker import Worker
 
 HERE = Path(__file__).resolve().parent
 THREE = ["agent_chain", "tool_calls", "response"]
@@ -106,6 +106,8 @@ class Bench:
                 on_note=print,
             )
             took = time.perf_counter() - began, time.process_time() - busy
+            if folder is None:
+                raise SystemExit("no trace was scored")
             rows = (folder / "index.jsonl").read_bytes().count(b"\n")
             if rows != self.traces:
                 raise SystemExit(f"{rows} results of {self.traces} traces")
@@ -130,12 +132,12 @@ def measure(folder: Path, traces: int, backends: list[str]) -> Iterator[dict[str
             "bytes_written": round(bench.written / traces),
             "worker_us": round(seconds / traces * 1e6),
             "writer_us": round(writing / traces * 1e6),
-            "results": sum(len(msgspec.json.decode(o, type=Outcome).results) for o in outcomes),
+            "results": sum(len(msgspec.json.decode(o, type=Outcome).scored) for o in outcomes),
         }
         for backend in backends:
             kind, _, workers = backend.partition(":")
             spec = {"type": kind, **({"workers": int(workers)} if workers else {})}
-            took, _ = bench.whole(make_backend(spec, folder))
+            took, _ = bench.whole(make_backend(spec, folder, Worker))
             row[backend] = round(took, 2)
         yield row
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from baton.api import aevaluate, evaluate, iter_traces, load_dataset, load_traces, score
+    from baton.datasets import load_dataset
     from baton.model import (
         BatonError,
         Case,
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
         Trace,
         known,
     )
+    from baton.readers import iter_traces, load_traces
+    from baton.session.evaluate import aevaluate, evaluate
+    from baton.session.score import score
 
 __version__ = "0.1.0"
 
@@ -42,14 +45,21 @@ __all__ = [
     "score",
 ]
 
-_FUNCTIONS = {"aevaluate", "evaluate", "iter_traces", "load_dataset", "load_traces", "score"}
+_MODULES = {
+    "aevaluate": "baton.session.evaluate",
+    "evaluate": "baton.session.evaluate",
+    "iter_traces": "baton.readers",
+    "load_dataset": "baton.datasets",
+    "load_traces": "baton.readers",
+    "score": "baton.session.score",
+}
+"""Where a public name is; all others are in ``baton.model``."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module `baton` has no attribute `{name}`")
-    module = importlib.import_module("baton.api" if name in _FUNCTIONS else "baton.model")
-    return getattr(module, name)
+    return getattr(importlib.import_module(_MODULES.get(name, "baton.model")), name)
 
 
 def __dir__() -> list[str]:

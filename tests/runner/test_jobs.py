@@ -64,7 +64,7 @@ def written(out: Path) -> tuple[bytes, bytes, dict[str, Any]]:
 def test_a_process_that_dies_is_told_and_no_case_passes_for_it(
     baton: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("baton.runner.jobs.SHARD", size)
+    monkeypatch.setattr("baton.session.score.BYTES", size)
     (folder / "deadly.py").write_text(
         "import os\n"
         "def dies(trace, case):\n"
@@ -88,7 +88,7 @@ def test_a_process_that_dies_is_told_and_no_case_passes_for_it(
 def test_several_processes_write_what_one_does(
     baton: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("baton.runner.jobs.SHARD", 100_000)
+    monkeypatch.setattr("baton.session.score.BYTES", 100_000)
     command = ["score", "recorded", *more, *(EVALUATORS if more else ())]
     one = baton(*command, "--out", "one", "--json")
     several = baton(*command, "--out", "several", "--jobs", "3", "--json")

@@ -21,7 +21,7 @@ from baton.model import (
     ProviderError,
     Trace,
 )
-from baton.runner.evaluate import evaluate_to_folder
+from baton.runner.live import evaluate_to_folder
 from baton.runner.plan import RunOptions, make_plan
 from baton.store import StoredEvaluation, read_evaluation
 from baton.testing import build

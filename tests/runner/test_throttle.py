@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from baton.http.patience import HEARD, tell_of
-from baton.runner.watch import Throttle
+from baton.runner.live import Throttle
 
 Run = Callable[..., Any]
 

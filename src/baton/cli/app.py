@@ -18,9 +18,8 @@ from baton.model.secrets import forget
 from baton.model.visible import exception_line
 from baton.sink import safe_output
 
-from .notes import DEBUG, debugging, say
+from .messages import DEBUG, debugging, say, usage_message
 from .signals import exit_of, terminable
-from .usage import usage_message
 
 BAD_INPUT = 2
 NOT_EVALUATED = 3

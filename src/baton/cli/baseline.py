@@ -13,8 +13,9 @@ from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 
-from .notes import say
-from .output import OUT, readers_may_leave
+from .messages import say
+from .options import OUT
+from .output import readers_may_leave
 
 if TYPE_CHECKING:
     from baton.gate.baseline import Snapshot

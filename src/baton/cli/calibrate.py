@@ -37,14 +37,13 @@ from baton.runner.loop import run_until_terminated
 from baton.runner.opinions import people, placed
 from baton.runner.plan import PlannedEvaluator, make_plan
 from baton.runner.recorded import find_case
+from baton.session.file_kinds import kind_of_file
 from baton.store import read_evaluation
 from baton.store.calibrations import FOLDER
 from baton.store.traces import evaluation_traces
 
-from .judging import JudgeOptions
-from .kinds import kind_of_file
-from .notes import note
-from .numbers import Whole
+from .messages import note
+from .options import JudgeOptions, Whole
 from .output import readers_may_leave
 from .rubrics import rubric_evaluator
 

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 from baton.config import load_config
 from baton.config.dialects.adk import read_criteria
 from baton.config.dialects.strands import read_experiment
-from baton.config.providers import configured
 from baton.datasets import load_dataset
 from baton.evaluators.judging.load import load_rubric
 from baton.formats.evaluation_folder import BODIES, is_evaluation
@@ -21,11 +20,12 @@ from baton.model.visible import visible_line
 from baton.readers import load_catalog, load_traces
 from baton.readers.load import EMPTY, NOT_A_TRACE, files_below, outside
 from baton.runner.plan import check_overrides, make_plan
+from baton.session.agents import configured
+from baton.session.file_kinds import Kind, kind_of_file
 from baton.store import read_evaluation
 
 from .gather import scope_of
-from .kinds import Kind, kind_of_file
-from .notes import note, say
+from .messages import note, say
 
 WARNED = 1
 

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from baton.formats.own_files import make_folder, naming
 from baton.model import InputError, Problem
 
-from .notes import note
-from .numbers import Whole
-from .output import OUT, readers_may_leave
+from .messages import note
+from .options import OUT, Whole
+from .output import readers_may_leave
 
 _Flag = Parameter(negative="")
 _CODES = {"worse": 1, "error": 3}

@@ -10,10 +10,11 @@ from cyclopts import Parameter
 from baton.datasets import load_dataset
 from baton.formats.own_files import make_folder, naming
 from baton.model import InputError
+from baton.model.redact import ON
 from baton.readers import load_catalog
 
-from .notes import note, say
-from .redacting import AS_CONFIGURED, Redacting
+from .messages import note, say
+from .options import AS_CONFIGURED, Redacting
 
 LOST = 1
 
@@ -48,7 +49,7 @@ def convert_command(
         raise InputError("name the files or folders to convert")
     catalog = load_catalog(agents) if agents is not None else None
     cases = load_dataset(dataset, agents=catalog)
-    converted = convert(cases, to, out, agents=catalog, redaction=redacting.of())
+    converted = convert(cases, to, out, agents=catalog, redaction=redacting.over(ON))
     make_folder(out.parent)
     with naming(out):
         out.write_text(converted.text, encoding="utf-8")

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from baton.datasets.draft import draft_yaml
 from baton.model import InputError
+from baton.model.redact import ON
 from baton.readers import load_traces
+from baton.session.file_kinds import IS_A_DATASET, given_as
 
-from .kinds import IS_A_DATASET, given_as
-from .notes import note
-from .redacting import AS_CONFIGURED, Redacting
+from .messages import note
+from .options import AS_CONFIGURED, Redacting
 
 
 def draft_command(
@@ -29,7 +30,7 @@ def draft_command(
     if not traces:
         raise InputError("name the traces to draft cases from")
     try:
-        recorded = load_traces(traces, agents=agents, redact=redacting.of())
+        recorded = load_traces(traces, agents=agents, redact=redacting.over(ON))
     except InputError as error:
         datasets = given_as(traces, "dataset", IS_A_DATASET)
         raise InputError(datasets or error.problems) from None

@@ -9,9 +9,8 @@ from cyclopts import Parameter
 
 from baton.model import InputError, counted
 
-from .notes import note, say
-from .numbers import Whole
-from .redacting import AS_CONFIGURED, Redacting
+from .messages import note, say
+from .options import AS_CONFIGURED, Redacting, Whole
 
 if TYPE_CHECKING:
     from baton.export.run import Exported

@@ -20,8 +20,7 @@ from baton.providers.adk.options import AdkHttpOptions, AdkLocalOptions
 from baton.readers import load_catalog
 from baton.readers.catalog import is_catalog_file
 from baton.runner.plan import PlannedEvaluator, make_plan
-
-from .kinds import Kind, kind_of_file
+from baton.session.file_kinds import Kind, kind_of_file
 
 Seen = Mapping[Kind, Sequence[Path]]
 

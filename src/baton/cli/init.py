@@ -12,7 +12,7 @@ from baton.config import load_config
 from baton.config.trust import Trust
 from baton.model import InputError, Problem
 
-from .notes import note, say
+from .messages import note, say
 from .starter import SAMPLE, Answers, files_of, first_case
 
 Ci = Literal["github", "gitlab", "none"]

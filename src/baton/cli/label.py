@@ -26,7 +26,7 @@ from baton.stats.calibration import FAILED, PASSED, Terms
 from baton.store import StoredEvaluation, latest_evaluation, read_evaluation
 from baton.store.traces import evaluation_traces
 
-from .output import OUT
+from .options import OUT
 from .rubrics import rubric_evaluator, rubric_of
 
 ENTER = ("\r", "\n")

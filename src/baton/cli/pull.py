@@ -11,10 +11,10 @@ from cyclopts import Parameter
 
 from baton.http.limits import PULL_MIB
 from baton.model import InputError, counted
+from baton.model.redact import ON
 
-from .notes import note, say
-from .numbers import Whole
-from .redacting import AS_CONFIGURED, Redacting
+from .messages import note, say
+from .options import AS_CONFIGURED, Redacting, Whole
 
 if TYPE_CHECKING:
     from baton.model.redact import Redaction
@@ -107,7 +107,7 @@ def pull_command(
         "max_seconds": max_seconds,
         "max_pages": max_pages,
     }
-    redaction = redacting.of()
+    redaction = redacting.over(ON)
     return asyncio.run(_pull(store, url, project or "default", query, out, limits, redaction))
 
 

@@ -10,14 +10,14 @@ from cyclopts import Parameter
 
 from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
+from baton.session.report import check_outputs, write_reports
 from baton.sink import command_output
 from baton.store import latest_evaluation, read_evaluation
 from baton.store.traces import recordings_of
 
-from .notes import note
-from .output import OUT, prepare, readers_may_leave, write_reports
-from .redacting import AS_CONFIGURED, Redacting
-from .reports import NONE, Format, Reports
+from .messages import note
+from .options import AS_CONFIGURED, NONE, OUT, Format, Redacting, Reports
+from .output import readers_may_leave
 
 _WITH_TRACES = {"html", "otlp"}
 
@@ -54,9 +54,12 @@ def report_command(
     if {printed, *reports.files()} & _WITH_TRACES:
         if refused := recordings_of(stored).refused:
             note(f"{folder}: {refused}")
-    prepare(None, reports.files())
+    check_outputs(None, list(reports.files().values()))
     with readers_may_leave():
         out = command_output(sys.stdout) if printed == "github" else sys.stdout
         resolve(reporter_entry(printed))(stored, out)
-    write_reports(stored, reports, sys.stdout if printed == "terminal" else sys.stderr)
+    write_reports(stored, [], reports.files())
+    if reports.github:
+        annotations = command_output(sys.stdout if printed == "terminal" else sys.stderr)
+        resolve(reporter_entry("github"))(stored, annotations)
     return EXIT_CODES.get(stored.header.status, 3)

@@ -31,12 +31,13 @@ from baton.reports.text import Console, Text, console_for, one_line
 from baton.runner.judged import judged, judged_types
 from baton.runner.plan import make_plan
 from baton.runner.recorded import find_case
+from baton.session.prepare import load_cases
 from baton.store import StoredEvaluation
 from baton.store.calibrations import kept_calibrations
 
-from .judging import JudgeOptions
-from .notes import note
-from .output import load_cases, readers_may_leave
+from .messages import note
+from .options import JudgeOptions
+from .output import readers_may_leave
 
 
 class RubricFile(NamedTuple):
@@ -98,7 +99,7 @@ def print_requests(
     evaluator = _evaluator(name, settings, folders)
     catalog = agents or (settings.agents if settings else None)
     definitions = load_catalog(catalog) if catalog is not None else None
-    cases = load_cases(list(dataset), settings, agents) if dataset else None
+    cases = load_cases(list(dataset), settings, definitions) if dataset else None
     errors: list[InputError] = []
     ids: list[str] = []
     shown = 0

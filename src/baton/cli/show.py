@@ -10,12 +10,12 @@ import msgspec
 from cyclopts import Parameter
 
 from baton.model import Dispatch, InputError, Trace, suggestion
+from baton.model.redact import ON
 from baton.readers import iter_traces
+from baton.session.file_kinds import IS_A_DATASET, given_as
 
-from .kinds import IS_A_DATASET, given_as
-from .notes import note
-from .numbers import Whole
-from .redacting import AS_CONFIGURED, Redacting
+from .messages import note
+from .options import AS_CONFIGURED, Redacting, Whole
 
 
 def show_command(
@@ -54,7 +54,7 @@ def show_command(
     ids: list[str] = []
     shown = False
     for trace in iter_traces(
-        files, agents=agents, on_problem=errors.append, on_note=note, redact=redacting.of()
+        files, agents=agents, on_problem=errors.append, on_note=note, redact=redacting.over(ON)
     ):
         cases[trace.case or trace.id] = None
         if case is not None and case != (trace.case or trace.id):

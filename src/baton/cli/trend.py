@@ -13,9 +13,9 @@ from cyclopts import Parameter
 from baton.model import InputError
 from baton.reports.text import one_line
 
-from .notes import note
-from .numbers import Whole
-from .output import OUT, readers_may_leave
+from .messages import note
+from .options import OUT, Whole
+from .output import readers_may_leave
 
 if TYPE_CHECKING:
     from baton.gate.trend import Point

@@ -14,9 +14,10 @@ from cyclopts import Parameter
 from baton.config import Config
 from baton.datasets import load_dataset
 from baton.model import InputError, Terminated
+from baton.session.agents import find_target
 
-from .notes import DEBUG, debugging, note
-from .target import find_target, trust_in
+from .messages import DEBUG, debugging, note
+from .options import trust_in
 
 _CODE = {".j2", ".jinja", ".jinja2", ".md", ".py", ".toml", ".yaml", ".yml"}
 _CASES = {".json", ".jsonl", ".yaml", ".yml"}

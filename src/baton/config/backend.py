@@ -7,7 +7,7 @@ from typing import Any
 
 from baton.formats.document import Document
 from baton.model import InputError, Problem
-from baton.runner.backends.distribute import backend_spec
+from baton.runner.backends.protocol import backend_spec
 
 
 def read_backend(

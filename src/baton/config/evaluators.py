@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from baton.model import Dataset, InputError
+from baton.model import Dataset, Evaluator, InputError
 from baton.model.dataset import Format
 from baton.runner.plan import (
     WITHOUT_CASES,
     EvaluatorSpec,
     Plan,
     PlannedEvaluator,
-    make_plan,
     unchecked,
 )
 
 from .dialects.adk import FILE_NAME, default_criteria, found_criteria, read_criteria
 from .dialects.strands import read_experiment
-from .load import Config
 from .trust import NOBODY, Trust
 
-MakePlan = Callable[[Sequence[EvaluatorSpec | str]], Plan]
+Specs = Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str]
+MakePlan = Callable[[Specs | None], Plan]
 STATED = (
     ("agents", "agent_chain"),
     ("dispatches", "dispatch_routing"),
@@ -78,14 +77,6 @@ def plan_for(
     return msgspec.structs.replace(plan, files=chosen)
 
 
-def says_what_to_score(dataset: Dataset) -> bool:
-    """Tell whether cases of Strands or the accelerator, or of steps, are among those to score.
-
-    Their files name evaluators, or state what to look at in words that each stand for one.
-    """
-    return bool({"strands", "steps"} & set(dataset.files.values()))
-
-
 def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]:
     """Choose by what is stated.
 
@@ -128,58 +119,49 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def live_plan(
-    settings: Config | None,
-    evaluators: Sequence[str],
-    criteria: Path | None,
-    dataset: Dataset,
-    trust: Trust = NOBODY,
+def choose_evaluators(
+    dataset: Dataset | None,
+    make: MakePlan,
     *,
-    own_code: bool = True,
+    evaluators: Specs | None = None,
+    configured: Plan | None = None,
+    criteria: Path | None = None,
     criteria_found: bool = False,
+    by_cases: bool = False,
+    trust: Trust = NOBODY,
+    own_code: bool = True,
 ) -> Plan:
-    """Return the plan of cases that are played.
+    """Return the plan with what is to score: what is given, else the config's, else the cases'.
 
-    ``trust`` is for files that were found; ``criteria_found`` says that the criteria are one of
-    them. Without ``own_code`` nothing of the user's is imported.
+    Args:
+        dataset: the cases; without any, only what needs none scores.
+        make: makes a plan of evaluators.
+        evaluators: those that are given.
+        configured: the plan of a config that names evaluators.
+        criteria: criteria of ADK that are given.
+        criteria_found: whether data named the criteria, so that code in them needs trust.
+        by_cases: choose by what cases state. Otherwise only cases whose files name evaluators do
+            that, and all others get ``agent_chain``.
+        trust: for criteria that were found.
+        own_code: import code of the user's own.
 
     Raises:
         InputError: two options that exclude each other, or a found file that is not trusted.
     """
-    make = _maker(settings, own_code)
-    if evaluators and criteria is not None:
+    if evaluators is not None and criteria is not None:
         raise InputError("--evaluator and --config_file_path both say what to score: give one")
-    if evaluators:
+    if evaluators is not None:
         return make(evaluators)
     if criteria is not None and criteria_found:
         return make(found_criteria(criteria, trust, own_code=own_code))
     if criteria is not None:
         return make(read_criteria(criteria, own_code=own_code))
-    if settings is not None and settings.evaluators is not None:
-        return settings.plan
-    return plan_for(dataset, make, trust, own_code=own_code)
-
-
-def recorded_plan(
-    settings: Config | None,
-    evaluators: Sequence[str],
-    cases: Dataset | None,
-    trust: Trust = NOBODY,
-    *,
-    own_code: bool = True,
-) -> Plan:
-    """Return the plan of recorded traces, which may have no cases; raises InputError as above."""
-    make = _maker(settings, own_code)
-    if evaluators:
-        return make(evaluators)
-    if settings is not None and settings.evaluators is not None:
-        return settings.plan
-    if cases is not None and says_what_to_score(cases):
-        return plan_for(cases, make, trust, own_code=own_code)
-    if cases is None:
+    if configured is not None:
+        return configured
+    if dataset is None:
         return make(WITHOUT_CASES)
-    return settings.plan if settings else make_plan(None)
-
-
-def _maker(settings: Config | None, own_code: bool) -> MakePlan:
-    return settings.plan_with if settings else partial(make_plan, own_code=own_code)
+    # Cases of Strands and of the accelerator name evaluators, or state in words that each stand
+    # for one what to look at.
+    if by_cases or {"strands", "steps"} & set(dataset.files.values()):
+        return plan_for(dataset, make, trust, own_code=own_code)
+    return make(None)

@@ -58,6 +58,36 @@ class JudgeFlags(msgspec.Struct, frozen=True, kw_only=True):
     rehearsal: bool = False
 
 
+def judge_flags(
+    judge: str | None = None,
+    *,
+    no_cache: bool = False,
+    cache_only: bool = False,
+    max_cost: float | None = None,
+    max_judge_calls: int | None = None,
+    rehearsal: bool = False,
+) -> JudgeFlags:
+    """Check the options of a judge on the command line together, under their names there.
+
+    Raises:
+        InputError: options that contradict each other, or a limit below 0.
+    """
+    if no_cache and cache_only:
+        raise InputError("--no-cache and --cache-only exclude one another: give one")
+    if max_cost is not None and not max_cost >= 0:
+        raise InputError(f"--max-cost is in USD, at least 0; got {max_cost:g}")
+    if max_judge_calls is not None and max_judge_calls < 0:
+        raise InputError(f"--max-judge-calls is at least 0, got {max_judge_calls}")
+    return JudgeFlags(
+        model=judge,
+        cached=not no_cache,
+        cache_only=cache_only,
+        max_cost=max_cost,
+        max_calls=max_judge_calls,
+        rehearsal=rehearsal,
+    )
+
+
 def judge_config(told: str | Mapping[str, Any] | None) -> JudgeConfig:
     """Read a judge given to a function: a model, or what `judge:` of a config says.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
-from baton.model import InputError, Problem
+from baton.model import Evaluator, InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
 from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
@@ -79,7 +79,9 @@ class Config(msgspec.Struct, kw_only=True):
         """The judge that the config describes, if it names a model."""
         return self.judging.settings
 
-    def plan_with(self, evaluators: Sequence[EvaluatorSpec | str]) -> Plan:
+    def plan_with(
+        self, evaluators: Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str] | None
+    ) -> Plan:
         """Return the plan with other evaluators, and all else as the config says."""
         plan = make_plan(
             evaluators,

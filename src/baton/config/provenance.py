@@ -10,6 +10,7 @@ import msgspec
 
 from baton.gate.rules import Gate
 from baton.model import (
+    AgentCard,
     AgentsSeen,
     Dataset,
     DatasetHash,
@@ -18,7 +19,6 @@ from baton.model import (
     Provenance,
     digest,
 )
-from baton.readers import load_catalog
 from baton.runner.plan import Plan
 
 from .git import git_state
@@ -32,12 +32,12 @@ def provenance_of(
     config: Mapping[str, Any] | None = None,
     providers: Sequence[str] = (),
     folder: Path | None = None,
-    agents: Path | str | None = None,
+    agents: Mapping[str, AgentCard] | None = None,
 ) -> Provenance:
     """Return hashes and versions; ``config`` is as resolved, its secrets masked.
 
-    ``agents`` is a file of definitions, ``folder`` where the repository is looked for, here when
-    left out.
+    ``agents`` are definitions, ``folder`` is where the repository is looked for, here when left
+    out.
     """
     rubrics = {
         planned.evaluator.name: rubric
@@ -62,7 +62,7 @@ def provenance_of(
     if agents is None:
         return made
     seen = AgentsSeen()
-    seen.add(load_catalog(agents))
+    seen.add(agents)
     return made.with_agents(seen.hashes())
 
 

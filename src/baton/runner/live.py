@@ -1,22 +1,128 @@
-"""Playing the cases of a dataset against a provider, several at once."""
+"""Playing the cases of a dataset against a provider, several at once, and where the results go."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Container, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
-from baton.http.patience import HEARD
-from baton.model import Dataset, Provider
+import msgspec
 
-from .background import Background
-from .collect import Results
-from .loop import GRACE
-from .plan import Plan, RunOptions
-from .player import Player
+from baton.http.patience import HEARD, LONGEST_WAIT
+from baton.model import CaseResult, Dataset, Evaluation, Provider, Trace
+from baton.store import EvaluationWriter, Kept
+
+from .collect import FolderResults, MemoryResults, Results
+from .loop import GRACE, entered
+from .plan import Plan, RunOptions, check_overrides
+from .player import Player, Slot, check_sessions, one_at_a_time
 from .scoring import Unfinished
-from .watch import First, Slot, Throttle, Watch
+from .waiting import Background
+
+OnResult = Callable[[CaseResult], None]
+
+
+def notices_of(provider: Provider) -> list[str]:
+    """Return what every report on this provider has to say."""
+    notice = getattr(provider, "notice", None)
+    return [notice] if notice else []
+
+
+def check_playable(plan: Plan, provider: Provider, dataset: Dataset) -> None:
+    """Check before anything runs that a provider can play the cases.
+
+    Raises:
+        InputError: options that cases may not override or that are wrong, and cases that need of
+            sessions or of a server what the provider does not have.
+    """
+    check_overrides(plan, dataset)
+    check_sessions(provider, dataset)
+
+
+async def evaluate_in_memory(
+    plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, name: str
+) -> Evaluation:
+    """Play and score a dataset, and keep all results, in the order of the dataset."""
+    plan = _priced(plan, options)
+    check_playable(plan, provider, dataset)
+    options, notes = one_at_a_time(provider, dataset, options)
+    results = MemoryResults(plan, len(dataset) * options.repeat)
+    async with entered(provider), entered(plan.context.judge):
+        outcome = await play_all(plan, provider, dataset, options, results)
+    results.note(outcome.notes, stopped=outcome.stopped)
+    return results.evaluation(name, [*notices_of(provider), *notes])
+
+
+async def evaluate_to_folder(
+    plan: Plan,
+    provider: Provider,
+    dataset: Dataset,
+    options: RunOptions,
+    *,
+    root: Path,
+    name: str,
+    header: dict[str, Any],
+    on_result: OnResult,
+    on_start: Callable[[Path], None] = lambda _: None,
+    kept: Kept | None = None,
+) -> Path:
+    """Play and score a dataset, writing each result as it comes; return the folder.
+
+    ``on_start`` is told the folder, ``on_result`` each result. With ``kept`` its folder is gone
+    on with: what is there and no error stays, and all else is played.
+
+    What is there when it is interrupted is complete and says so.
+    """
+    plan = _priced(plan, options)
+    check_playable(plan, provider, dataset)
+    options, notes = one_at_a_time(provider, dataset, options)
+    planned = len(dataset) * options.repeat
+    run = {"run": msgspec.to_builtins(options)} if notes else {}
+    notices = [*notices_of(provider), *notes]
+    async with entered(provider), entered(plan.context.judge):
+        writer = EvaluationWriter(
+            root,
+            name,
+            header={**header, **run, "planned": planned, "notices": notices},
+            keep_traces=True,
+            repeats=options.repeat,
+            kept=kept,
+        )
+        on_start(writer.folder)
+        with FolderResults(plan, writer, planned=planned, kept=kept) as results:
+            told = _Told(results, on_result)
+            done = finished_slots(kept)
+            outcome = await play_all(plan, provider, dataset, options, told, done=done)
+            results.note(outcome.notes, stopped=outcome.stopped)
+    return writer.folder
+
+
+def finished_slots(kept: Kept | None) -> set[Slot]:
+    """Return what needs not be played again: all that is there, but errors."""
+    if kept is None:
+        return set()
+    return {Slot(row.position, row.repeat) for row in kept.rows() if row.status != "error"}
+
+
+def _priced(plan: Plan, options: RunOptions) -> Plan:
+    """Have costs worked out where there is a limit to them."""
+    if options.max_agent_cost is None or plan.prices is not None:
+        return plan
+    return msgspec.structs.replace(plan, prices={})
+
+
+class _Told:
+    """Tells of each result once it is written."""
+
+    def __init__(self, results: Results, on_result: OnResult) -> None:
+        self._results = results
+        self._on_result = on_result
+
+    def add(self, result: CaseResult) -> None:
+        self._results.add(result)
+        self._on_result(result)
 
 
 async def play_all(
@@ -144,3 +250,151 @@ def _stopped(watch: Watch, first: First, dataset: Dataset, options: RunOptions) 
         f"{what}; {watch.played} of {len(dataset) * options.repeat} planned cases were played, the "
         "others were not"
     )
+
+
+class First(NamedTuple):
+    """The first case that did not pass."""
+
+    case_id: str
+    status: str
+
+
+class Watch:
+    """Passes results on, and keeps an eye on them."""
+
+    def __init__(self, results: Results, wanted: RunOptions) -> None:
+        self.stopped = asyncio.Event()
+        self.first: First | None = None
+        self.played = 0
+        self._results = results
+        self._wanted = wanted
+        self._left = wanted.retry_errors
+        self._errors: list[Slot] = []
+        self._again = 0
+        self._refused: set[Slot] = set()
+        self._cost = 0.0
+        self._unpriced = 0
+
+    def add(self, result: CaseResult) -> None:
+        """Pass a result on."""
+        self._results.add(result)
+        self.played += 1
+        is_final = True
+        slot = Slot(result.position, result.repeat)
+        if result.status == "error" and self._left and slot not in self._refused:
+            self._errors.append(slot)
+            is_final = False
+        if self._wanted.fail_fast and is_final and result.status in ("failed", "error"):
+            self.first = self.first or First(result.case_id, result.status)
+            self.stopped.set()
+
+    def errors(self) -> list[Slot]:
+        """Return what is to be played again now; nothing when that was done often enough."""
+        if self.stopped.is_set():
+            return []
+        again, self._errors = sorted(self._errors, key=lambda s: (s.repeat, s.position)), []
+        self._left -= 1
+        self._again += len(again)
+        return again
+
+    def count(self, trace: Trace | None) -> None:
+        """Add up what a case cost, where that is known."""
+        usage = trace.usage if trace is not None else None
+        if usage is not None and usage.cost_usd is not None:
+            self._cost += usage.cost_usd
+        if usage is None or usage.cost_usd is None or not usage.complete:
+            self._unpriced += 1
+
+    def refuse(self, slot: Slot) -> str | None:
+        """Say why a case cannot be played any more, when all is spent."""
+        limit = self._wanted.max_agent_cost
+        if limit is None or self._cost < limit:
+            return None
+        self._refused.add(slot)
+        return (
+            f"budget: the agents cost {self._cost:.4g} USD, and `max_agent_cost` is {limit:g} USD"
+        )
+
+    def notes(self) -> list[str]:
+        """Say for a report what was done beside playing each case once."""
+        found = []
+        if self._again:
+            found.append(f"{self._again} errors were played again (`retry_errors`)")
+        limit = self._wanted.max_agent_cost
+        if limit is not None and self._unpriced:
+            found.append(
+                f"`max_agent_cost` does not know all that {self._unpriced} cases cost: no source "
+                "or price tells it"
+            )
+        return found
+
+
+_PAUSE = 1.0
+"""Seconds that nothing starts after a 429 that names no time."""
+_STEP = 0.5
+"""How many more may be in play for each case that no server complained of."""
+
+
+class Throttle:
+    """Lets up to ``most`` cases be in play; entered for each.
+
+    Whenever a server asks for patience nothing is sent for as long as it says, and only half as
+    many may be in play after that. Cases that are played without complaint make it more again.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Start with as many as there may be."""
+        self.most = most
+        self.complaints = 0
+        self.lowest = most
+        self._limit = float(most)
+        self._in_play = 0
+        self._until = 0.0
+        self._changed = asyncio.Event()
+
+    @property
+    def limit(self) -> int:
+        """How many may be in play now."""
+        return max(1, int(self._limit))
+
+    async def __aenter__(self) -> Self:
+        while True:
+            await self.wait()
+            if self._in_play < self.limit:
+                self._in_play += 1
+                return self
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._in_play -= 1
+        if self._limit < self.most and _now() >= self._until:
+            self._limit = min(float(self.most), self._limit + _STEP)
+        self._changed.set()
+
+    def slow(self, seconds: float | None) -> None:
+        """Hear of a complaint; those that come during one pause are of the same trouble."""
+        self.complaints += 1
+        now = _now()
+        if now >= self._until:
+            self._limit = max(1.0, min(self._limit, float(self._in_play)) / 2)
+            self.lowest = min(self.lowest, self.limit)
+        # Who asks for longer is given up by its own case; it does not hold up all others.
+        pause = _PAUSE if seconds is None or seconds > LONGEST_WAIT else seconds
+        self._until = max(self._until, now + pause)
+
+    async def wait(self) -> None:
+        """Wait for the end of a pause."""
+        while (left := self._until - _now()) > 0:
+            await asyncio.sleep(left)
+
+    def notes(self) -> list[str]:
+        """Say for a report that it took longer, if it did."""
+        if not self.complaints:
+            return []
+        times = f"{self.complaints} times (429)"
+        return [f"servers asked for patience {times}: down to {self.lowest} of {self.most} at once"]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -25,11 +25,17 @@ from baton.model.secrets import mask
 from baton.providers.base import CaseCancelled, ConfiguredProvider
 from baton.providers.functions import call, is_async, named, told, worded
 
-from .background import Complete
 from .loop import stop
 from .plan import Plan, RunOptions
 from .scoring import Unfinished, start_scoring
-from .watch import Slot
+from .waiting import Complete
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One playing of one case."""
+
+    position: int
+    repeat: int
 
 
 class Heard(NamedTuple):

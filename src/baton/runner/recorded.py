@@ -72,13 +72,6 @@ def _by_first_input(trace: Trace, dataset: Dataset, redaction: Redaction) -> tup
     return [], said
 
 
-class Met(NamedTuple):
-    """A trace that met a case, by an id that is not the case's and where it was read from."""
-
-    trace_id: str | None
-    location: str | None
-
-
 def score_recorded(
     plan: Plan, traces: Iterable[Trace], dataset: Dataset | None
 ) -> Iterator[CaseResult | Unfinished]:
@@ -89,86 +82,40 @@ def score_recorded(
     result of its own; a later result of a case takes the place of an earlier one. Traces of an
     evaluation say which repeat of their case they are.
     """
-    if dataset is None:
-        for position, trace in enumerate(traces):
-            yield start_scoring(plan, trace, None, position)
-        return
-    seen = Seen(len(dataset))
-    strangers = 0
+    merge = Merge(dataset)
     for trace in traces:
-        match = find_case(trace, dataset, plan.redaction)
-        if match.position is None:
-            yield stranger(plan.redaction.trace(trace), len(dataset) + strangers, match)
-            strangers += 1
-            continue
-        case, repeat = dataset.cases[match.position], repeat_of(trace)
-        twice = seen.add(match.position, repeat, trace, case.id)
-        if twice is None:
-            scored = start_scoring(plan, trace, case, match.position)
+        match = Match(None) if dataset is None else find_case(trace, dataset, plan.redaction)
+        repeat = repeat_of(trace) if dataset is not None else 0
+        placed = merge.place(match.position, repeat, trace.id, trace.source.location)
+        if placed.problem is None:
+            yield _scored(plan, trace, dataset, match, placed.position, repeat)
         else:
-            redacted = plan.redaction.trace(trace)
-            scored = error_result(case.id, match.position, twice, redacted, case)
-        scored.repeat = repeat
-        yield scored
-    yield from unmet(dataset, seen)
+            yield merge.second(placed, repeat, plan.redaction.trace(trace))
+    yield from merge.unmet()
 
 
 def score_one(plan: Plan, trace: Trace, dataset: Dataset | None) -> CaseResult | Unfinished:
-    """Score one of many traces, where nobody knows of the others.
+    """Score one of many traces, where nobody knows of the others: that is left to a :class:`Merge`.
 
     The position is that of the case; -1 without a dataset, and where no case or several are met.
     """
-    if dataset is None:
-        return start_scoring(plan, trace, None, -1)
-    match = find_case(trace, dataset, plan.redaction)
-    if match.position is None:
-        return stranger(plan.redaction.trace(trace), -1, match)
-    scored = start_scoring(plan, trace, dataset.cases[match.position], match.position)
-    scored.repeat = repeat_of(trace)
+    match = Match(None) if dataset is None else find_case(trace, dataset, plan.redaction)
+    repeat = repeat_of(trace) if match.position is not None else 0
+    position = -1 if match.position is None else match.position
+    return _scored(plan, trace, dataset, match, position, repeat)
+
+
+def _scored(
+    plan: Plan, trace: Trace, dataset: Dataset | None, match: Match, position: int, repeat: int
+) -> CaseResult | Unfinished:
+    """Score a trace against the case that it met; without a dataset by itself."""
+    if dataset is not None and match.position is None:
+        trace = plan.redaction.trace(trace)
+        return error_result(trace.case or trace.id, position, match.problem or "", trace)
+    case = dataset.cases[match.position] if dataset and match.position is not None else None
+    scored = start_scoring(plan, trace, case, position)
+    scored.repeat = repeat
     return scored
-
-
-def settled(results: Iterable[CaseResult], dataset: Dataset | None) -> Iterator[CaseResult]:
-    """Turn what :func:`score_one` made of all traces into what :func:`score_recorded` yields."""
-    if dataset is None:
-        for position, result in enumerate(results):
-            result.position = position
-            yield result
-        return
-    seen = Seen(len(dataset))
-    strangers = 0
-    for result in results:
-        trace, position = result.trace, result.position
-        if trace is None or position < 0:
-            result.position = len(dataset) + strangers
-            strangers += 1
-            yield result
-            continue
-        case_id = dataset.ids[position]
-        twice = seen.add(position, result.repeat, trace, case_id)
-        if twice is None:
-            yield result
-            continue
-        again = error_result(case_id, position, twice, trace, dataset.cases[position])
-        again.repeat = result.repeat
-        yield again
-    yield from unmet(dataset, seen)
-
-
-def unmet(dataset: Dataset, seen: Seen) -> Iterator[CaseResult]:
-    """Yield an error for each case and repeat that no trace met."""
-    for position, repeat in seen.missing():
-        case = dataset.cases[position]
-        again = f", repeat {repeat + 1}" if repeat else ""
-        problem = f"no trace for case `{case.id}`{again}"
-        result = error_result(case.id, position, problem, None, case)
-        result.repeat = repeat
-        yield result
-
-
-def stranger(trace: Trace, position: int, match: Match) -> CaseResult:
-    """Return the error of a trace that met no case, or several."""
-    return error_result(trace.case or trace.id, position, match.problem or "", trace)
 
 
 _MOST_REPEATS = 1 << 31
@@ -181,34 +128,66 @@ def repeat_of(trace: Trace) -> int:
     return repeat if isinstance(repeat, int) and 0 < repeat < _MOST_REPEATS else 0
 
 
-class Seen:
-    """Which cases were met, by what; small for very many cases, as few are repeated."""
+class Placed(NamedTuple):
+    """Where a trace stands in an evaluation; its case may have met another one (``problem``)."""
 
-    def __init__(self, cases: int) -> None:
-        self._first: list[Met | None] = [None] * cases
-        self._later: dict[tuple[int, int], Met] = {}
-        self._names: dict[Met, Met] = {}
+    position: int
+    problem: str | None = None
+
+
+class _Met(NamedTuple):
+    """A trace that met a case: its id, where it is not the case's, and where it was read from."""
+
+    trace_id: str | None
+    location: str | None
+
+
+class Merge:
+    """Brings traces and cases together: every planned case and every trace is reported once.
+
+    It sees all traces in their order, whoever scores them. Cases keep the places of the dataset;
+    traces that meet none come after them. Small for very many cases, as few are repeated.
+    """
+
+    def __init__(self, dataset: Dataset | None) -> None:
+        self._dataset = dataset
+        self._first: list[_Met | None] = [None] * (len(dataset) if dataset is not None else 0)
+        self._later: dict[tuple[int, int], _Met] = {}
+        self._names: dict[_Met, _Met] = {}
         self._repeats = 1
+        self._without_case = 0
 
-    def add(self, position: int, repeat: int, trace: Trace, case_id: str) -> str | None:
-        """Note a trace; say so when its case, in this repeat, was met before."""
-        later = self._later.get((position, repeat))
-        earlier = later if repeat else self._first[position]
+    def place(
+        self, position: int | None, repeat: int, trace_id: str, location: str | None
+    ) -> Placed:
+        """Note a trace and the place of its case (``None`` for no case); return its own place.
+
+        A second trace of one case and repeat is a problem, and is not noted.
+        """
+        if position is None or self._dataset is None:
+            self._without_case += 1
+            return Placed(len(self._first) + self._without_case - 1)
+        earlier = self._later.get((position, repeat)) if repeat else self._first[position]
+        case_id = self._dataset.ids[position]
         if earlier is not None:
             first = name_of(earlier.trace_id or case_id, earlier.location)
-            second = name_of(trace.id, trace.source.location)
-            return f"two traces for case `{case_id}`: {first} and {second}"
-        name = Met(trace.id if trace.id != case_id else None, trace.source.location)
-        name = self._names.setdefault(name, name)
+            second = name_of(trace_id, location)
+            return Placed(position, f"two traces for case `{case_id}`: {first} and {second}")
+        met = _Met(trace_id if trace_id != case_id else None, location)
+        met = self._names.setdefault(met, met)
         if repeat:
-            self._later[position, repeat] = name
+            self._later[position, repeat] = met
             self._repeats = max(self._repeats, repeat + 1)
         else:
-            self._first[position] = name
-        return None
+            self._first[position] = met
+        return Placed(position)
 
-    def missing(self) -> Iterator[tuple[int, int]]:
-        """Yield the cases and repeats that no trace met."""
+    def second(self, placed: Placed, repeat: int, trace: Trace) -> CaseResult:
+        """Return the error of a case that a second trace met."""
+        return self._error(placed.position, repeat, placed.problem or "", trace)
+
+    def unmet(self) -> Iterator[CaseResult]:
+        """Yield an error for each case and repeat that no trace met."""
         # One trace that says it is repeat 2,000,000,000 does not make as many missing: beyond
         # 100, no more repeats are expected than traces were met; of others, only those met.
         expected = max(100, len(self._later) + 1)
@@ -216,10 +195,24 @@ class Seen:
         repeats = range(1, self._repeats) if self._repeats <= expected else sorted(met_repeats)
         for position, met in enumerate(self._first):
             if met is None:
-                yield position, 0
+                yield self._error(position, 0, self._no_trace(position), None)
             for repeat in repeats:
                 if (position, repeat) not in self._later:
-                    yield position, repeat
+                    problem = f"{self._no_trace(position)}, repeat {repeat + 1}"
+                    yield self._error(position, repeat, problem, None)
+
+    def _no_trace(self, position: int) -> str:
+        return f"no trace for case `{self._case(position).id}`"
+
+    def _case(self, position: int) -> Case:
+        assert self._dataset is not None  # noqa: S101 - only cases of a dataset have places
+        return self._dataset.cases[position]
+
+    def _error(self, position: int, repeat: int, problem: str, trace: Trace | None) -> CaseResult:
+        case = self._case(position)
+        result = error_result(case.id, position, problem, trace, case)
+        result.repeat = repeat
+        return result
 
 
 def error_result(
@@ -244,7 +237,8 @@ def collect(plan: Plan, scored: Iterator[CaseResult | Unfinished], results: Resu
     """
     for each in scored:
         if isinstance(each, Unfinished):
-            from .window import finish_all
+            # Most evaluations wait for nothing, and do without asyncio.
+            from .waiting import finish_all
 
             finish_all(plan, itertools.chain([each], scored), results)
             return

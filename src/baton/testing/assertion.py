@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from baton import api
-from baton.config.evaluators import plan_for
 from baton.config.trust import trust_of
 from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Score, Trace
 from baton.model.visible import visible, visible_line, without_commands
+from baton.readers import load_traces
 from baton.reports.terminal import failure_text
 from baton.runner.recorded import score_in_memory
+from baton.session.prepare import as_dataset, plan_maker, prepare
+from baton.session.score import score
 
 Runs = Trace | CaseResult | Evaluation | str | os.PathLike[str]
 Expected = Case | str | os.PathLike[str]
@@ -91,7 +92,7 @@ def verdicts(
     if case is not None:
         trace = msgspec.structs.replace(trace, case=case.id)
     cases = None if case is None else [case]
-    evaluation = api.score(trace, cases, [spec], redact=False, **shared)
+    evaluation = score(trace, cases, [spec], redact=False, **shared)
     return evaluation.results[0].scores
 
 
@@ -112,14 +113,14 @@ def _scored(
     options: Mapping[str, Any],
 ) -> Evaluation:
     if case is None:
-        return api.score(trace, None, evaluators, **options)
-    cases = api.as_dataset([case] if isinstance(case, Case) else case)
-    traces = [trace] if isinstance(trace, Trace) else api.load_traces(trace, redact=False)
+        return score(trace, None, evaluators, **options)
+    cases = as_dataset([case] if isinstance(case, Case) else case)
+    traces = [trace] if isinstance(trace, Trace) else load_traces(trace, redact=False)
     if len(cases) == 1 and len(traces) == 1:
         traces = [msgspec.structs.replace(traces[0], case=cases.ids[0])]
     if evaluators is not None:
-        return api.score(traces, cases, evaluators, **options)
+        return score(traces, cases, evaluators, **options)
     trust = trust_of(options.get("trust", ()))
     rest = {name: value for name, value in options.items() if name != "trust"}
-    plan = plan_for(cases, api.planner(**rest), trust)
+    plan = prepare(cases, make=plan_maker(**rest), by_cases=True, trust=trust)
     return score_in_memory(plan, traces, cases, cases.name)

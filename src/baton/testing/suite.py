@@ -10,9 +10,7 @@ import msgspec
 import pytest
 
 from baton.config import load_config
-from baton.config.evaluators import plan_for
 from baton.config.load import load_found
-from baton.config.providers import agent_spec, only_provider
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.datasets import load_dataset
 from baton.model import CaseResult, Dataset, Evaluator, InputError, Problem
@@ -20,9 +18,11 @@ from baton.model.visible import visible, visible_line, without_commands
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.make import make_provider
 from baton.readers import load_catalog
-from baton.runner.evaluate import evaluate_in_memory
+from baton.runner.live import evaluate_in_memory
 from baton.runner.loop import run
-from baton.runner.plan import Plan, RunOptions, make_plan
+from baton.runner.plan import Plan, RunOptions
+from baton.session.agents import agent_spec, only_provider
+from baton.session.prepare import prepare
 
 from .assertion import failures
 
@@ -67,9 +67,7 @@ def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
         raise InputError(Problem(file=str(path), message="names no `dataset:` to test with"))
     catalog = load_catalog(config.agents) if config.agents else {}
     dataset = load_dataset(config.dataset, agents=catalog or None)
-    plan = (
-        config.plan if config.evaluators is not None else plan_for(dataset, config.plan_with, trust)
-    )
+    plan = prepare(dataset, config=config, by_cases=True, redaction=config.redaction, trust=trust)
     only_provider(config, catalog)
     return Suite(
         dataset=dataset,
@@ -112,7 +110,7 @@ def suite_of_agent(
     cases = load_dataset(dataset)
     return Suite(
         dataset=cases,
-        plan=plan_for(cases, make_plan, trust) if evaluators is None else make_plan(evaluators),
+        plan=prepare(cases, evaluators=evaluators, by_cases=True, trust=trust),
         make=lambda: make_provider(spec, Surroundings(folder)),
         options=RunOptions(**options),
     )

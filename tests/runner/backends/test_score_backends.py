@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Baton, Outcome
 
 from baton.runner.backends.protocol import Job
-from baton.runner.backends.work import Worker
+from baton.session.worker import Worker
 
 from .traces import line, same_but_for_timings, trace, write_cases, write_lines
 
@@ -21,7 +21,7 @@ from .traces import line, same_but_for_timings, trace, write_cases, write_lines
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut what is small enough for tests as well."""
-    monkeypatch.setattr("baton.cli.score.BYTES", 2000)
+    monkeypatch.setattr("baton.session.score.BYTES", 2000)
 
 
 def scored(baton: Baton, *arguments: str) -> tuple[Path, Outcome]:
@@ -186,7 +186,7 @@ def killed(tmp_path: Path, **environment: str) -> tuple[int, list[dict[str, Any]
     (tmp_path / "c.yaml").write_text("evaluators: [{type: 'killer:killer'}]\n")
     command = ["score", "t.jsonl", "-c", "c.yaml", "--backend", "local", "--workers", "2"]
     code = (
-        "from baton.cli import score\n"
+        "from baton.session import score\n"
         "score.BYTES = 1000\n"
         "from baton.cli import main\n"
         f"if __name__ == '__main__': raise SystemExit(main({[*command, '--out', 'out']!r}))\n"

@@ -12,7 +12,7 @@ from baton.formats.yaml import dump_yaml
 from baton.model import Case, Content, Dataset, ExpectedTurn, InputError
 from baton.providers.base import Surroundings
 from baton.providers.make import make_provider
-from baton.runner.evaluate import evaluate_in_memory
+from baton.runner.live import evaluate_in_memory
 from baton.runner.loop import run
 from baton.runner.plan import RunOptions, make_plan
 

@@ -6,9 +6,9 @@ import json
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from baton.config.providers import agent_spec
 from baton.formats.yaml import dump_yaml
 from baton.model import InputError, Problem
+from baton.session.agents import agent_spec
 
 _WORKFLOWS = {"github": ".github/workflows/baton.yml", "gitlab": ".gitlab-ci.yml"}
 _EXTRAS = {"adk_local": "[adk]"}

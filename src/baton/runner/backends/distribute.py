@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.formats.explain import checked
-from baton.model import CaseResult, Dataset, InputError, Problem, Provider
-from baton.plugins import backend_entry, resolve
-from baton.plugins.user_code import load_function
+from baton.model import (
+    SCHEMA_VERSION,
+    CaseResult,
+    Dataset,
+    InputError,
+    Provider,
+    Source,
+    Trace,
+    Usage,
+)
 from baton.readers.shards import Shard
 from baton.runner.collect import FolderResults
-from baton.runner.evaluate import OnResult, notices_of
-from baton.runner.evaluate import finished as already
-from baton.runner.live import slots
+from baton.runner.live import OnResult, finished_slots, notices_of, slots
 from baton.runner.plan import Plan, RunOptions, check_overrides
-from baton.runner.player import check_sessions
-from baton.runner.recorded import error_result, settled
-from baton.runner.watch import Slot
+from baton.runner.player import Slot, check_sessions
+from baton.runner.recorded import Merge, error_result
 from baton.store import EvaluationWriter, Kept
 
-from .protocol import Backend, Job, Outcome, Play, Recipe
+from .protocol import Backend, Job, Outcome, Play, Recipe, ScoredTrace
 
 RETRIES = 3
 """How often a job is handed out again after its worker was lost."""
@@ -134,7 +138,7 @@ def evaluate_on(
     if options.fail_fast or options.max_agent_cost is not None:
         raise InputError("--fail-fast and --max-agent-cost do not go with a backend")
     planned = len(dataset) * options.repeat
-    done = already(kept)
+    done = finished_slots(kept)
     jobs = (
         Job(recipe=recipe, play=_play(slot, dataset, variant))
         for slot in slots(dataset, options)
@@ -186,98 +190,79 @@ def score_on(
     input_problems: list[str],
     on_note: Say,
     repeats: int = 1,
-) -> Path:
+) -> Path | None:
     """Let workers read and score traces, and write the results in the traces' order.
 
-    ``input_problems`` also take those of whoever yields the shards. Traces whose worker was lost
-    again and again are one of them.
-
-    Raises:
-        InputError: no trace was read; no folder is left behind then.
+    Returns the folder; ``None``, and no folder is made, when no trace was read. Order and content
+    of the results are those of one process. ``input_problems`` take what was wrong with files,
+    also those of whoever yields the shards, and what was not scored as its worker was lost.
     """
     if dataset is not None:
         check_overrides(plan, dataset)
-    problems: list[str] = []
-    with backend:
+    lines: dict[str, int] = {}
+    merge = Merge(dataset)
+    results: FolderResults | None = None
+    with ExitStack() as entered:
+        entered.enter_context(backend)
         jobs = (Job(recipe=recipe, shard=shard) for shard in shards)
-        read = _results(in_order(finished(backend, jobs)), problems, on_note)
-        rest = iter(read)
-        first = list(itertools.islice(rest, 1))
-        if not first:
-            raise InputError([Problem(message=each) for each in problems] or "there is no trace")
-        writer = EvaluationWriter(root, name, header=header, repeats=repeats)
-        with FolderResults(plan, writer, input_problems) as results:
-            for result in settled(itertools.chain(first, rest), dataset):
-                results.add(result)
-            input_problems += problems
+        for done in in_order(finished(backend, jobs)):
+            shard, outcome = done.job.shard, done.outcome
+            if shard is None:
+                continue
+            if outcome is None:
+                input_problems.append(_given_up(shard, done.lost))
+                outcome = Outcome(broken=True)
+            before = lines.get(shard.files[0], 0)
+            for problem in outcome.problems:
+                line = None if problem.line is None else problem.line + before
+                input_problems.append(str(msgspec.structs.replace(problem, line=line)))
+            if outcome.lines:
+                lines[shard.files[0]] = before + outcome.lines
+            for text in outcome.notes:
+                on_note(text)
+            if results is None and (outcome.scored or outcome.broken):
+                writer = EvaluationWriter(root, name, header=header, repeats=repeats)
+                results = entered.enter_context(FolderResults(plan, writer, input_problems))
+            if results is not None:
+                _add(outcome, merge, results)
+        if results is None:
+            return None
+        for result in merge.unmet():
+            results.add(result)
     return writer.folder
 
 
-def _results(done: Iterable[Finished], problems: list[str], on_note: Say) -> Iterator[CaseResult]:
-    lines: dict[str, int] = {}
-    for each in done:
-        shard, outcome = each.job.shard, each.outcome
-        if shard is None:
-            continue
-        if outcome is None:
-            problems.append(_given_up(shard, each.lost))
-            continue
-        before = lines.get(shard.files[0], 0)
-        for problem in outcome.problems:
-            line = None if problem.line is None else problem.line + before
-            problems.append(str(msgspec.structs.replace(problem, line=line)))
-        if outcome.lines:
-            lines[shard.files[0]] = before + outcome.lines
-        for text in outcome.notes:
-            on_note(text)
-        yield from outcome.results
+def _add(outcome: Outcome, merge: Merge, results: FolderResults) -> None:
+    """Write what a worker scored, each in its place."""
+    for agents in outcome.agents:
+        results.see(agents)
+    reasons = outcome.reasons
+    for scored in outcome.scored:
+        row = scored.result.row
+        position = row["position"] if row["position"] >= 0 else None
+        placed = merge.place(position, row["repeat"], scored.trace, scored.location)
+        if placed.problem is None:
+            row["position"] = placed.position
+            results.add_written(scored.result, reasons)
+            reasons = {}
+        else:
+            trace = _as_reported(scored)
+            results.add(merge.second(placed, row["repeat"], trace))
+
+
+def _as_reported(scored: ScoredTrace) -> Trace:
+    """Return of a trace what its result says."""
+    usage = scored.result.row.get("usage")
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        id=scored.trace,
+        source=Source(format=scored.format, location=scored.location),
+        turns=[],
+        usage=None if usage is None else msgspec.convert(usage, Usage),
+    )
 
 
 def _given_up(shard: Shard, lost: str) -> str:
     files = shard.files[0] if len(shard.files) == 1 else f"{shard.files[0]} to {shard.files[-1]}"
     place = "" if shard.start is None else f", bytes {shard.start} to {shard.end}"
     return f"{files}{place}: these traces were not scored: {lost}"
-
-
-def backend_spec(told: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Check ``ray`` or ``{"type": "ray", ...}``; what it names is not started.
-
-    Raises:
-        InputError: an unknown backend, with the nearest name, or wrong options of one of ours.
-    """
-    spec = {"type": told} if isinstance(told, str) else dict(told)
-    kind = spec.get("type")
-    if not isinstance(kind, str):
-        raise InputError(Problem(path="type", message="is missing: which backend is it?"))
-    if ":" not in kind:
-        try:
-            entry = backend_entry(kind)
-        except InputError as error:
-            raise InputError(Problem(path="type", message=str(error))) from None
-        checked(spec, resolve(entry).options_type)
-    return spec
-
-
-def make_backend(spec: Mapping[str, Any], folder: Path) -> Backend:
-    """Build a backend; one of the user's own, ``module:name``, is looked for in ``folder``.
-
-    It is called with all options but the type, and returns a :class:`Backend`.
-
-    Raises:
-        InputError: it cannot be built.
-    """
-    kind = spec["type"]
-    if ":" not in kind:
-        made: Backend = resolve(backend_entry(kind))(spec)
-        return made
-    function = load_function(kind, folder)
-    own = {name: value for name, value in spec.items() if name != "type"}
-    try:
-        backend = function(**own)
-    except TypeError as error:
-        raise InputError(Problem(path="backend", message=f"`{kind}`: {error}")) from None
-    lacks = [name for name in ("submit", "take", "room") if not hasattr(backend, name)]
-    if lacks:
-        message = f"`{kind}` makes no backend: it has no `{'`, no `'.join(lacks)}`"
-        raise InputError(Problem(path="backend", message=message))
-    return backend  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
@@ -17,7 +17,7 @@ from baton.formats.explain import checked
 from baton.sink import safe_output
 
 from .protocol import Done
-from .work import Worker
+from .work import JobWorker
 
 Workers = Annotated[int, msgspec.Meta(ge=1)]
 _GRACE = 5.0
@@ -40,14 +40,15 @@ class Local:
 
     options_type: ClassVar[type[LocalOptions]] = LocalOptions
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        """Raises InputError for wrong options."""
+    def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobWorker]) -> None:
+        """``worker`` makes one in each process. Raises InputError for wrong options."""
         self._workers = checked(dict(options), LocalOptions).workers
         self.room = 2 * self._workers
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._idle: dict[Connection, BaseProcess] = {}
         self._busy: dict[Connection, _Busy] = {}
-        self._here = Worker() if self._workers == 1 else None
+        self._make_worker = worker
+        self._here = worker() if self._workers == 1 else None
 
     def __enter__(self) -> Self:
         for _ in range(self._workers if self._here is None else 0):
@@ -93,7 +94,9 @@ class Local:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs,), name="baton-worker", daemon=True)
+        process = context.Process(
+            target=_serve, args=(theirs, self._make_worker), name="baton-worker", daemon=True
+        )
         process.start()
         theirs.close()
         self._idle[ours] = process
@@ -109,13 +112,13 @@ class Local:
                 continue  # it is gone: whoever waits for its answer learns that
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, make_worker: Callable[[], JobWorker]) -> None:
     """Do jobs until nobody has any more; what agents print is no part of a report."""
     os.dup2(2, 1)
     if hasattr(signal, "SIGHUP"):  # a terminal that closes tells all; who drives ends this
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with safe_output():
-        worker = Worker()
+        worker = make_worker()
         try:
             while True:
                 connection.send_bytes(worker.do(connection.recv_bytes()))

@@ -1,15 +1,24 @@
-"""What a backend is: it takes jobs as JSON, and gives outcomes as JSON."""
+"""What a backend is, and building one: it takes jobs as JSON, and gives outcomes as JSON."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import msgspec
 
-from baton.model import CaseResult, Problem
+from baton.formats.explain import checked
+from baton.model import AgentCard, CaseResult, InputError, Problem
 from baton.model.redact import ON, Redaction
+from baton.plugins import backend_entry, resolve
+from baton.plugins.user_code import load_function
 from baton.readers.shards import Shard
 from baton.runner.plan import RunOptions
+from baton.store import Encoded
+
+if TYPE_CHECKING:
+    from .work import JobWorker
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,19 +70,35 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shard: Shard | None = None
 
 
-class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What came of a job.
+class ScoredTrace(msgspec.Struct, array_like=True):
+    """The result of a recorded trace as the folder holds it, and what its trace is called.
 
-    Results of a shard stand in the order of its traces; they hold their traces' ids, places and
-    usage, no turns, and a ``position`` of -1 where no case was found. ``problems`` are of files,
-    their lines counted from where the shard starts; it has ``lines`` of them. A ``fault`` is of
-    the worker itself: no job can be done there.
+    Its row has a ``position`` of -1 where no case was found.
+    """
+
+    result: Encoded
+    trace: str
+    format: str
+    location: str | None
+
+
+class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What came of a job: the ``results`` of a case that was played, or of a shard what was scored.
+
+    ``scored`` stands in the order of the traces. ``agents`` has the definitions in them, each
+    once, and ``reasons`` why evaluators scored nothing, the first of each. ``problems`` are of
+    files, their lines counted from where the shard starts; it has ``lines`` of them. A shard that
+    Baton itself failed on is ``broken``. A ``fault`` is of the worker: no job can be done there.
     """
 
     results: list[CaseResult] = msgspec.field(default_factory=list)
+    scored: list[ScoredTrace] = msgspec.field(default_factory=list)
+    agents: list[dict[str, AgentCard]] = msgspec.field(default_factory=list)
+    reasons: dict[str, str] = msgspec.field(default_factory=dict)
     problems: list[Problem] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
     lines: int = 0
+    broken: bool = False
     fault: str | None = None
 
 
@@ -88,7 +113,7 @@ class Done(NamedTuple):
 class Backend(Protocol):
     """Hands jobs to workers, as JSON, and their outcomes back, as JSON.
 
-    A worker gives the text of a job to :meth:`baton.runner.backends.work.Worker.do`, keeps that
+    A worker gives the text of a job to ``baton.session.worker.Worker.do``, keeps that
     object for further jobs, and hands back what it returns. Jobs that were lost are submitted
     again by the caller, who also sees to it that no more than ``room`` are out at a time.
     """
@@ -106,3 +131,48 @@ class Backend(Protocol):
 
     def take(self) -> Done:
         """Wait for any of the jobs that are out."""
+
+
+def backend_spec(told: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Check ``ray`` or ``{"type": "ray", ...}``; what it names is not started.
+
+    Raises:
+        InputError: an unknown backend, with the nearest name, or wrong options of one of ours.
+    """
+    spec = {"type": told} if isinstance(told, str) else dict(told)
+    kind = spec.get("type")
+    if not isinstance(kind, str):
+        raise InputError(Problem(path="type", message="is missing: which backend is it?"))
+    if ":" not in kind:
+        try:
+            entry = backend_entry(kind)
+        except InputError as error:
+            raise InputError(Problem(path="type", message=str(error))) from None
+        checked(spec, resolve(entry).options_type)
+    return spec
+
+
+def make_backend(spec: Mapping[str, Any], folder: Path, worker: Callable[[], JobWorker]) -> Backend:
+    """Build a backend; one of the user's own, ``module:name``, is looked for in ``folder``.
+
+    That is called with all options but the type, and returns a :class:`Backend`; ``worker`` makes
+    what does the jobs of the others.
+
+    Raises:
+        InputError: it cannot be built.
+    """
+    kind = spec["type"]
+    if ":" not in kind:
+        made: Backend = resolve(backend_entry(kind))(spec, worker)
+        return made
+    function = load_function(kind, folder)
+    own = {name: value for name, value in spec.items() if name != "type"}
+    try:
+        backend = function(**own)
+    except TypeError as error:
+        raise InputError(Problem(path="backend", message=f"`{kind}`: {error}")) from None
+    lacks = [name for name in ("submit", "take", "room") if not hasattr(backend, name)]
+    if lacks:
+        message = f"`{kind}` makes no backend: it has no `{'`, no `'.join(lacks)}`"
+        raise InputError(Problem(path="backend", message=message))
+    return backend  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Self
 
@@ -15,7 +15,7 @@ from baton.formats.explain import checked
 from baton.model import InputError
 
 from .protocol import Done
-from .work import Worker
+from .work import JobWorker
 
 _GRACE = 5.0
 _PATIENCE = 10.0
@@ -44,8 +44,12 @@ class Ray:
 
     options_type: ClassVar[type[RayOptions]] = RayOptions
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        """Raises InputError for wrong options, or where Ray is not installed."""
+    def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobWorker]) -> None:
+        """``worker`` makes one in each actor.
+
+        Raises:
+            InputError: wrong options, or Ray is not installed.
+        """
         self._options = checked(dict(options), RayOptions)
         try:
             # It asks for nothing beyond this machine that the user did not name.
@@ -54,6 +58,7 @@ class Ray:
         except ImportError:
             raise InputError("the backend `ray` needs Ray: install baton-evals[ray]") from None
         self._ray: Any = ray
+        self._make_worker = worker
         self._ours = False
         self.room = 1
         self._waiting: deque[tuple[int, bytes]] = deque()
@@ -72,7 +77,7 @@ class Ray:
             RayWorker
         )
         for _ in range(workers):
-            self._wake(actor.remote())
+            self._wake(actor.remote(self._make_worker))
         self.room = 2 * workers
         return self
 
@@ -155,8 +160,8 @@ class Ray:
 class RayWorker:
     """A worker, as an actor."""
 
-    def __init__(self) -> None:
-        self._worker = Worker()
+    def __init__(self, make_worker: Callable[[], JobWorker]) -> None:
+        self._worker = make_worker()
 
     def ready(self) -> int:
         """Return the id of its process."""

@@ -9,23 +9,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trace
+from baton.model import CaseResult, Dataset, InputError, Problem, Provider
 from baton.model.visible import exception_line
-from baton.plugins import resolve_target
 from baton.readers import Catalog
 from baton.readers.shards import Shard, ShardReader
 from baton.runner.live import play_all
 from baton.runner.loop import GRACE, DaemonThreads, entered
 from baton.runner.plan import Plan, RunOptions
 from baton.runner.recorded import collect, error_result, score_one
+from baton.store import encoded
 
-from .protocol import Job, Outcome, Play, Recipe
+from .protocol import Job, Outcome, Play, Recipe, ScoredTrace
 
-_SHOP = "baton.config.workshop:open_shop"
 _JOBS = msgspec.json.Decoder(Job)
 
 
-class Shop(NamedTuple):
+class Setup(NamedTuple):
     """What a recipe comes to; plan and provider are those of a variant, from 0."""
 
     plan: Callable[[int], Plan]
@@ -34,16 +33,18 @@ class Shop(NamedTuple):
     provider: Callable[[int], Provider]
 
 
-class Worker:
+class JobWorker:
     """Does jobs one after the other, and keeps what it is set up with for the next.
 
     Not for several threads. What agents hold is opened with the first case and closed by
     ``close``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, set_up: Callable[[Recipe], Setup]) -> None:
+        """``set_up`` loads what a recipe names; it may raise InputError."""
+        self._load = set_up
         self._recipe: Recipe | None = None
-        self._shop: Shop | None = None
+        self._setup: Setup | None = None
         self._runner: asyncio.Runner | None = None
         self._hosts: dict[int, _Host] = {}
 
@@ -54,11 +55,11 @@ class Worker:
         except msgspec.DecodeError as error:
             return msgspec.json.encode(Outcome(fault=str(error)))
         try:
-            shop = self._set_up(job.recipe)
+            setup = self._set_up(job.recipe)
             if job.play is not None:
-                outcome = self._play(shop, job.play, job.recipe.run)
+                outcome = self._play(setup, job.play, job.recipe.run)
             elif job.shard is not None:
-                outcome = _score(shop, job.shard)
+                outcome = _score(setup, job.shard)
             else:
                 outcome = Outcome(fault="a job that says neither what to play nor what to score")
         except (InputError, OSError, msgspec.DecodeError) as error:
@@ -75,23 +76,20 @@ class Worker:
                     self._runner.run(host.leave())
             finally:
                 self._runner.close()
-        self._runner, self._shop, self._recipe = None, None, None
+        self._runner, self._setup, self._recipe = None, None, None
         self._hosts = {}
 
-    def _set_up(self, recipe: Recipe) -> Shop:
-        if self._shop is not None and recipe == self._recipe:
-            return self._shop
+    def _set_up(self, recipe: Recipe) -> Setup:
+        if self._setup is not None and recipe == self._recipe:
+            return self._setup
         self.close()
-        here = resolve_target("baton:__version__")
-        if recipe.baton != here:
-            raise InputError(f"Baton is {here} here, and {recipe.baton} where it was started")
         os.chdir(recipe.folder)
-        made: Shop = resolve_target(_SHOP)(recipe)
-        self._recipe, self._shop = recipe, made
+        made = self._load(recipe)
+        self._recipe, self._setup = recipe, made
         return made
 
-    def _play(self, shop: Shop, play: Play, run: RunOptions) -> Outcome:
-        if shop.dataset is None or shop.dataset.ids[play.position : play.position + 1] != [
+    def _play(self, setup: Setup, play: Play, run: RunOptions) -> Outcome:
+        if setup.dataset is None or setup.dataset.ids[play.position : play.position + 1] != [
             play.case
         ]:
             raise InputError(f"the dataset has no case `{play.case}` at {play.position} here")
@@ -99,13 +97,13 @@ class Worker:
             self._runner = asyncio.Runner()
             self._runner.get_loop().set_default_executor(DaemonThreads())
         if play.variant not in self._hosts:
-            host = _Host(shop.provider(play.variant), shop.plan(play.variant))
+            host = _Host(setup.provider(play.variant), setup.plan(play.variant))
             self._runner.run(host.enter())
             self._hosts[play.variant] = host
         host = self._hosts[play.variant]
         options = msgspec.structs.replace(run, concurrency=1, repeat=1)
         results = _Kept()
-        one = shop.dataset.subset([play.position])
+        one = setup.dataset.subset([play.position])
         self._runner.run(play_all(host.plan, host.provider, one, options, results))
         for result in results.kept:
             result.position, result.repeat = play.position, play.repeat
@@ -152,7 +150,9 @@ class _Kept:
 def _crashed(job: Job, said: str) -> Outcome:
     """Return what comes of a job that Baton has a fault with: an error, and never a failure."""
     if job.shard is not None:
-        return Outcome(problems=[Problem(file=job.shard.files[0], message=said)])
+        message = f"{said}; --jobs 1 --debug shows the traceback"
+        problem = Problem(file=job.shard.files[0], message=message)
+        return Outcome(problems=[problem], broken=True)
     if job.play is None:
         return Outcome(fault=said)
     result = error_result(job.play.case, job.play.position, said, None, None)
@@ -160,34 +160,37 @@ def _crashed(job: Job, said: str) -> Outcome:
     return Outcome(results=[result])
 
 
-def _score(shop: Shop, shard: Shard) -> Outcome:
+def _score(setup: Setup, shard: Shard) -> Outcome:
     """Score the traces of a shard; of each trace goes back what the folder holds of it."""
-    problems: list[Problem] = []
-    notes: list[str] = []
+    outcome = Outcome()
     reader = ShardReader(
-        shard, shop.catalog, lambda error: problems.extend(error.problems), notes.append
+        shard,
+        setup.catalog,
+        lambda error: outcome.problems.extend(error.problems),
+        outcome.notes.append,
     )
-    results = _Kept()
-    plan = shop.plan(0)
-    scored = (score_one(plan, trace, shop.dataset) for trace in reader.traces())
-    collect(plan, scored, results)
-    _strip(results.kept)
-    return Outcome(results=results.kept, problems=problems, notes=notes, lines=reader.lines)
+    plan = setup.plan(0)
+    scored = (score_one(plan, trace, setup.dataset) for trace in reader.traces())
+    collect(plan, scored, _Encoding(outcome))
+    outcome.lines = reader.lines
+    return outcome
 
 
-def _strip(results: list[CaseResult]) -> None:
-    """Take out of traces what the folder does not hold; definitions of agents go back once."""
-    told: list[object] = []
-    for result in results:
-        trace = result.trace
-        if trace is not None:
-            agents = {} if trace.agents in told else trace.agents
-            told += [agents] if agents else []
-            result.trace = Trace(
-                schema_version=trace.schema_version,
-                id=trace.id,
-                source=trace.source,
-                turns=[],
-                agents=agents,
-                usage=trace.usage,
-            )
+class _Encoding:
+    """Writes results as the folder will hold them, so that no trace goes between processes."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+
+    def add(self, result: CaseResult) -> None:
+        outcome, trace = self._outcome, result.trace
+        assert trace is not None  # noqa: S101 - a recorded trace is what was scored
+        if trace.agents and trace.agents not in outcome.agents:
+            outcome.agents.append(trace.agents)
+        for score in result.scores:
+            if score.value is None:
+                outcome.reasons.setdefault(score.evaluator, score.reason)
+        source = trace.source
+        outcome.scored.append(
+            ScoredTrace(encoded(result), trace.id, source.format, source.location)
+        )

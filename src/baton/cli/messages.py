@@ -1,8 +1,11 @@
-"""What was wrong with a command line, in words that say what to give."""
+"""What a command says beside its result, and of a command line that is wrong."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Literal, get_args, get_origin
 
 from cyclopts import Argument, CycloptsError
@@ -14,6 +17,29 @@ from cyclopts.exceptions import (
 )
 
 from baton.model import suggestion
+from baton.model.secrets import mask
+from baton.model.visible import visible_line
+
+DEBUG = "--debug"
+"""The option of all commands that shows the traceback of a fault of Baton."""
+debugging: ContextVar[bool] = ContextVar("debugging", default=False)
+"""Whether it was given."""
+
+
+def note(text: str) -> None:
+    """Say something on standard error, which is never part of a report."""
+    say(f"note: {text}")
+
+
+def say(text: str) -> None:
+    """Print one line on standard error; that nobody reads it any more changes nothing else.
+
+    A newline in an id or a file name is shown as an escape: it starts no line of its own. A pipe
+    may be closed, and a terminal (then writing is an input/output error).
+    """
+    with suppress(OSError):
+        print(visible_line(mask(text)), file=sys.stderr, flush=True)
+
 
 _GIVE = {
     "--to": "name a dialect: `--to` {choices}",

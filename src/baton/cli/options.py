@@ -1,0 +1,176 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter, Token
+
+from baton.config.judge import JudgeFlags, judge_flags
+from baton.config.trust import Trust
+from baton.model.redact import ON, Redaction
+from baton.session.prepare import redaction_with
+
+from .messages import say
+
+
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """Read a whole number; left to itself, cyclopts rounds what is none."""
+    return int(tokens[0].value)
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+Flag = Annotated[bool, Parameter(negative="")]
+Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+Paths = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)]
+Dataset = Annotated[Words, Parameter(name=["--dataset", "-d"])]
+Evaluators = Annotated[Words, Parameter(name=["--evaluator", "-e"])]
+ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
+
+OUT = Path(".baton/evaluations")
+"""Where evaluations are stored, and looked for."""
+
+
+def trust_in(folders: Sequence[Path]) -> Trust:
+    """Return the trust in files that are found; a person at a terminal is asked."""
+
+    def ask(question: str) -> bool:
+        *lines, last = question.splitlines()
+        for line in lines:
+            say(line)
+        sys.stderr.write(last)
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    has_person = sys.stdin.isatty() and sys.stderr.isatty()
+    return Trust(folders, ask=ask if has_person else None)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How to judge; what is given here goes before `judge:` of the config.
+
+    Parameters
+    ----------
+    judge
+        The model that judges, as PROVIDER:NAME (openai:gpt-4o-mini).
+    no_cache
+        Neither use verdicts that were given before, nor keep new ones.
+    cache_only
+        Ask nobody: a verdict that was not given before is an error.
+    max_cost
+        The most that judging may cost, in USD; what comes after that is an error.
+    max_judge_calls
+        The most requests to judges.
+    """
+
+    judge: str | None = None
+    no_cache: Flag = False
+    cache_only: Flag = False
+    max_cost: float | None = None
+    max_judge_calls: Whole | None = None
+
+    def flags(self, *, rehearsal: bool = False) -> JudgeFlags:
+        """Check them together; raises InputError for what contradicts itself."""
+        return judge_flags(**asdict(self), rehearsal=rehearsal)
+
+
+AS_JUDGED = JudgeOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Redacting:
+    """What gets a tag in its place; what is given here goes before `redact:` of the config.
+
+    Parameters
+    ----------
+    redact
+        Replace secrets in traces by tags, such as [key:9c1b]: keys of known forms, tokens,
+        passwords, cookies. On unless the config says otherwise.
+    redact_kind
+        Replace these, too: email, phone, card, iban, or personal for all four. May be given
+        several times.
+    """
+
+    redact: bool | None = None
+    redact_kind: Words = ()
+
+    @property
+    def asked(self) -> Redaction | None:
+        """What to redact where the options say so; ``None`` leaves it to a folder."""
+        return None if self == AS_CONFIGURED else self.over(ON)
+
+    def over(self, configured: Redaction) -> Redaction:
+        """Put the options over what a config says; raises InputError for contradictions."""
+        return redaction_with(configured, self.redact, self.redact_kind)
+
+
+AS_CONFIGURED = Redacting()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Workers:
+    """Where the work is done; what is given here goes before `backend:` of the config.
+
+    Parameters
+    ----------
+    backend
+        Who does the work: local (processes), ray, or module:function of your own.
+    workers
+        How many workers it has.
+    """
+
+    backend: str | None = None
+    workers: Whole | None = None
+
+
+HERE = Workers()
+
+Format = Literal["terminal", "json", "junit", "html", "markdown", "csv", "github"]
+"""What ``baton report --format`` prints: the reporters of the registry."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Reports:
+    """Reports beside the one that is printed.
+
+    Parameters
+    ----------
+    html
+        Write one page with every case and trace to this file as well; it needs no network.
+    markdown
+        Write a comment for a pull request to this file as well.
+    csv
+        Write a row for each score to this file as well.
+    junit
+        Write a JUnit report to this file as well.
+    github
+        Print annotations for GitHub Actions, and add to the summary of its step.
+    """
+
+    html: Path | None = None
+    markdown: Path | None = None
+    csv: Path | None = None
+    junit: Path | None = None
+    github: Flag = False
+
+    def files(self) -> dict[str, Path]:
+        """Return the files to write, by reporter."""
+        return dict(self._files())
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Path):
+                yield field.name, value
+
+
+NONE = Reports()

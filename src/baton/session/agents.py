@@ -1,0 +1,178 @@
+"""Who plays the cases: a config with providers, or an agent that is named in one word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from baton.config import Config, load_config
+from baton.config.load import load_found
+from baton.config.trust import Trust
+from baton.model import InputError, Problem, suggestion
+from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.make import build_provider, make_provider
+from baton.readers import Catalog
+
+from .file_kinds import given_as
+
+DEFAULT_CONFIG = Path("baton.yaml")
+_CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
+_URL = re.compile(r"https?://", re.IGNORECASE)
+_FUNCTION = re.compile(r"(?P<module>[\w./-]+):(?P<name>[A-Za-z_][\w.]*)")
+_AGENT_FILES = ("agent.py", "__init__.py", "root_agent.yaml")
+
+
+class Target(NamedTuple):
+    """A config or the spec of a provider; ``datasets`` is what else was named."""
+
+    config: Config | None
+    provider: dict[str, Any] | None
+    datasets: list[str]
+
+
+def find_target(
+    words: Sequence[str], trust: Trust, app: str | None = None, *, own_code: bool = True
+) -> Target:
+    """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
+
+    ``trust`` is for a config that is found, ``app`` is the app of a server. Without ``own_code``
+    nothing of the user's is imported.
+
+    Raises:
+        InputError: the first word is neither, or is not a server that has apps; or the config
+            that was found is not trusted.
+    """
+    target = _target(words, trust, own_code)
+    if app is not None:
+        if target.provider is None or target.provider["type"] != "adk_http":
+            message = "--app goes with the address of an ADK server; a config has `app_name`"
+            raise InputError(message)
+        target.provider["app_name"] = app
+    return target
+
+
+def _target(words: Sequence[str], trust: Trust, own_code: bool) -> Target:
+    if not words:
+        if not DEFAULT_CONFIG.is_file():
+            raise InputError(
+                f"no {DEFAULT_CONFIG} here: name a config, or an agent and its datasets"
+            )
+        return Target(load_found(DEFAULT_CONFIG, trust, own_code=own_code), None, [])
+    first, rest = words[0], list(words[1:])
+    provider = agent_spec(first)
+    if provider is not None:
+        return Target(None, provider, rest)
+    path = Path(first)
+    if path.suffix in _CONFIG_SUFFIXES:
+        message = "is a dataset, not a config: name the agent first, baton eval AGENT DATASET"
+        swapped = given_as([path], "dataset", message)
+        if swapped:
+            raise InputError(swapped)
+        return Target(load_config(path, own_code=own_code), None, rest)
+    if path.suffix == ".py" and path.is_file():
+        raise InputError(Problem(file=first, message=f"name the function: {first}:FUNCTION"))
+    message = (
+        "is neither a config (YAML) nor an agent: a folder with agent.py, the address of an ADK "
+        "server (http://...), or module:function"
+    )
+    raise InputError(Problem(file=first, message=message))
+
+
+def agent_spec(word: str, folder: Path | None = None) -> dict[str, Any] | None:
+    """Return the spec of the provider that plays an agent; ``None`` for what names none.
+
+    An address is a server of ADK, a folder with ``agent.py`` one of ADK agents, and
+    ``module:function`` a function of Python. Relative paths start in ``folder``.
+    """
+    if _URL.match(word):
+        return {"type": "adk_http", "endpoint_url": word}
+    path = (folder or Path()) / word
+    if path.name in _AGENT_FILES[:2] and path.is_file():
+        return {"type": "adk_local", "path": str(Path(word).parent)}
+    if path.is_dir() and any((path / name).is_file() for name in _AGENT_FILES):
+        return {"type": "adk_local", "path": word}
+    if _FUNCTION.fullmatch(word) and not path.exists():
+        return {"type": "python", "target": word}
+    return None
+
+
+def variant_names(config: Config) -> list[str]:
+    """Name the providers of a config by ``agent_id``, else by type; a duplicate gets a number."""
+    names: list[str] = []
+    for options in config.providers:
+        plain = options.agent_id or options.type
+        name, number = plain, 1
+        while name in names:
+            number += 1
+            name = f"{plain}-{number}"
+        names.append(name)
+    return names
+
+
+def variants_of(config: Config | None, wanted: str | None) -> list[int]:
+    """Return which providers to evaluate, by their place in the config, from 0.
+
+    Without a config there is one agent. ``wanted`` is the name of the only one to evaluate.
+
+    Raises:
+        InputError: there is no provider, or none of that name.
+    """
+    if config is None:
+        if wanted is not None:
+            raise InputError("--variant goes with a config that has several `providers`")
+        return [0]
+    names = variant_names(config)
+    if not names:
+        message = "names 0 providers: there is no agent to evaluate"
+        raise InputError(Problem(file=config.file, path="providers", message=message))
+    if wanted is None:
+        return list(range(len(names)))
+    if wanted not in names:
+        raise InputError(f"no variant `{wanted}`; {suggestion(wanted, names)}")
+    return [names.index(wanted)]
+
+
+def build_agent(
+    config: Config | None, spec: dict[str, Any] | None, variant: int, catalog: Catalog
+) -> ConfiguredProvider[Any]:
+    """Build the provider of a spec, else one of a config, by its place there from 0.
+
+    Paths of a spec start in the current folder, those in a config in the folder of the config.
+
+    Raises:
+        InputError: there is no such provider, or it refuses its options.
+    """
+    if spec is not None:
+        return make_provider(spec, Surroundings(Path(), catalog))
+    if config is None or variant >= len(config.providers):
+        raise InputError(f"there is no provider number {variant + 1} here")
+    return configured(config, variant, catalog)
+
+
+def only_provider(config: Config, catalog: Catalog) -> ConfiguredProvider[Any]:
+    """Build the one provider of a config; paths start in its folder.
+
+    Raises:
+        InputError: it names none or several, or the provider refuses its options.
+    """
+    if len(config.providers) != 1:
+        message = f"names {len(config.providers)} providers; `baton eval` needs exactly one"
+        raise InputError(Problem(file=config.file, path="providers", message=message))
+    return configured(config, 0, catalog)
+
+
+def configured(config: Config, index: int, catalog: Catalog) -> ConfiguredProvider[Any]:
+    """Build one of a config's providers; raises InputError when it refuses its options."""
+    try:
+        return build_provider(config.providers[index], Surroundings(config.folder, catalog))
+    except InputError as error:
+        raise InputError(
+            Problem(
+                file=config.file,
+                path=".".join(part for part in (f"providers[{index}]", problem.path) if part),
+                message=problem.message,
+            )
+            for problem in error.problems
+        ) from None

@@ -1,0 +1,83 @@
+"""Reports on an evaluation that is stored: the files that were asked for, and where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from baton.config import Config
+from baton.config.shape import ReporterSpec
+from baton.model import BatonError, InputError, Problem
+from baton.plugins import reporter_entry, resolve
+from baton.store import StoredEvaluation
+
+
+class Written(NamedTuple):
+    """An evaluation folder, and what a report on it needs beside it.
+
+    ``traces`` are the recordings that were scored, ``agents`` the definitions they were read with.
+    """
+
+    folder: Path
+    config: Config | None = None
+    traces: Sequence[Path] = ()
+    agents: Path | None = None
+
+
+def check_outputs(config: Config | None, files: Sequence[Path]) -> None:
+    """Make sure that reports can be written, before anything runs.
+
+    Raises:
+        InputError: a file cannot be written, or an endpoint is none.
+    """
+    reporters = config.reporters if config else []
+    paths = [Path(each.output_path) for each in reporters if each.output_path]
+    for path in (*paths, *files):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.open("a", encoding="utf-8").close()
+        except OSError as error:
+            raise _unwritable(path, error) from None
+    for reporter in reporters:
+        if reporter.endpoint is not None:
+            from baton.export.run import endpoint_of
+
+            endpoint_of(reporter.endpoint, reporter.headers_from).close()
+
+
+def write_reports(
+    evaluation: StoredEvaluation, reporters: Sequence[ReporterSpec], files: Mapping[str, Path]
+) -> None:
+    """Write the reports of a config, then other ``files`` by the type of their reporter.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
+    wanted = [(each.type, Path(each.output_path)) for each in reporters if each.output_path]
+    for kind, path in (*wanted, *files.items()):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("w", encoding="utf-8", newline="") as file:
+                resolve(reporter_entry(kind))(evaluation, file)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
+def deliver(evaluation: StoredEvaluation, reporters: Sequence[ReporterSpec]) -> list[str]:
+    """Send the results to the endpoints of a config; return why any could not be delivered."""
+    problems: list[str] = []
+    for reporter in reporters:
+        if reporter.endpoint is not None:
+            from baton.export.run import send_otlp
+
+            try:
+                send_otlp(evaluation, reporter.endpoint, reporter.headers_from)
+            except BatonError as error:
+                problems.append(f"the results were not delivered: {error}")
+    return problems
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    message = f"the report cannot be written: {error.strerror}"
+    return InputError(Problem(file=str(path), message=message))

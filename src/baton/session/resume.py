@@ -1,0 +1,386 @@
+"""Resuming an evaluation, or playing only what failed: what comes from its folder and what not.
+
+An evaluation folder is data: anybody may have written it. What it says of cases, filters and
+judges is used again. Its provider, its code and files elsewhere are not: the folder only tells
+what to name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from baton.config import Config
+from baton.config.judge import JudgeFlags, judge_flags
+from baton.formats.evaluation_folder import Header, read_header
+from baton.model import Dataset, InputError, Problem
+from baton.model.secrets import masked
+from baton.plugins import names_code
+from baton.runner.plan import Plan, RunOptions
+from baton.store import Kept, keep, read_evaluation
+
+from .agents import DEFAULT_CONFIG
+from .prepare import Note
+
+_SETTLED = (
+    "--resume takes config, dataset, cases, evaluators and repeats from the folder: leave them "
+    "out, or start a new evaluation"
+)
+_SAME_CASES = "the results there are of other cases or repeats: start a new evaluation"
+
+
+class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The words and options of `baton eval` that say what to evaluate; kept in the folder.
+
+    ``cases`` are those chosen by `--only-failed`. ``variant`` is which of a config's providers.
+    """
+
+    target: list[str] = msgspec.field(default_factory=list)
+    dataset: list[str] = msgspec.field(default_factory=list)
+    evaluators: list[str] = msgspec.field(default_factory=list)
+    criteria: str | None = None
+    agents: str | None = None
+    app: str | None = None
+    filters: list[str] = msgspec.field(default_factory=list)
+    limit: int | None = None
+    cases: list[str] | None = None
+    variant: str | None = None
+    judge: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it asks for nothing in particular."""
+        return self == Request(judge=self.judge)
+
+
+class Basis(msgspec.Struct, kw_only=True):
+    """What results depend on: hashes of files and cases, versions of evaluators."""
+
+    cases: str
+    files: dict[str, str] = msgspec.field(default_factory=dict)
+    evaluators: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Earlier(Header, kw_only=True):
+    """What a folder says of the evaluation in it, and of what was asked for."""
+
+    run: RunOptions = msgspec.field(default_factory=RunOptions)
+    request: Request | None = None
+    basis: Basis | None = None
+
+
+class Start(NamedTuple):
+    """What to evaluate, and where from: a folder that is resumed, or nothing.
+
+    ``open_cases`` tells, by id, the cases to play from those that passed before. With
+    ``criteria_found`` the folder named the criteria, not the user.
+    """
+
+    request: Request
+    judge: JudgeFlags
+    folder: Path | None = None
+    before: Earlier | None = None
+    basis: Basis | None = None
+    open_cases: Callable[[str], bool] | None = None
+    criteria_found: bool = False
+
+
+def begin(
+    request: Request,
+    judge: JudgeFlags,
+    *,
+    resume: Path | None = None,
+    only_failed: Path | None = None,
+    repeat: int | None = None,
+    force: bool = False,
+    note: Note,
+) -> Start:
+    """Combine what is asked for now with what an earlier evaluation was asked for, if one is named.
+
+    Raises:
+        InputError: options that contradict each other, or no such evaluation.
+    """
+    if resume is not None and only_failed is not None:
+        raise InputError("--resume and --only-failed exclude one another: give one")
+    folder = resume or only_failed
+    if folder is None:
+        if force:
+            raise InputError("--force goes with --resume")
+        return Start(request, judge)
+    before = read_header(folder, Earlier)
+    if before.request is None or before.basis is None:
+        message = (
+            "does not say how it was made: recorded traces are scored again by `baton score`, and "
+            "older folders cannot be resumed"
+        )
+        raise InputError(Problem(file=str(folder), message=message))
+    judge = _judge_with(before.request.judge, judge, folder)
+    if resume is not None:
+        if repeat is not None:
+            raise InputError(_SETTLED)
+        merged, criteria_found = _merged(request, before.request, folder, "--resume", note)
+        return Start(merged, judge, folder, before, before.basis, criteria_found=criteria_found)
+    open_cases = _open_cases(folder)
+    only_agent = msgspec.structs.replace(request, target=[]).is_empty
+    if request.is_empty or (only_agent and _same_agent(request, before.request)):
+        merged, criteria_found = _merged(request, before.request, folder, "--only-failed", note)
+        return Start(merged, judge, open_cases=open_cases, criteria_found=criteria_found)
+    return Start(request, judge, open_cases=open_cases)
+
+
+class _JudgeWords(msgspec.Struct, omit_defaults=True):
+    """The options of the judge as a folder keeps them: by their names on the command line."""
+
+    judge: str | None = None
+    no_cache: bool = False
+    cache_only: bool = False
+    max_cost: float | None = None
+    max_judge_calls: int | None = None
+
+
+def judge_words(flags: JudgeFlags) -> dict[str, Any]:
+    """Return what a folder keeps of the options of the judge: those that were given."""
+    words = _JudgeWords(
+        judge=flags.model,
+        no_cache=not flags.cached,
+        cache_only=flags.cache_only,
+        max_cost=flags.max_cost,
+        max_judge_calls=flags.max_calls,
+    )
+    plain: dict[str, Any] = msgspec.to_builtins(words)
+    return plain
+
+
+def _judge_with(kept: dict[str, Any], given: JudgeFlags, folder: Path) -> JudgeFlags:
+    """Put what is given over what the folder says; raises InputError for what makes no sense."""
+    try:
+        before = msgspec.convert(kept, _JudgeWords)
+    except msgspec.ValidationError as error:
+        problem = Problem(file=str(folder), path="request.judge", message=str(error))
+        raise InputError(problem) from None
+    merged = {**msgspec.to_builtins(before), **judge_words(given)}
+    return judge_flags(**merged, rehearsal=given.rehearsal)
+
+
+def _open_cases(folder: Path) -> Callable[[str], bool]:
+    """Tell the cases that did not pass; where some were not played, all that did not."""
+    stored = read_evaluation(folder)
+    passed: dict[str, int] = {}
+    for row in stored.rows():
+        passed[row.case_id] = passed.get(row.case_id, 0) + (row.status == "passed")
+    repeats, planned = stored.header.repeats, stored.header.planned
+    done = {case_id for case_id, times in passed.items() if times >= repeats}
+    if planned is None or len(stored) < planned:
+        return lambda case_id: case_id not in done
+    return lambda case_id: case_id in passed and case_id not in done
+
+
+def _merged(
+    request: Request, earlier: Request, folder: Path, option: str, note: Note
+) -> tuple[Request, bool]:
+    """Return what a folder was asked for, with provider, code and places as given now.
+
+    The second value says that the folder named the criteria.
+
+    Raises:
+        InputError: what has to be named again, with the words to use; or something is given that
+            the folder settles.
+    """
+    needed = _needed(earlier)
+    given = {name: getattr(request, name) for name in _PLACES if getattr(request, name)}
+    # Criteria may always be named: that is how one trusts the code in them.
+    free = [name for name in given if name in needed or name == "criteria"]
+    rest = {"target": [], "judge": {}, **{name: _NOTHING[name] for name in free}}
+    if not msgspec.structs.replace(request, **rest).is_empty:
+        raise InputError(_SETTLED)
+    missing = [name for name in needed if name not in given]
+    if "datasets" in missing and len(request.target) > 1:
+        missing.remove("datasets")
+    target = list(request.target)
+    more: dict[str, object] = {}
+    if target:
+        target += [] if target[1:] else earlier.target[1:]
+    elif not earlier.target or _is_same_file(earlier.target[0], str(DEFAULT_CONFIG)):
+        # The config is found again, and trusted or not as ever: it is not named by the folder.
+        more = {"dataset": [*earlier.target[1:], *earlier.dataset]}
+    else:
+        missing.insert(0, "agent")
+    if missing:
+        message = _name_again(earlier, missing, option, folder)
+        raise InputError(Problem(file=str(folder), message=message))
+    if request.target and earlier.target and not _same_agent(request, earlier):
+        then, now = earlier.target[0], masked(request.target[0])
+        note(f"changed since, and resumed anyway: `{then}` played it, now `{now}`")
+    more |= given
+    criteria_found = earlier.criteria is not None and "criteria" not in given
+    return msgspec.structs.replace(earlier, target=target, **more), criteria_found
+
+
+_PLACES = ("dataset", "evaluators", "criteria", "agents")
+_NOTHING: dict[str, object] = {"dataset": [], "evaluators": [], "criteria": None, "agents": None}
+
+
+def _same_agent(request: Request, earlier: Request) -> bool:
+    """Tell whether the config or the agent that is given is the one of the folder."""
+    if not request.target or not earlier.target:
+        return request.target == earlier.target
+    now, then = request.target[0], earlier.target[0]
+    return masked(now) == then or _is_same_file(now, then)
+
+
+def _needed(earlier: Request) -> list[str]:
+    """Return the parts of a request that name code, or files outside the current folder."""
+    parts = []
+    if any(_is_elsewhere(path) for path in earlier.target[1:]):
+        parts.append("datasets")
+    if any(_is_elsewhere(path) for path in earlier.dataset):
+        parts.append("dataset")
+    if any(names_code(name) for name in earlier.evaluators):
+        parts.append("evaluators")
+    if earlier.criteria is not None and _is_elsewhere(earlier.criteria):
+        parts.append("criteria")
+    if earlier.agents is not None and _is_elsewhere(earlier.agents):
+        parts.append("agents")
+    return parts
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return Path(one).resolve() == Path(other).resolve()
+    except (OSError, RuntimeError, ValueError):
+        return False  # one of them is not a path
+
+
+def _is_elsewhere(path: str) -> bool:
+    """Tell whether a path, or `FILE:case1,case2`, leads out of the current folder."""
+    try:
+        return not Path(path).resolve().is_relative_to(Path.cwd())
+    except (OSError, RuntimeError, ValueError):
+        return True  # not a path, or a loop of links
+
+
+def _name_again(earlier: Request, missing: Sequence[str], option: str, folder: Path) -> str:
+    if any("***" in word for word in earlier.target):
+        return f"the folder does not keep secrets: name the agent with {option} again"
+    words = [*earlier.target]
+    for name, flag in (
+        ("dataset", "--dataset"),
+        ("evaluators", "--evaluator"),
+        ("criteria", "--config_file_path"),
+        ("agents", "--agents"),
+    ):
+        if name in missing:
+            value = getattr(earlier, name)
+            values = value if isinstance(value, list) else [value]
+            words += [word for each in values for word in (flag, each)]
+    command = shlex.join(["baton", "eval", *words, option, str(folder)])
+    return (
+        "a folder does not choose what is run, and names no files elsewhere: if you trust it, name "
+        f"them as it was made: {command}"
+    )
+
+
+def basis_of(config: Config | None, request: Request, plan: Plan, cases: Dataset) -> Basis:
+    """Hash what the results of an evaluation depend on."""
+    files: list[Path] = []
+    if config is not None:
+        files.append(Path(config.file))
+        if config.agents:
+            files += _files_below(Path(config.agents))
+        for path in config.rubric_paths:
+            files += _files_below(path)
+    for given in (request.criteria, request.agents):
+        if given is not None:
+            files += _files_below(Path(given))
+    return Basis(
+        cases=cases.content_hash(),
+        files={str(file): _hash(file) for file in files},
+        evaluators={
+            name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
+        },
+    )
+
+
+def _files_below(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return [file for file in sorted(path.rglob("*")) if file.is_file()]
+
+
+def _hash(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return "not there"
+
+
+def kept_results(
+    start: Start, basis: Basis, cases: Dataset, *, force: bool, note: Note
+) -> Kept | None:
+    """Return what is kept of a folder that is resumed; ``None`` for a new evaluation.
+
+    Raises:
+        InputError: what its results depend on has changed, with all that has.
+    """
+    if start.folder is None or start.before is None or start.basis is None:
+        return None
+    changed = list(_changes(start.basis, basis))
+    if start.basis.evaluators.keys() != basis.evaluators.keys():
+        force = False
+    if changed and not force:
+        advice = "; start a new evaluation, or --force to put both into one"
+        raise InputError(
+            Problem(file=str(start.folder), message=f"changed since: {what}{advice}")
+            for what in changed
+        )
+    for what in changed:
+        note(f"changed since, and resumed anyway: {what}")
+    kept = keep(start.folder)
+    for text in kept.lost:
+        note(f"{start.folder}: {text}")
+    for row in kept.rows():
+        if cases.ids[row.position : row.position + 1] != [row.case_id]:
+            raise InputError(Problem(file=str(start.folder), message=_SAME_CASES))
+        for name, _, _ in row.scores:
+            if name not in basis.evaluators:
+                message = f"has scores of `{name}`, which is not asked for: start a new evaluation"
+                raise InputError(Problem(file=str(start.folder), message=message))
+    return kept
+
+
+def _changes(before: Basis, after: Basis) -> Iterator[str]:
+    """Say what is not as it was; one file may be named in several ways."""
+    if before.cases != after.cases:
+        yield "the cases: their content is another"
+    old_files, new_files = _by_place(before.files), _by_place(after.files)
+    for place in sorted({*old_files, *new_files}):
+        old_hash, new_hash = old_files.get(place), new_files.get(place)
+        if (old_hash and old_hash[1]) != (new_hash and new_hash[1]):
+            yield f"the file {(new_hash or old_hash or (place,))[0]}"
+    for name in sorted({*before.evaluators, *after.evaluators}):
+        old, new = before.evaluators.get(name), after.evaluators.get(name)
+        if old != new:
+            yield f"the evaluator `{name}`: version {old or 'none'}, now {new or 'none'}"
+
+
+def _by_place(files: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return absolute path to the path as it was named, and the hash."""
+    return {os.path.abspath(file): (file, sha256) for file, sha256 in files.items()}  # noqa: PTH100
+
+
+def is_complete(start: Start) -> bool:
+    """Tell whether nothing of a resumed evaluation is missing, and nothing an error."""
+    before = start.before
+    if start.folder is None or before is None or before.planned is None:
+        return False
+    if before.status not in ("passed", "failed", "error"):
+        return False
+    stored = read_evaluation(start.folder, partial=True)
+    is_whole = len(stored) == before.planned and not stored.damage
+    return is_whole and not stored.header.cases.get("error")
