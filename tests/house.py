@@ -2,14 +2,17 @@
 
 Run ``python -m tests.house``. *Hops* are the functions of Baton that lie on the call stack between
 the verb ``baton score`` and the body of an evaluator; *modules* are those of Baton that one
-``baton score FILE --dataset D`` executes code of.
+``baton score FILE --dataset D`` executes code of. ``--write FILE`` keeps the figures as JSON, and
+``--compare FILE`` prints them beside those of an earlier state; ``--small`` names small modules.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import io
+import json
 import os
 import statistics
 import sys
@@ -25,17 +28,33 @@ SMALL = 40
 """Lines below which a module is probably a piece of another one."""
 
 
+def is_data(path: Path) -> bool:
+    """Tell whether a module holds names and values only: no function, and no class with methods."""
+    return not any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    )
+
+
+def small_modules() -> list[Path]:
+    """List modules under ``SMALL`` lines; ``__init__``, ``__main__`` and pure data apart."""
+    return sorted(
+        path
+        for path in SOURCE.rglob("*.py")
+        if path.name not in ("__init__.py", "__main__.py")
+        and len(path.read_text("utf-8").splitlines()) < SMALL
+        and not is_data(path)
+    )
+
+
 def sizes() -> dict[str, int]:
     """Count modules and lines."""
-    lines = {path: len(path.read_text("utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
-    small = [
-        p for p, n in lines.items() if n < SMALL and p.name not in ("__init__.py", "__main__.py")
-    ]
+    lines = [len(path.read_text("utf-8").splitlines()) for path in SOURCE.rglob("*.py")]
     return {
         "modules": len(lines),
-        "lines": sum(lines.values()),
-        "median lines of a module": int(statistics.median(lines.values())),
-        f"modules under {SMALL} lines": len(small),
+        "lines": sum(lines),
+        "median lines of a module": int(statistics.median(lines)),
+        f"modules under {SMALL} lines": len(small_modules()),
     }
 
 
@@ -120,8 +139,25 @@ def one_score() -> dict[str, int]:
 
 def main() -> int:
     """Print the figures, one a line."""
-    for name, value in {**sizes(), **private_functions(), **one_score()}.items():
-        print(f"{name:34}{value:>8,}")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="keep the figures as JSON")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="figures of an earlier state")
+    parser.add_argument("--small", action="store_true", help="name the small modules")
+    options = parser.parse_args()
+    figures = {**sizes(), **private_functions(), **one_score()}
+    before: dict[str, int] = (
+        json.loads(options.compare.read_text("utf-8")) if options.compare else {}
+    )
+    for name, value in figures.items():
+        line = f"{name:34}{value:>8,}"
+        if name in before:
+            change = f"{value / before[name] - 1:+.0%}" if before[name] else ""
+            line += f"   before {before[name]:>8,}{change:>7}"
+        print(line)
+    if options.small:
+        print(*(f"  {path.relative_to(SOURCE)}" for path in small_modules()), sep="\n")
+    if options.write:
+        options.write.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
     return 0
 
 

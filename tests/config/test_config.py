@@ -8,7 +8,7 @@ import pytest
 
 from baton.config import load_config
 from baton.model import InputError
-from baton.providers.adk.options import AdkHttpOptions
+from baton.providers.adk_http import AdkHttpOptions
 
 
 def write(folder: Path, text: str) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from baton.model import Case, Content, ExpectedTurn
 from baton.providers.base import CaseCancelled, Surroundings
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 pytestmark = [
     pytest.mark.heavy,

@@ -25,7 +25,7 @@ from baton.model import (
 )
 from baton.model.views import agent_chain
 from baton.providers.base import Surroundings
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 pytestmark = pytest.mark.heavy
 DATA = Path(__file__).parents[1] / "data" / "claude"

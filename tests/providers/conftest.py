@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from baton.model import Case, Content, ExpectedTurn, ProviderError, Session, Trace
-from baton.providers.adk.http import AdkHttp
-from baton.providers.adk.options import AdkHttpOptions
+from baton.providers.adk_http import AdkHttp, AdkHttpOptions
 
 Json = Any
 SSE = "text/event-stream; charset=utf-8"

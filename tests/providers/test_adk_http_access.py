@@ -14,7 +14,7 @@ from tests.providers.conftest import RESET, AdkServer, case_of, play, refused, r
 
 import baton
 from baton.model import InputError
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 SECRET = "s3cret-key"
 

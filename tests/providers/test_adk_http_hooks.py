@@ -11,7 +11,7 @@ from tests.providers.conftest import AdkServer, case_of, said, spec
 
 from baton.model import Case, InputError, ProviderError, Trace
 from baton.providers.base import Surroundings
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 HOOKS = """
 import json

@@ -25,7 +25,7 @@ from tests.providers.conftest import (
 
 import baton
 from baton.model import Case, Content, ExpectedTurn, Trace
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 
 def test_the_state_is_sent_as_it_is_and_read_at_the_end(adk: AdkServer) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from baton.model import ProviderError, Source, Trace
-from baton.providers.adk.server import Told
+from baton.providers.adk_server import Told
 
 
 class Server:

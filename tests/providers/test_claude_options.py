@@ -9,14 +9,15 @@ import pytest
 
 from baton.formats.explain import checked
 from baton.model import AgentCard, InputError
-from baton.plugins import provider_entry
-from baton.providers.claude.options import (
+from baton.providers.claude_sdk import (
+    ClaudeSdk,
     ClaudeSdkOptions,
     agents_of,
     definition,
     known_agents,
     working_folder,
 )
+from baton.providers.registry import provider_entry
 
 
 def _options(**given: Any) -> ClaudeSdkOptions:
@@ -32,7 +33,7 @@ HELPER = {
 
 
 def test_the_provider_goes_by_its_name() -> None:
-    assert provider_entry("claude_sdk").target == "baton.providers.claude.provider:ClaudeSdk"
+    assert provider_entry("claude_sdk").target is ClaudeSdk
 
 
 def test_without_settings_of_a_machine_unless_they_are_asked_for() -> None:

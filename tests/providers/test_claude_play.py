@@ -20,7 +20,7 @@ from baton.model import (
     integrity_problems,
 )
 from baton.providers.base import CaseCancelled, Hooks
-from baton.providers.claude.play import Conversation, Lost, Played
+from baton.providers.claude_sdk import Conversation, Lost, Played
 
 Message = dict[str, Any]
 Reply = Callable[[str], list[Message | Exception | float]]

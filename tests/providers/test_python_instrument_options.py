@@ -13,7 +13,7 @@ import pytest
 import baton
 from baton.model import Case, CaseResult, Content, ExpectedTurn, InputError, Trace
 from baton.model.views import agent_chain
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Install = Callable[..., None]

@@ -17,7 +17,7 @@ import pytest
 from baton.http.limits import LimitReached, Limits, Meter, of_messages, unpacker
 from baton.model import Case, Content, ExpectedTurn, ProviderError, Source
 from baton.providers.base import Hooks
-from baton.providers.claude.play import Conversation, Played
+from baton.providers.claude_sdk import Conversation, Played
 from baton.providers.instrument.wire import Answer, TooLong, receive
 
 

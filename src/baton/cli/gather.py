@@ -16,7 +16,7 @@ from baton.formats.document import Document, read_bytes
 from baton.lint import CaseFile, CriteriaFile, Scope
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
 from baton.model import AgentCard, Dataset, InputError
-from baton.providers.adk.options import AdkHttpOptions, AdkLocalOptions
+from baton.providers.adk_http import AdkHttpOptions, AdkLocalOptions
 from baton.readers import load_catalog
 from baton.readers.catalog import is_catalog_file
 from baton.runner.plan import PlannedEvaluator, make_plan

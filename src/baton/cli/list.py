@@ -9,7 +9,8 @@ import msgspec
 from rich.table import Table
 
 from baton.model import InputError, suggestion
-from baton.plugins import BACKENDS, EVALUATORS, PROVIDERS, REPORTERS, Entry, resolve, rubric_entries
+from baton.plugins import BACKENDS, EVALUATORS, REPORTERS, Entry, resolve, rubric_entries
+from baton.providers.registry import provider_entries
 from baton.reports.text import console_for
 
 _RUBRICS = "evaluators that ask a judge"
@@ -26,7 +27,7 @@ def list_command(*names: str) -> int:
     kinds = (
         ("evaluators", EVALUATORS),
         (_RUBRICS, rubric_entries()),
-        ("providers", PROVIDERS),
+        ("providers", provider_entries()),
         ("reporters", REPORTERS),
         ("backends", BACKENDS),
     )
@@ -54,7 +55,7 @@ def list_command(*names: str) -> int:
 
 
 def _options(entry: Entry) -> Iterator[str]:
-    target = resolve(entry)
+    target = resolve(entry) if isinstance(entry.target, str) else entry.target
     struct = getattr(target, "options_type", target)
     if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
         return

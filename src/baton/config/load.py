@@ -16,7 +16,8 @@ from baton.judges.settings import JudgeSettings
 from baton.model import Evaluator, InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
-from baton.plugins import Entry, own_rubrics, provider_entry, reporter_entry, resolve
+from baton.plugins import Entry, own_rubrics, reporter_entry
+from baton.providers.registry import provider_entry
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
@@ -341,7 +342,7 @@ def _providers(
             problems.append(document.problem_at(path, "`type` is missing"))
             continue
         try:
-            kind = resolve(provider_entry(name)).options_type
+            kind = provider_entry(name).target.options_type
             options.append(document.convert(provider, kind, path=path))
         except InputError as error:
             located = all(problem.file for problem in error.problems)

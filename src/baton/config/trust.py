@@ -22,7 +22,8 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.model import InputError, Problem
-from baton.plugins import evaluator_entry, provider_entry
+from baton.plugins import evaluator_entry
+from baton.providers.registry import provider_entry
 from baton.runner.plan import EvaluatorSpec
 
 if TYPE_CHECKING:

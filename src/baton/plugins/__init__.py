@@ -13,7 +13,6 @@ from .origins import (
 )
 from .registry import (
     BACKENDS,
-    PROVIDERS,
     REPORTERS,
     RUBRIC_SUFFIXES,
     all_evaluators,
@@ -22,7 +21,6 @@ from .registry import (
     evaluator_of_type,
     known_evaluator_names,
     own_rubrics,
-    provider_entry,
     reporter_entry,
     resolve,
     resolve_target,
@@ -36,7 +34,6 @@ __all__ = [
     "FROM_CONFIGS",
     "FROM_FILES",
     "JUDGE_FROM_FILES",
-    "PROVIDERS",
     "REPORTERS",
     "RUBRIC_SUFFIXES",
     "Alias",
@@ -49,7 +46,6 @@ __all__ = [
     "known_evaluator_names",
     "names_code",
     "own_rubrics",
-    "provider_entry",
     "refused_options",
     "reporter_entry",
     "resolve",

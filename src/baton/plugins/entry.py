@@ -85,13 +85,13 @@ class Alias(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A name, where it lives (``module:attribute``), and what it is for.
+    """A name, what it stands for or where that lives (``module:attribute``), and its use.
 
     ``runs_code``: its options name code of the user's own.
     """
 
     type: str
-    target: str
+    target: Any
     summary: str
     aliases: tuple[Alias, ...] = ()
     runs_code: bool = False

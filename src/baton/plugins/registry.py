@@ -12,28 +12,6 @@ from baton.model import InputError, suggestion
 from .entry import Alias, Entry
 from .evaluators import EVALUATORS, JUDGE_LLM_JUDGED, JUDGED
 
-PROVIDERS = (
-    Entry(
-        "adk_http",
-        "baton.providers.adk.http:AdkHttp",
-        "a live server of Google ADK",
-    ),
-    Entry(
-        "adk_local",
-        "baton.providers.adk.local:AdkLocal",
-        "agents of Google ADK, in this process",
-    ),
-    Entry(
-        "claude_sdk",
-        "baton.providers.claude.provider:ClaudeSdk",
-        "agents of the Claude Agent SDK",
-    ),
-    Entry("http", "baton.providers.http.provider:Http", "any JSON endpoint"),
-    Entry("python", "baton.providers.python:Python", "a function of your own"),
-    Entry("replay", "baton.providers.replay:Replay", "recorded traces, by case"),
-    Entry("mock", "baton.providers.mock:Mock", "canned answers, to try out a config"),
-)
-
 REPORTERS = (
     Entry(
         "terminal",
@@ -113,11 +91,6 @@ def evaluator_of_type(type_: str) -> Entry | None:
     if found is not None or ":" in type_:
         return found
     return next((entry for entry in rubric_entries() if entry.type == type_), None)
-
-
-def provider_entry(name: str) -> Entry:
-    """Find a provider by any of its names; raises InputError with the nearest ones."""
-    return _find(name, PROVIDERS, "provider")
 
 
 def backend_entry(name: str) -> Entry:

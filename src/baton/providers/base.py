@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -90,8 +90,13 @@ Options = TypeVar("Options", bound=ProviderOptions)
 
 
 class ConfiguredProvider(ABC, Generic[Options]):
-    """A provider made from options of a config."""
+    """A provider made from options of a config.
 
+    ``summary`` says in ``baton list`` what it is for; with it, a class is found by the name of its
+    module. ``notice`` is shown with every result; ``has_server`` allows ``restart``.
+    """
+
+    summary: ClassVar[str]
     options_type: type[Options]
     notice: str | None = None
     has_server: bool = False

@@ -35,7 +35,7 @@ from .instrument.wire import Setup, Workers
 from .stated import Stated, stated_turn
 
 if TYPE_CHECKING:
-    from .instrument.setup import Driver
+    from baton.providers.instrument.driver import Driver
 
 
 class PythonOptions(ProviderOptions, kw_only=True):
@@ -65,6 +65,7 @@ class Python(ConfiguredProvider[PythonOptions]):
     With ``instrument`` or ``workers: process`` it leaves all of this, and the hooks, to a driver.
     """
 
+    summary = "a function of your own"
     options_type = PythonOptions
 
     def __init__(self, options: PythonOptions, around: Surroundings | None = None) -> None:
@@ -223,7 +224,7 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
         from .instrument.pool import Pool
 
         return Pool(setup)
-    from .instrument.setup import make_driver
+    from baton.providers.instrument.driver import make_driver
 
     return make_driver(setup, workers)
 

@@ -23,6 +23,7 @@ class ReplayOptions(ProviderOptions, kw_only=True):
 class Replay(ConfiguredProvider[ReplayOptions]):
     """Finds the trace of a case by its id, else by the user's first message."""
 
+    summary = "recorded traces, by case"
     options_type = ReplayOptions
 
     def __init__(self, options: ReplayOptions, around: Surroundings | None = None) -> None:

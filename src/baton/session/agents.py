@@ -12,7 +12,7 @@ from baton.config.load import load_found
 from baton.config.trust import Trust
 from baton.model import InputError, Problem, suggestion
 from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.providers.make import build_provider, make_provider
+from baton.providers.registry import build_provider, make_provider
 from baton.readers import Catalog
 
 from .file_kinds import given_as

@@ -23,7 +23,7 @@ from baton.model.redact import ON, RedactLike, redaction_of
 from baton.model.secrets import masked
 from baton.providers.base import ConfiguredProvider
 from baton.providers.functions import takes_one
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 from baton.runner.live import (
     check_playable,
     evaluate_in_memory,

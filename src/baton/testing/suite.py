@@ -16,7 +16,7 @@ from baton.datasets import load_dataset
 from baton.model import CaseResult, Dataset, Evaluator, InputError, Problem
 from baton.model.visible import visible, visible_line, without_commands
 from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 from baton.readers import load_catalog
 from baton.runner.live import evaluate_in_memory
 from baton.runner.loop import run

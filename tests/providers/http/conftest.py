@@ -10,7 +10,7 @@ from tests.providers.conftest import AdkServer, Reply, Request, reply
 
 from baton.model import Case, ProviderError, Trace, integrity_problems
 from baton.providers.base import Surroundings
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 Json = Any
 REQUEST = {"text": "{input}", "conversation": "{session_id}"}

@@ -13,8 +13,7 @@ from tests.providers.http.conftest import Endpoint, play
 from baton.model import ToolCall
 from baton.model.views import agent_chain
 from baton.providers.base import ProviderOptions
-from baton.providers.http.options import HttpOptions
-from baton.providers.http.template import PLACEHOLDERS
+from baton.providers.http_options import PLACEHOLDERS, HttpOptions
 
 DOCS = Path(__file__).parents[3] / "docs" / "providers.md"
 (SECTION,) = re.findall(r"### `http`\n(.+?)\n### ", DOCS.read_text(encoding="utf-8"), re.DOTALL)

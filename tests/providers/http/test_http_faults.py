@@ -15,7 +15,7 @@ from tests.providers.http.conftest import Endpoint, play, refused, spec
 
 from baton import evaluate
 from baton.model import ProviderError
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 KEY = "tok-4711-secret"
 

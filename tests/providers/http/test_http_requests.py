@@ -9,7 +9,7 @@ from tests.providers.conftest import case_of, reply, said
 from tests.providers.http.conftest import Endpoint, play, refused, spec
 
 from baton.model import InputError
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 
 
 def problem(**options: Any) -> str:

@@ -11,7 +11,7 @@ from baton.datasets.draft import draft_case
 from baton.formats.yaml import dump_yaml
 from baton.model import Case, Content, Dataset, ExpectedTurn, InputError
 from baton.providers.base import Surroundings
-from baton.providers.make import make_provider
+from baton.providers.registry import make_provider
 from baton.runner.live import evaluate_in_memory
 from baton.runner.loop import run
 from baton.runner.plan import RunOptions, make_plan

@@ -17,11 +17,11 @@ from baton.model import Case, ExpectedTurn, ProviderError, Trace
 from baton.plugins.user_code import load_function
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.functions import NO_SESSION, Target, worded
-from baton.providers.instrument import enable
 from baton.providers.stated import stated_turn
 
 from .collector import Collected, Play
 from .install import tracing
+from .instrumentors import activate, built_in_off, switch_on
 from .record import PlayedTurn, Told, session_of, trace_of, unanswered
 from .wire import Setup
 
@@ -36,7 +36,7 @@ class Player:
     def __init__(self, setup: Setup) -> None:
         """Instrument, load, and listen; raises InputError."""
         self.tracing = tracing()
-        self.told = Told(setup.target, setup.agents, enable.activate(setup.instrumentors), [])
+        self.told = Told(setup.target, setup.agents, activate(setup.instrumentors), [])
         folder = Path(setup.folder)
         self.target = Target(load_function(setup.target, folder))
         self.hooks = Hooks(setup.hooks, folder)
@@ -57,8 +57,8 @@ class Player:
     def _listen(self) -> None:
         """Hear what was made or imported since the last time."""
         self.tracing.install()
-        off = enable.built_in_off()
-        enable.switch_on(off)
+        off = built_in_off()
+        switch_on(off)
         self.told.built_in.extend(name for name in off if name not in self.told.built_in)
 
 
@@ -193,7 +193,7 @@ def _strays(seen: Collected) -> str | None:
 
 def _late() -> str | None:
     """Tell of a framework that ran without its instrumentation."""
-    off = enable.built_in_off()
+    off = built_in_off()
     if not off:
         return None
     return (

@@ -13,9 +13,8 @@ from baton.http.answers import NOT_JSON, Body, is_html, utf8, what_it_is
 from baton.http.limits import Stream
 from baton.model import InputError, Problem, ProviderError, ToolCall, Usage, usage_problems
 from baton.model.secrets import Masker
+from baton.providers.http_options import Absent, DispatchPaths, HttpOptions, ToolPaths, UsagePaths
 from baton.providers.stated import Stated, StatedCall, StatedDispatch, StatedTurn, turn_of
-
-from .options import Absent, DispatchPaths, HttpOptions, ToolPaths, UsagePaths
 
 if TYPE_CHECKING:
     from jsonpath_rfc9535 import JSONPathQuery

@@ -1,4 +1,4 @@
-"""Playing a case against agents of ADK, wherever they run."""
+"""Plays a case against agents of Google ADK, wherever they run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import msgspec
 from baton.formats.adk_events import Event
 from baton.formats.evalset import Part, WireContent
 from baton.model import Case, ProviderError, Source, Trace, Turn
+from baton.providers.agent_client import LostBeforeAnswer
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.faults import LostBeforeAnswer
 from baton.providers.functions import aside
 from baton.readers import Catalog
 from baton.readers.adk.reader import read_conversation

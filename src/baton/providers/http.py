@@ -8,17 +8,17 @@ from baton.http.credentials import address
 from baton.model import Case, Source, Trace
 from baton.model.dataset import Need
 from baton.providers.base import ConfiguredProvider, Surroundings
-
-from .options import NO_CONVERSATION, HttpOptions, Request, check_options
-from .reading import Paths
+from baton.providers.http_answers import Paths
+from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, check_options
 
 if TYPE_CHECKING:
-    from .play import Shared
+    from baton.providers.http_play import Shared
 
 
 class Http(ConfiguredProvider[HttpOptions]):
     """Plays cases against an endpoint; a client opens for each session."""
 
+    summary = "any JSON endpoint"
     options_type = HttpOptions
     has_server = True
 
@@ -32,7 +32,7 @@ class Http(ConfiguredProvider[HttpOptions]):
         self._shared: Shared | None = None
 
     async def __aenter__(self) -> Self:
-        from .play import Shared
+        from baton.providers.http_play import Shared
 
         self._shared = Shared(self.options, self._place, self._request.fixed, self.around.folder)
         return self
@@ -49,7 +49,7 @@ class Http(ConfiguredProvider[HttpOptions]):
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
-        from .play import Endpoint, play
+        from baton.providers.http_play import Endpoint, play
 
         if self._shared is None:
             raise RuntimeError("enter the provider with `async with` first")

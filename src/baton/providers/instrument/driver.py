@@ -1,4 +1,4 @@
-"""From the options of a provider to what plays its cases."""
+"""Plays cases with a program under OpenTelemetry: from the options of a provider to a driver."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import importlib.util
 from typing import Protocol
 
 from baton.model import Case, InputError, Problem, Trace
-
-from .enable import check_instrumentors
-from .wire import Setup, Workers
+from baton.providers.instrument.instrumentors import check_instrumentors
+from baton.providers.instrument.wire import Setup, Workers
 
 
 class Driver(Protocol):
@@ -41,10 +40,10 @@ def make_driver(setup: Setup, workers: Workers) -> Driver:
     except InputError as error:
         raise InputError(Problem(path="instrumentors", message=str(error))) from None
     if workers == "inline":
-        from .player import Inline
+        from baton.providers.instrument.player import Inline
 
         return Inline(setup)
-    from .pool import Pool
+    from baton.providers.instrument.pool import Pool
 
     return Pool(setup)
 

@@ -25,18 +25,18 @@ from baton.model import (
     Trace,
     suggestion,
 )
+from baton.providers.adk_http import AdkLocalOptions
+from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, play
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import named
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
 
-from .options import AdkLocalOptions
-from .play import Answer, AnswerCancelled, SessionKey, play
-
 
 class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
     """Plays cases with the agents of a folder; they are imported when it is entered."""
 
+    summary = "agents of Google ADK, in this process"
     options_type = AdkLocalOptions
     attempts = 1
     delay = 0.0

@@ -1,10 +1,10 @@
-"""Options of the providers for Google ADK."""
+"""``adk_http``: cases are played against a live server of Google ADK."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Self
 from urllib.parse import SplitResult, unquote, urlunsplit
 
 import msgspec
@@ -17,8 +17,13 @@ from baton.http.credentials import (
     is_header_value,
 )
 from baton.http.limits import ANSWER_MIB, EVENTS, Count, Mebibytes
-from baton.model import InputError, Problem
-from baton.providers.base import ProviderOptions, ServerOptions
+from baton.model import Case, InputError, Problem, Source, Trace
+from baton.providers.adk_play import play
+from baton.providers.base import ConfiguredProvider, ProviderOptions, ServerOptions, Surroundings
+
+if TYPE_CHECKING:
+    from baton.providers.adk_server import Shared
+
 
 AuthType = Literal["none", "bearer", "api_key", "basic"]
 USER = "eval_user"
@@ -147,3 +152,38 @@ def _refuse(kind: AuthType, **given: str | None) -> None:
 
 def _problem(path: str, message: str) -> InputError:
     return InputError(Problem(path=path, message=message))
+
+
+class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
+    """Plays cases against a server; its clients open with ``async with``."""
+
+    summary = "a live server of Google ADK"
+    options_type = AdkHttpOptions
+    has_server = True
+
+    def __init__(self, options: AdkHttpOptions, around: Surroundings | None = None) -> None:
+        super().__init__(options, around)
+        self._source = Source(
+            format="adk-sse", framework="google-adk", location=base_url(options.endpoint_url)
+        )
+        credentials(options)
+        self._shared: Shared | None = None
+
+    async def __aenter__(self) -> Self:
+        from baton.providers.adk_server import Shared
+
+        self._shared = Shared(self.options, self.around.agents, self.around.folder)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._shared is not None:
+            await self._shared.close()
+
+    async def __call__(self, case: Case) -> Trace:
+        """Play a case; raises ProviderError."""
+        from baton.providers.adk_server import HttpServer
+
+        if self._shared is None:
+            raise RuntimeError("enter the provider with `async with` first")
+        async with self._shared.client() as client:
+            return await play(HttpServer(self._source, self._shared, client), case, self.hooks)

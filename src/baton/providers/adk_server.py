@@ -1,4 +1,4 @@
-"""A server of ADK: requests to it, its apps and sessions, and what it answers as events."""
+"""Talks to a server of Google ADK: its apps and sessions, messages, and answers as events."""
 
 from __future__ import annotations
 
@@ -20,16 +20,14 @@ from baton.http.client import Access, Words
 from baton.http.client import access as access_to
 from baton.model import Case, InputError, ProviderError, Source, suggestion
 from baton.model.secrets import Masker
-from baton.providers.faults import refusal
+from baton.providers.adk_http import AdkHttpOptions, base_url, credentials
+from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey
+from baton.providers.agent_client import AgentClient, refusal
 from baton.providers.functions import aside
 from baton.providers.restart import restarter_of
-from baton.providers.wire import AgentClient
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, looks_like_sse, read_events, scan_sse
 from baton.readers.catalog import app_info_catalog, is_app_info
-
-from .options import AdkHttpOptions, base_url, credentials
-from .play import Answer, AnswerCancelled, SessionKey
 
 _WORDS = Words(
     absent="is that an ADK server?",

@@ -1,4 +1,4 @@
-"""Playing a case against an endpoint, turn by turn, and what all cases share."""
+"""Plays cases against a JSON endpoint, for the provider ``http``."""
 
 from __future__ import annotations
 
@@ -26,16 +26,13 @@ from baton.http.credentials import (
 )
 from baton.model import SCHEMA_VERSION, Case, ProviderError, Source, Trace
 from baton.model.views import sum_usage
+from baton.providers.agent_client import AgentClient, LostBeforeAnswer, NotReached, refusal
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.faults import LostBeforeAnswer, NotReached, refusal
 from baton.providers.functions import aside
+from baton.providers.http_answers import Document, Paths, read_answer, read_body, turn_from
+from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, Values
 from baton.providers.restart import restarter_of
 from baton.providers.stated import Stated, StatedTurn, turn_of
-from baton.providers.wire import AgentClient
-
-from .options import NO_CONVERSATION, HttpOptions, Request
-from .reading import Document, Paths, read_answer, read_body, turn_from
-from .template import Values
 
 REMEMBERED = 5.0  # seconds
 _ACCEPT = {

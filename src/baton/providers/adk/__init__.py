@@ -1,1 +1,0 @@
-"""Agents of Google ADK: behind a server, or in this process."""

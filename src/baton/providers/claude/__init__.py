@@ -1,1 +1,0 @@
-"""Agents of the Claude Agent SDK."""

@@ -1,1 +1,0 @@
-"""Agents behind any JSON endpoint."""

@@ -1,0 +1,78 @@
+"""Finds providers by name, and builds one from what a config says.
+
+Each module of this package that holds a provider is named after its type, and the class says what
+it is for in its ``summary``. So a provider is found by importing one module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from baton.formats.explain import checked
+from baton.model import InputError, Problem, suggestion
+from baton.plugins import Entry
+
+from .base import ConfiguredProvider, ProviderOptions, Surroundings
+
+
+@cache
+def provider_entries() -> tuple[Entry, ...]:
+    """Return all providers, in the order of their names."""
+    names = sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return tuple(entry for name in names for entry in _entries_of(name))
+
+
+def provider_entry(name: str) -> Entry:
+    """Find a provider by its name; raises InputError with the nearest ones."""
+    file = Path(__file__).with_name(f"{name}.py")
+    entries = _entries_of(name) if name.isidentifier() and file.exists() else ()
+    if not entries:
+        known = [entry.type for entry in provider_entries()]
+        raise InputError(f"unknown provider `{name}`; {suggestion(name, known)}")
+    return entries[0]
+
+
+@cache
+def _entries_of(module: str) -> tuple[Entry, ...]:
+    """Return the provider that a module holds: the class that states what it is for."""
+    name = f"{__package__}.{module}"
+    members: Iterable[Any] = vars(importlib.import_module(name)).values()
+    classes: list[Any] = [each for each in members if inspect.isclass(each)]
+    return tuple(
+        Entry(module, each, each.summary)
+        for each in classes
+        if each.__module__ == name and "summary" in vars(each)
+    )
+
+
+def make_provider(
+    spec: Mapping[str, Any], around: Surroundings | None = None
+) -> ConfiguredProvider[Any]:
+    """Build a provider from ``{"type": ..., ...}``; nothing is connected to yet.
+
+    Raises:
+        InputError: an unknown type, option or value, or options that contradict each other.
+    """
+    plain = dict(spec)
+    kind = plain.get("type")
+    if not isinstance(kind, str):
+        raise InputError(Problem(path="type", message="is missing: which provider is it?"))
+    try:
+        provider = provider_entry(kind).target
+    except InputError as error:
+        raise InputError(Problem(path="type", message=str(error))) from None
+    return build_provider(checked(plain, provider.options_type), around)
+
+
+def build_provider(
+    options: ProviderOptions, around: Surroundings | None = None
+) -> ConfiguredProvider[Any]:
+    """Build the provider that checked options are for; raises InputError as above."""
+    made: ConfiguredProvider[Any] = provider_entry(options.type).target(options, around)
+    return made
