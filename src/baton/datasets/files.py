@@ -13,7 +13,7 @@ import msgspec
 from baton.formats.document import Document, raw_documents, read_bytes, without_comments
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.nesting import is_too_deep
-from baton.formats.opening import iter_lines
+from baton.formats.opening import first_of_lines
 from baton.formats.own_files import stays_in
 from baton.formats.spelling import Stray, snake
 from baton.formats.strands import CASE_KEYS
@@ -264,7 +264,8 @@ def _checked(
     found = CaseIndex()
     problems: list[Problem] = []
     format_ = _FORMATS.get(dialect, "adk")
-    scenarios = 0
+    scenarios = room = 0
+    checked: dict[int, Case] = {}
     for index in range(count):
         text = document(index)
         try:
@@ -272,7 +273,11 @@ def _checked(
         except InputError as error:
             problems += error.problems
             continue
-        found.add(case, Location(file=file, line=text.line(())))
+        case.where = Location(file=file, line=text.line(()))
+        found.add(case)
+        room += len(text.data)
+        if room <= _KEPT:
+            checked[index] = case
         scenarios += case.scenario is not None
         if format_ == "adk" and (case.evaluators or case.metadata):
             format_ = "judge-llm"
@@ -293,11 +298,15 @@ def _checked(
             f"{file}: `expected_trajectory` of {known.undecided} of {count} cases is taken for "
             "calls of tools; where these are agents, give their definitions (`agents`)"
         )
-    cases = LazyCases(file, count, document, lambda text: parse(text, []))
+    cases = LazyCases(file, count, document, lambda text: parse(text, []), checked)
     return FileCases(file, about.label, name or about.label, format_, cases, found, notes)
 
 
 _FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands", "steps": "steps"}
+
+
+_KEPT = 8 << 20
+"""Bytes of text whose cases stay decoded in memory, where they take about three times that."""
 
 
 def _note_nodes(names: Known, count: int, document: Callable[[int], Document]) -> None:
@@ -323,9 +332,8 @@ def _json_lines_dialect(path: Path) -> Dialect | None:
     """Tell the dialect of a JSON-lines file by its first line; ``None`` when it is none."""
     if not path.is_file():
         return None  # A pipe can be read only once.
-    lines = (line for line in iter_lines(path) if not line.isspace())
-    first = next(lines, b"")
-    if next(lines, None) is None or is_too_deep(first):
+    first = first_of_lines(path)
+    if first is None or is_too_deep(first):
         return None
     try:
         keys = msgspec.json.decode(first)

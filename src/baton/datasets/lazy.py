@@ -42,13 +42,23 @@ class Source(NamedTuple):
 
 
 class LazyCases(CaseSequence):
-    """Cases of one file, each decoded from its text when it is asked for."""
+    """Cases of one file, each decoded from its text when it is asked for.
+
+    ``checked`` holds those that are decoded already. Each is given away once, since whoever asks
+    may change it: most runs ask once for each case.
+    """
 
     def __init__(
-        self, file: str, count: int, document: Callable[[int], Document], parse: Parse
+        self,
+        file: str,
+        count: int,
+        document: Callable[[int], Document],
+        parse: Parse,
+        checked: dict[int, Case] | None = None,
     ) -> None:
         self.file = file
         self._count, self._document, self._parse = count, document, parse
+        self._checked = checked or {}
 
     def __len__(self) -> int:
         return self._count
@@ -62,6 +72,9 @@ class LazyCases(CaseSequence):
         return Source(self._document(index), self._parse)
 
     def _case(self, index: int) -> Case:
+        case = self._checked.pop(index, None)
+        if case is not None:
+            return case
         document = self._document(index)
         case = self._parse(document)
         case.where = Location(file=document.file, line=document.line(()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from array import array
 from collections.abc import Callable, Sequence
 from json import decoder
-from typing import Any, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -17,7 +18,7 @@ from baton.model.limits import FAULTS, JSON_DEPTH
 
 from .explain import Fault, Path, explain, path_text
 from .nesting import is_too_deep
-from .opening import read_bytes
+from .opening import open_file, read_bytes
 from .spelling import Stray, normalise, prune, snake
 from .yaml import load_yaml, yaml_line, yaml_node
 
@@ -272,9 +273,11 @@ def _no_longer_than_a_float(text: str) -> int:
 def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
     """Give the documents of values that stand one after the other in ``data``.
 
-    A value that was repaired stands in no text; the line of the one before is the nearest known.
+    Those of a large file are read from it again, one by one, so that the caller can let go of
+    ``data`` and ``raws``: the memory for 10,000 cases is that of one. A value that was repaired
+    stands in no text; the line of the one before is the nearest known.
     """
-    lines = array("L")
+    lines, starts, lengths = array("L"), array("Q"), array("Q")
     at, line = 0, 1
     for raw in raws:
         text = bytes(raw)
@@ -284,9 +287,65 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
             continue
         line += data.count(b"\n", at, start)
         lines.append(line)
+        starts.append(start)
+        lengths.append(len(text))
         at = start + len(text)
         line += text.count(b"\n")
-    return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
+    large = len(data) >= _LARGE and len(starts) == len(lines) and hasattr(os, "pread")
+    again = _opened_again(file, data) if large else None
+    if again is None:
+        return lambda index: Document(file, bytes(raws[index]), "json", lines[index])
+    return lambda index: Document(
+        file, again.read(starts[index], lengths[index]), "json", lines[index]
+    )
+
+
+_LARGE = 16 << 20
+"""From this size on, the text of a file is not kept in memory for its pieces."""
+
+
+class _LargeFile:
+    """An open file that pieces are read from; workers that were forked may share it."""
+
+    def __init__(self, file: str, stream: BinaryIO, size: int) -> None:
+        self._file, self._stream = file, stream
+        self._state = self._now()
+        self._before = self._state[0] - size  # a byte order mark
+
+    def read(self, start: int, length: int) -> bytes:
+        """Read some bytes of the text; raises InputError when the file is another one by now."""
+        if self._now() != self._state:
+            raise InputError(Problem(file=self._file, message="was changed while it was read"))
+        return os.pread(self._stream.fileno(), length, self._before + start)
+
+    def holds(self, data: bytes) -> bool:
+        """Tell whether the file is ``data``, with or without a byte order mark before it."""
+        step = 1 << 20
+        return self._before in (0, 3) and all(
+            self.read(at, step) == data[at : at + step] for at in range(0, len(data), step)
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    __del__ = close
+
+    def _now(self) -> tuple[int, int]:
+        state = os.fstat(self._stream.fileno())
+        return state.st_size, state.st_mtime_ns
+
+
+def _opened_again(file: str, data: bytes) -> _LargeFile | None:
+    """Open the file that ``data`` came from; ``None`` for a pipe, and for repaired data."""
+    try:
+        opened = _LargeFile(file, open_file(file), len(data))
+    except InputError:
+        return None  # what came out of a pipe is all there is of it
+    if opened.holds(data):
+        return opened
+    opened.close()
+    return None
 
 
 _PIECES = re.compile(

@@ -60,8 +60,11 @@ def read_bytes(file: _File) -> bytes:
             # in memory. Small files are left to the readers, which say what they miss in them.
             if mode.st_size > _LARGE and b"\0" in head:
                 raise _problem_of_zeros(file)
-            # The size is 0 for some files that have content, below /proc for one.
-            data = head + stream.read(most - len(head) + 1)
+            stream.seek(0)  # in one piece: joining the head and the rest would hold both twice
+            data = stream.read(mode.st_size + 1)
+            # The size is 0 for some files that have content, below /proc for one; others grow.
+            if len(data) > mode.st_size:
+                data += stream.read(most - len(data) + 1)
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
     if len(data) > most:
@@ -87,6 +90,40 @@ def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
                 yield line
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
+
+
+def first_of_lines(file: _File) -> bytes | None:
+    """Return the first line of a regular file that has several lines; ``None`` for any other.
+
+    Blank lines do not count. A document on one long line is not taken into memory for this.
+
+    Raises:
+        InputError: as :func:`iter_lines`.
+    """
+    at, start, end = 0, -1, -1
+    try:
+        with open_file(file) as stream:
+            most = current(FILE_BYTES)
+            if os.fstat(stream.fileno()).st_size > _LARGE:
+                _check_first_line(stream, file, most)
+                stream.seek(0)
+            while piece := stream.read(_STEP):
+                rest = piece.lstrip() if start < 0 else piece
+                if start < 0 and rest:
+                    start = at + len(piece) - len(rest)
+                if start >= 0 and end < 0:
+                    _, newline, rest = rest.partition(b"\n")
+                    if newline:
+                        end = at + len(piece) - len(rest)
+                if end >= 0 and rest and not rest.isspace():
+                    if end - start > most:
+                        raise too_large(file, FILE_BYTES, "has a line of more than")
+                    stream.seek(start)
+                    return stream.read(end - start)
+                at += len(piece)
+    except OSError as error:
+        raise InputError(_problem(file, error.strerror or str(error))) from None
+    return None
 
 
 def open_file(file: _File) -> BinaryIO:

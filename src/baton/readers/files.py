@@ -10,7 +10,7 @@ import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.opening import iter_lines
+from baton.formats.opening import first_of_lines, iter_lines
 from baton.formats.spelling import snake
 from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, Source, Trace
@@ -151,9 +151,9 @@ class FileReader:
                 read_sse(self._file, data), id_=self._stem, source=source, catalog=self._catalog
             )
         elif start in (b"{", b"["):
-            yield from self._read_json(
-                Document(self._file, data.removeprefix(b"\xef\xbb\xbf"), "json")
-            )
+            document = Document(self._file, data.removeprefix(b"\xef\xbb\xbf"), "json")
+            del data  # the pieces of a large file are read again: nobody else may hold its text
+            yield from self._read_json(document)
         elif start == b'"':
             yield from self._read_quoted(Document(self._file, data, "json"))
         elif self._name.endswith((".yaml", ".yml")):
@@ -180,9 +180,8 @@ class FileReader:
 
     def _json_lines(self) -> Kind | None:
         """Tell what the lines of a JSON-lines file are; ``None`` when it is none."""
-        lines = (line for line in iter_lines(self._path) if not line.isspace())
-        first, more = next(lines, b""), next(lines, None)
-        if more is None or not first.lstrip().startswith(b"{"):
+        first = first_of_lines(self._path)
+        if first is None or not first.startswith(b"{"):
             return None
         try:
             return kind_of(msgspec.json.decode(first, type=dict[str, msgspec.Raw]))
@@ -236,7 +235,10 @@ class FileReader:
             kind = kind_of(top)
             if kind == "evalset":
                 key = next(key for key in top if key in ("eval_cases", "evalCases"))
-                yield from self._read_each(document, top[key], "eval-case")
+                pieces = self._pieces(document, top[key])
+                top.clear()
+                document.data = b""
+                yield from self._read_all((piece, "eval-case") for piece in pieces)
             elif kind in _CLAUDE:
                 yield from self._claude(kind)
             elif kind is not None:
@@ -249,16 +251,19 @@ class FileReader:
         elif kind in _CLAUDE:
             yield from self._claude(kind)
         elif kind is not None:
-            yield from self._read_each(document, msgspec.Raw(document.data), kind)
+            pieces = self._pieces(document, msgspec.Raw(document.data))
+            top.clear()
+            document.data = b""
+            yield from self._read_all((piece, kind) for piece in pieces)
 
-    def _read_each(self, document: Document, raw: msgspec.Raw, kind: Kind) -> Iterator[Trace]:
-        """Read the values of a list one at a time, so that the rest stays the text it is."""
+    def _pieces(self, document: Document, raw: msgspec.Raw) -> Iterator[Document]:
+        """Yield the values of a list one at a time, so that the rest stays the text it is."""
         try:
             raws = msgspec.json.decode(raw, type=list[msgspec.Raw])
         except msgspec.DecodeError:
             raise InputError(document.problem("the cases have to be a list")) from None
         pieces = raw_documents(self._file, document.data, raws)
-        yield from self._read_all((pieces(index), kind) for index in range(len(raws)))
+        return map(pieces, range(len(raws)))
 
     def _read_quoted(self, document: Document) -> Iterator[Trace]:
         """Read JSON that was written as a JSON string, as older result files were."""

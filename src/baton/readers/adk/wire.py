@@ -28,9 +28,13 @@ class Wire(NamedTuple):
     fault: InputError | None = None
 
 
+_HEAD = 64 << 10
+"""Bytes that hold the HTTP headers before a stream, and how its first line begins."""
+
+
 def looks_like_sse(data: bytes) -> bool:
     """Tell a server-sent event stream, with or without the HTTP headers before it."""
-    line = _body(data).lstrip().split(b"\n", 1)[0]
+    line = _body(data[:_HEAD]).lstrip().split(b"\n", 1)[0]
     return line.startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
