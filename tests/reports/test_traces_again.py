@@ -9,7 +9,6 @@ import msgspec
 from tests.conftest import Baton
 
 from baton.model import Content, Source, Trace, Turn
-from baton.reports.html.traces import Traces
 from baton.store import read_evaluation
 
 
@@ -28,8 +27,7 @@ def answers(baton: Baton, folder: Path, traces: list[Trace], *words: str) -> lis
     baton("score", folder / "runs.jsonl", *words, "--out", folder / "out")
     (stored,) = (folder / "out").iterdir()
     evaluation = read_evaluation(stored)
-    with Traces(evaluation) as again:
-        found = [again.of(row, body) for row, body in evaluation.entries()]
+    found = [found for _, found in evaluation.with_traces()]
     return [
         f.trace.turns[0].output.plain() if f.trace and f.trace.turns[0].output else f.why
         for f in found
@@ -62,8 +60,6 @@ def test_it_is_read_with_the_definitions_it_was_scored_with(
     baton("score", recordings / "support_desk" / "policy.sse", *words)
     (stored,) = (tmp_path / "out").iterdir()
     evaluation = read_evaluation(stored)
-    with Traces(evaluation) as again:
-        ((row, body),) = evaluation.entries()
-        trace = again.of(row, body).trace
+    ((_, (trace, _)),) = evaluation.with_traces()
     assert trace is not None
     assert [run.agent for run in trace.turns[0].runs][-1] == "policy_expert"

@@ -87,7 +87,7 @@ def wait_for(folder: Path, lines: int) -> Path:
 
 def stored(folder: Path) -> list[str]:
     """Return the ids of all results, with every body read."""
-    return [row.case_id for row, body in read_evaluation(folder).entries() if body["scores"]]
+    return [result.case_id for result in read_evaluation(folder) if result.scores]
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,11 @@ def test_kill_9_at_any_moment_leaves_whole_results_each_once(start: Start, tmp_p
     process.communicate(timeout=10)
     evaluation = read_evaluation(folder)
     lines = (folder / "index.jsonl").read_bytes().count(b"\n")
-    entries = list(evaluation.entries())
-    assert 37 <= len(entries) == len(evaluation) == lines < 1200
-    assert len({(row.position, row.repeat) for row, _ in entries}) == lines
-    assert all(row.case_id == body["case_id"] for row, body in entries)
+    results = list(evaluation)
+    assert 37 <= len(results) == len(evaluation) == lines < 1200
+    assert len({(result.position, result.repeat) for result in results}) == lines
+    bodies = [json.loads(line) for line in (folder / "bodies.jsonl").read_bytes().splitlines()]
+    assert {body["case_id"] for body in bodies} == {result.case_id for result in results}
     assert evaluation.header.problems == [f"not finished: {lines} of 1200 planned cases are there"]
 
 

@@ -92,15 +92,15 @@ TROUBLE = {
 
 def test_every_planned_case_is_reported_once_with_what_went_wrong(tmp_path: Path) -> None:
     folder, told = stored(troubled, list(TROUBLE), tmp_path, concurrency=3, repeat=2, timeout=0.2)
-    rows = list(folder.entries())
+    results = list(folder)
     planned = [(name, repeat) for name in TROUBLE for repeat in (0, 1)]
-    assert [(row.case_id, row.repeat) for row, _ in rows] == planned
+    assert [(result.case_id, result.repeat) for result in results] == planned
     assert sorted((r.case_id, r.repeat) for r in told) == sorted(planned)
-    for row, body in rows:
-        problem = TROUBLE[row.case_id]
-        assert row.status == ("error" if problem else "passed")
-        assert body.get("error", "").startswith(problem or "")
-        assert bool(body.get("error")) == bool(problem)
+    for result in results:
+        problem = TROUBLE[result.case_id]
+        assert result.status == ("error" if problem else "passed")
+        assert (result.error or "").startswith(problem or "")
+        assert bool(result.error) == bool(problem)
     assert folder.header.cases == {"passed": 4, "failed": 0, "skipped": 0, "error": 18}
     assert folder.header.status == "error"
     assert folder.header.problems == ["18 of 22 cases could not be evaluated"]
@@ -108,17 +108,19 @@ def test_every_planned_case_is_reported_once_with_what_went_wrong(tmp_path: Path
 
 def test_what_could_not_be_played_has_no_scores_and_no_zero(tmp_path: Path) -> None:
     folder, _ = stored(troubled, ["raises", "fine"], tmp_path)
-    (raised, bodies), _fine = folder.entries()
-    assert (raised.scores, bodies["scores"]) == ([], [])
+    raised, _fine = folder
+    assert raised.scores == []
+    assert next(folder.rows()).scores == []
     (counts,) = folder.header.evaluators
     assert (counts.passed, counts.failed) == (1, 0)
 
 
 def test_what_was_seen_of_a_case_that_broke_is_kept(tmp_path: Path) -> None:
     folder, _ = stored(troubled, ["partial"], tmp_path)
-    ((row, body),) = folder.entries()
-    assert row.status == "error"
-    assert body["trace"]["turns"][0]["runs"][0]["agent"] == "desk"
+    (result,) = folder
+    assert result.status == "error"
+    assert result.trace is not None
+    assert result.trace.turns[0].runs[0].agent == "desk"
 
 
 def test_repeats_are_played_one_round_after_the_other_and_told_side_by_side() -> None:

@@ -88,7 +88,7 @@ def test_a_whole_folder_reports_what_it_found(baton: Baton, finished: Path) -> N
         (replaced("index.jsonl", b'"c5","repeat":0', b'"cX","repeat":0'), "`cX`"),
         (replaced("index.jsonl", b'"case_id":"c9","repeat":0,"status":"passed","scores":[["latency","passed",1.0', b'"case_id":"c9","repeat":0,"status":"passed","scores":[["latency","passed",0.0'), "`c9`"),
         (replaced("bodies.jsonl", b'"case_id":"c5"', b'"case_id":"c6"'), "`c5`"),
-        (replaced("bodies.jsonl", b'"case_id":"c5","repeat":0,"scores":[{"evaluator_name":"latency"', b'"case_id":"c5","repeat":0,"scores":[{"evaluator_name":"Xatency"'), "`c5`"),
+        (replaced("bodies.jsonl", b'"case_id":"c5","repeat":0,"scores":[{"evaluator":"latency"', b'"case_id":"c5","repeat":0,"scores":[{"evaluator":"Xatency"'), "`c5`"),
     ],
 )  # fmt: skip
 def test_what_is_missing_or_changed_is_exit_3_with_its_case(

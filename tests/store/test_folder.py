@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from baton.model import AgentCard, CaseResult, InputError, Score, Source, Status, Trace, Turn, Usage
+from baton.model import (
+    AgentCard,
+    CaseResult,
+    InputError,
+    Recorded,
+    Score,
+    Source,
+    Status,
+    Trace,
+    Turn,
+    Usage,
+)
 from baton.store import EvaluationWriter, latest_evaluation, read_evaluation
 
 
@@ -40,9 +51,9 @@ def test_rows_come_by_position_and_bodies_one_at_a_time(tmp_path: Path) -> None:
     finish(writer)
     stored = read_evaluation(writer.folder)
     assert [row.case_id for row in stored.rows()] == ["c0", "c1", "c2"]
-    body = stored.body(next(stored.rows()))
-    assert body["recorded"] == {"id": "x0", "format": "test", "location": "runs.jsonl"}
-    assert body["scores"][0]["score"] == 1.0
+    first = stored.result(next(stored.rows()))
+    assert first.recorded == Recorded(id="x0", format="test", location="runs.jsonl")
+    assert first.scores == result(0).scores
 
 
 def test_the_last_line_of_a_case_stands_and_gives_back_what_it_replaces(tmp_path: Path) -> None:
@@ -52,7 +63,8 @@ def test_the_last_line_of_a_case_stands_and_gives_back_what_it_replaces(tmp_path
     writer.write(result(1))
     finish(writer)
     assert replaced is not None
-    assert (replaced.status, replaced.scores) == ("passed", [("agent_chain", "passed", 1.0)])
+    (score,) = replaced.scores
+    assert (replaced.status, score.evaluator, score.value) == ("passed", "agent_chain", 1.0)
     stored = read_evaluation(writer.folder)
     statuses = {row.case_id: row.status for row in stored.rows()}
     assert statuses == {"c0": "failed", "c1": "passed"}
@@ -75,7 +87,8 @@ def test_a_live_trace_is_kept_whole(tmp_path: Path) -> None:
     writer.write(result(0))
     finish(writer)
     stored = read_evaluation(writer.folder)
-    assert stored.body(next(stored.rows()))["trace"]["id"] == "x0"
+    (kept,) = stored
+    assert kept.trace == result(0).trace
 
 
 def test_clock_times_stand_under_timings_only(tmp_path: Path) -> None:
@@ -86,7 +99,7 @@ def test_clock_times_stand_under_timings_only(tmp_path: Path) -> None:
     header.pop("id")
     assert set(header.pop("contents")) == {"rows", "bytes", "sha256"}
     assert header == {
-        "name": "x", "dataset": ["a"], "status": "passed",
+        "version": 2, "name": "x", "dataset": ["a"], "status": "passed",
         "cases": {}, "evaluators": [], "problems": [], "repeats": 1,
     }  # fmt: skip
 
@@ -148,7 +161,6 @@ def test_definitions_of_agents_are_kept_once_for_all_traces(tmp_path: Path) -> N
         writer.write(done)
     finish(writer)
     assert (writer.folder / "evaluation.json").read_text().count("Answers.") == 1
-    stored = read_evaluation(writer.folder)
-    bodies = [body for _, body in stored.entries()]
-    assert [body["agents"] for body in bodies] == [0, 0, 0]
-    assert "Answers." not in str(bodies)
+    text = (writer.folder / "bodies.jsonl").read_text()
+    assert [json.loads(line)["agents"] for line in text.splitlines()] == [0, 0, 0]
+    assert "Answers." not in text

@@ -8,8 +8,7 @@ import pytest
 from tests.cli.labelled import hand_off, write_traces
 
 from baton.model import CaseResult, InputError, Trace
-from baton.store import EvaluationWriter, read_evaluation
-from baton.store.traces import evaluation_traces
+from baton.store import EvaluationWriter, evaluation_traces, read_evaluation
 
 
 def evaluation(folder: Path, trace: Trace, *, kept: bool, traces: list[str]) -> Path:

@@ -210,7 +210,7 @@ def _ended_well(folder: Path, kills: int) -> tuple[int | None, list[str]]:
         return None, []
     (place,) = found
     faults: list[str] = []
-    before = {(row.position, row.repeat) for row, _ in read_evaluation(place).entries()}
+    before = {(row.position, row.repeat) for row in read_evaluation(place)}
     report = run(folder, "report", str(place), "--json")
     if report.returncode not in (0, 3) or "Traceback" in report.stderr:
         faults.append(f"report ended with {report.returncode}: {report.stderr}")
@@ -219,7 +219,7 @@ def _ended_well(folder: Path, kills: int) -> tuple[int | None, list[str]]:
     if ended.returncode != 0:
         return len(before), [*faults, f"--resume ended with {ended.returncode}: {ended.stderr}"]
     after = read_evaluation(place)
-    results = [(row.position, row.repeat) for row, body in after.entries() if body["scores"]]
+    results = [(result.position, result.repeat) for result in after if result.scores]
     faults += _difference(results, [(p, r) for p in range(CASES) for r in range(REPEATS)])
     again = sum(_asked(folder).values()) - sum(played.values())
     if again != CASES * REPEATS - len(before):
@@ -251,7 +251,7 @@ def kill_score(torture: Torture, number: int, dice: random.Random) -> Kill:
     done = None
     for place in _evaluations(folder):
         stored = read_evaluation(place)
-        ids = [body["recorded"]["id"] for _, body in stored.entries()]
+        ids = [result.recorded.id for result in stored if result.recorded is not None]
         done = len(ids)
         faults += [f"{id_} is there {n} times" for id_, n in Counter(ids).items() if n > 1]
         if stored.header.status in ("passed", "failed") and done != 1600:

@@ -38,9 +38,8 @@ from baton.runner.opinions import people, placed
 from baton.runner.plan import PlannedEvaluator, make_plan
 from baton.runner.recorded import find_case
 from baton.session.file_kinds import kind_of_file
-from baton.store import read_evaluation
+from baton.store import evaluation_traces, read_evaluation
 from baton.store.calibrations import FOLDER
-from baton.store.traces import evaluation_traces
 
 from .messages import note
 from .options import JudgeOptions, Whole

@@ -23,8 +23,7 @@ from baton.runner.judged import of_evaluation, terms_of
 from baton.runner.opinions import DISAGREE, SPLIT, ToLabel, to_label
 from baton.sink import own_output
 from baton.stats.calibration import FAILED, PASSED, Terms
-from baton.store import StoredEvaluation, latest_evaluation, read_evaluation
-from baton.store.traces import evaluation_traces
+from baton.store import StoredEvaluation, evaluation_traces, latest_evaluation, read_evaluation
 
 from .options import OUT
 from .rubrics import rubric_evaluator, rubric_of

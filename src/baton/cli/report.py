@@ -12,8 +12,7 @@ from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
 from baton.session.report import check_outputs, write_reports
 from baton.sink import command_output
-from baton.store import latest_evaluation, read_evaluation
-from baton.store.traces import recordings_of
+from baton.store import latest_evaluation, read_evaluation, recordings_of
 
 from .messages import note
 from .options import AS_CONFIGURED, NONE, OUT, Format, Redacting, Reports

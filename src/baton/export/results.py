@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from baton.store import IndexRow, StoredEvaluation
+from baton.model import CaseResult, Score
+from baton.store import StoredEvaluation
 
 from .places import Read, SpanIds, Written
 from .wire import LogRecord
@@ -25,8 +26,7 @@ Json = dict[str, Any]
 
 def events_of(
     evaluation: StoredEvaluation,
-    row: IndexRow,
-    body: Json,
+    result: CaseResult,
     places: Written | Read | None,
     observed: float,
 ) -> Iterator[LogRecord]:
@@ -38,18 +38,24 @@ def events_of(
     at = _ended(evaluation)
     case = {
         "baton.evaluation.id": evaluation.header.id,
-        "baton.case": row.case_id,
-        "baton.repeat": row.repeat + 1,
-        "baton.case.status": row.status,
-        **_conversation(body),
+        "baton.case": result.case_id,
+        "baton.repeat": result.repeat + 1,
+        "baton.case.status": result.status,
     }
-    if body.get("error") is not None:
-        told = {"gen_ai.evaluation.name": "case", **_explained(body["error"]), "error.type": _OTHER}
+    held = result.trace or result.recorded
+    if held is not None and held.id:
+        case["gen_ai.conversation.id"] = held.id
+    if result.error is not None:
+        about = {
+            "gen_ai.evaluation.name": "case",
+            **_explained(result.error),
+            "error.type": _OTHER,
+        }
         span = places.of([]) if places is not None else None
-        yield _event({**told, **case}, span, at, observed, is_error=True)
-    for score in body["scores"]:
-        span = places.of(score.get("subject", [])) if places is not None else None
-        is_error = score["status"] == "error"
+        yield _event({**about, **case}, span, at, observed, is_error=True)
+    for score in result.scores:
+        span = places.of(score.subject) if places is not None else None
+        is_error = score.status == "error"
         yield _event({**_score(score), **case}, span, at, observed, is_error=is_error)
 
 
@@ -67,32 +73,26 @@ def _event(
     )
 
 
-def _score(score: Json) -> Json:
-    judge = score.get("judge") or {}
-    found = {
-        "gen_ai.evaluation.name": score["evaluator_type"],
-        "gen_ai.evaluation.score.value": score["score"],
-        "gen_ai.evaluation.score.label": _LABELS.get(score["status"]),
-        **_explained(score["reason"]),
-        "error.type": _OTHER if score["status"] == "error" else None,
-        "baton.evaluator.type": score["type"],
-        "baton.evaluator.version": score["version"],
-        "baton.score.status": score["status"],
-        "baton.score.threshold": score["threshold"],
-        "baton.score.unit": score["unit"],
-        "baton.score.subject": score.get("subject"),
-        "baton.judge.model": judge.get("model"),
+def _score(score: Score) -> Json:
+    attributes = {
+        "gen_ai.evaluation.name": score.evaluator,
+        "gen_ai.evaluation.score.value": score.value,
+        "gen_ai.evaluation.score.label": _LABELS.get(score.status),
+        **_explained(score.reason),
+        "error.type": _OTHER if score.status == "error" else None,
+        "baton.evaluator.type": score.type,
+        "baton.evaluator.version": score.version,
+        "baton.score.status": score.status,
+        "baton.score.threshold": score.threshold,
+        "baton.score.unit": score.unit,
+        "baton.score.subject": score.subject or None,
+        "baton.judge.model": score.judge.model if score.judge is not None else None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _explained(reason: str) -> Json:
     return {"gen_ai.evaluation.explanation": reason} if reason else {}
-
-
-def _conversation(body: Json) -> Json:
-    id_ = (body.get("trace") or body.get("recorded") or {}).get("id")
-    return {"gen_ai.conversation.id": id_} if id_ else {}
 
 
 def _ended(evaluation: StoredEvaluation) -> float | None:

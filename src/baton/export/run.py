@@ -13,9 +13,7 @@ from baton.formats.evaluation_folder import is_evaluation
 from baton.model import InputError, Problem, Trace
 from baton.model.redact import Redaction
 from baton.readers import iter_traces
-from baton.reports.html.traces import Traces
-from baton.store import StoredEvaluation, read_evaluation
-from baton.store.traces import recordings_of
+from baton.store import StoredEvaluation, read_evaluation, recordings_of
 
 from .http import Limits
 from .places import Originals, Written
@@ -144,16 +142,14 @@ def _results(
 ) -> None:
     observed = time.time()
     missing: dict[str, int] = {}
-    with Traces(evaluation) as traces:
-        for row, body in evaluation.entries():
-            trace, why = traces.of(row, body)
-            places = None if trace is None else originals.of(trace) or Written(trace)
-            if why is not None and "recorded" in body:
-                missing[why] = missing.get(why, 0) + 1
-            events = list(events_of(evaluation, row, body, places, observed))
-            if events:
-                sink.add(events)
-                done.results += len(events)
+    for result, (trace, why) in evaluation.with_traces():
+        places = None if trace is None else originals.of(trace) or Written(trace)
+        if why is not None and result.recorded is not None:
+            missing[why] = missing.get(why, 0) + 1
+        events = list(events_of(evaluation, result, places, observed))
+        if events:
+            sink.add(events)
+            done.results += len(events)
     for why, count in missing.items():
         on_note(f"{evaluation.folder}: results of {count} cases belong to no span: {why}")
 

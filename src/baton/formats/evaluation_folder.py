@@ -1,9 +1,13 @@
 """Evaluation folders: their files, and the one way to open a folder that others may have made.
 
 ``evaluation.json`` is the header. ``index.jsonl`` has a line for each case and repeat with the
-place of its body in ``bodies.jsonl``. When an evaluation ends, the header gets its ``contents``:
-the number of lines, the size of the bodies and a digest of the index, whose lines hold a CRC of
-each body. So what is missing or changed is seen, and which cases it belongs to.
+place of its body in ``bodies.jsonl``; the two together are a ``CaseResult``. When an evaluation
+ends, the header gets its ``contents``: the number of lines, the size of the bodies and a digest of
+the index, whose lines hold a CRC of each body. So what is missing or changed is noticed, and which
+cases it belongs to.
+
+The header has a ``version``. Folders of Baton 0.1 have none: `_upgraded` reads their bodies, in
+which two fields of a score had other names.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
@@ -32,11 +36,15 @@ from baton.model import (
     GateResult,
     Hop,
     InputError,
+    Location,
     Problem,
     Provenance,
+    Recorded,
     Routed,
     RoutingCell,
+    Score,
     Status,
+    Usage,
     counted,
 )
 from baton.model.redact import Redaction, redaction_of
@@ -45,6 +53,8 @@ from .own_files import open_regular
 
 HEADER, INDEX, BODIES = "evaluation.json", "index.jsonl", "bodies.jsonl"
 UNFINISHED = ("running", "interrupted")
+VERSION = 2
+"""Of the files. Those of Baton 0.1 are version 1, and do not say so."""
 _NAMED = 10
 """How many lost cases a message names; it counts the others."""
 _SEARCHED = 64 << 20
@@ -57,6 +67,8 @@ _START = re.compile(rb'\{"case_id":("(?:[^"\\]|\\.){0,2000}"),')
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 _Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 _Repeats = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+
+_Version = Annotated[int, msgspec.Meta(ge=1)]
 
 H = TypeVar("H", bound="Header")
 
@@ -72,6 +84,7 @@ class Contents(msgspec.Struct, kw_only=True):
 class Header(msgspec.Struct, kw_only=True):
     """What ``evaluation.json`` says, as far as reports and readers need it."""
 
+    version: _Version = 1
     id: str = ""
     name: str = ""
     status: str = ""
@@ -103,17 +116,29 @@ class Header(msgspec.Struct, kw_only=True):
         return redaction_of(self.redact)
 
 
-class IndexRow(msgspec.Struct, kw_only=True):
-    """One line of the index."""
+class ScoreInShort(msgspec.Struct, array_like=True):
+    """What the index says of a score."""
+
+    evaluator: str
+    status: Status
+    value: float | None
+
+
+class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One line of the index: a result in short, and where its body lies.
+
+    ``crc32`` is that of the body, ``usage`` that of the trace.
+    """
 
     position: _Place
     case_id: str
     repeat: _Place
     status: Status
-    scores: list[tuple[str, Status, float | None]]
+    scores: list[ScoreInShort]
     offset: _Size
     length: _Size
     crc32: int | None = None
+    usage: Usage | None = None
     efficiency: Efficiency | None = None
     routing: list[Routed] = msgspec.field(default_factory=list)
     by_agent: list[AgentScores] = msgspec.field(default_factory=list)
@@ -127,13 +152,66 @@ class IndexRow(msgspec.Struct, kw_only=True):
         return self.offset + self.length + 1
 
 
-_DECODER = msgspec.json.Decoder(IndexRow)
+_NO_TRACE = msgspec.Raw()
+
+
+class Body(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One line of the bodies: what the index does not say of a result.
+
+    The trace is here as it was encoded, or ``recorded`` says where it lies. ``agents`` is the place
+    of its agent cards in the header, which has them once for all.
+    """
+
+    case_id: str
+    repeat: int
+    where: Location | None = None
+    error: str | None = None
+    mean: float | None = None
+    timings: dict[str, float] | None = None
+    recorded: Recorded | None = None
+    trace: msgspec.Raw = _NO_TRACE
+    agents: int | None = None
+    scores: Sequence[Score] = []
+
+
+class _Score01(Score, kw_only=True):
+    evaluator: str = msgspec.field(name="evaluator_type")
+    value: float | None = msgspec.field(name="score", default=None)
+
+
+class _Body01(Body, kw_only=True):
+    scores: Sequence[_Score01] = []
+
+
+_ROWS = msgspec.json.Decoder(IndexRow)
+_BODIES = msgspec.json.Decoder(Body)
+_BODIES_01 = msgspec.json.Decoder(_Body01)
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_row(line: bytes) -> IndexRow:
     """Read a line of the index; raises what msgspec does for one that is not valid."""
-    return _DECODER.decode(line)
+    return _ROWS.decode(line)
+
+
+def read_body(text: bytes, version: int) -> Body:
+    """Read a line of the bodies of a folder of this version.
+
+    Raises:
+        DecodeError, UnicodeDecodeError, RecursionError: it is not valid, or too deep.
+    """
+    return _BODIES.decode(text) if version == VERSION else _upgraded(text)
+
+
+def _upgraded(text: bytes) -> Body:
+    """Read a body of Baton 0.1, whose scores have ``evaluator_type`` and ``score`` for two fields.
+
+    Those are ``evaluator`` and ``value``. What else 0.1 wrote (``passed``, ``success``, the name
+    of a class) follows from other fields.
+    """
+    body = _BODIES_01.decode(text)
+    scores = [Score(**msgspec.structs.asdict(score)) for score in body.scores]
+    return Body(**{**msgspec.structs.asdict(body), "scores": scores})
 
 
 def is_evaluation(folder: Path) -> bool:
@@ -318,11 +396,19 @@ class OpenedFolder:
             for line in index:
                 row = read_row(line)
                 bodies.seek(row.offset)
-                if not _agree(row, bodies.read(row.length)):
+                if not self._agree(row, bodies.read(row.length)):
                     self._lose(row.case_id, row.repeat)
                     keep = keep or (start, end)
                 start, end = start + len(line), row.end
         self.keep = keep or (0, 0)
+
+    def _agree(self, row: IndexRow, text: bytes) -> bool:
+        try:
+            body = read_body(text, self.header.version)
+        except _BROKEN:
+            return False
+        scores = [ScoreInShort(one.evaluator, one.status, one.value) for one in body.scores]
+        return (row.case_id, row.repeat, row.scores) == (body.case_id, body.repeat, scores)
 
     def problems(self) -> list[str]:
         """Say what is damaged, and which cases are lost by it."""
@@ -359,27 +445,6 @@ def _wrong(row: IndexRow, end: int, size: int, bodies: BinaryIO | None) -> str |
     return None
 
 
-class _BodyScore(msgspec.Struct):
-    evaluator_type: str
-    status: Status
-    score: float | None
-
-
-class _BodyInShort(msgspec.Struct):
-    case_id: str
-    repeat: int
-    scores: list[_BodyScore]
-
-
-def _agree(row: IndexRow, text: bytes) -> bool:
-    try:
-        body = msgspec.json.decode(text, type=_BodyInShort)
-    except _BROKEN:
-        return False
-    scores = [(one.evaluator_type, one.status, one.score) for one in body.scores]
-    return (row.case_id, row.repeat, row.scores) == (body.case_id, body.repeat, scores)
-
-
 def open_folder(folder: Path, *, bodies: bool = False) -> OpenedFolder:
     """Open an evaluation folder; ``bodies`` also checks those of an unfinished one.
 
@@ -404,7 +469,7 @@ def read_header(folder: Path, type_: type[H]) -> H:
     file = folder / HEADER
     try:
         with open_regular(file) as stream:
-            return msgspec.json.decode(stream.read(), type=type_)
+            header = msgspec.json.decode(stream.read(), type=type_)
     except (FileNotFoundError, NotADirectoryError):
         message = f"no evaluation: such a folder has an {HEADER}"
         raise InputError(Problem(file=str(folder), message=message)) from None
@@ -412,6 +477,10 @@ def read_header(folder: Path, type_: type[H]) -> H:
         raise InputError(Problem(file=str(file), message=str(error))) from None
     except _BROKEN as error:
         raise _damaged(file, f"is damaged or no header of an evaluation: {error}") from None
+    if header.version > VERSION:
+        message = f"was written by a newer Baton (version {header.version} of the files)"
+        raise InputError(Problem(file=str(file), message=message))
+    return header
 
 
 def _text(literal: bytes) -> str:

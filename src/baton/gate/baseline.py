@@ -130,9 +130,9 @@ def _values(row: IndexRow) -> Iterator[tuple[Axis, float]]:
     if row.status != "skipped":
         yield Axis(PASSED), float(row.status == "passed")
     values: dict[str, list[float]] = {}
-    for name, _, value in row.scores:
-        if value is not None:
-            values.setdefault(name, []).append(value)
+    for score in row.scores:
+        if score.value is not None:
+            values.setdefault(score.evaluator, []).append(score.value)
     for name, each in values.items():
         yield Axis(name), sum(each) / len(each)
     for one in row.by_agent:

@@ -28,7 +28,14 @@ from .errors import (
     nearest,
     suggestion,
 )
-from .evaluation import CaseResult, Evaluation, EvaluatorCounts, GateResult, GateStatus
+from .evaluation import (
+    CaseResult,
+    Evaluation,
+    EvaluatorCounts,
+    GateResult,
+    GateStatus,
+    Recorded,
+)
 from .integrity import integrity_problems, usage_problems
 from .ports import (
     EvalContext,
@@ -147,6 +154,7 @@ __all__ = [
     "Provenance",
     "Provider",
     "ProviderError",
+    "Recorded",
     "Routed",
     "RoutingCell",
     "RoutingCounts",

@@ -38,6 +38,14 @@ class GateResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
+class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Where a trace was read from: its id, its format, and the file."""
+
+    id: str
+    format: str
+    location: str | None = None
+
+
 class CaseResult(msgspec.Struct, kw_only=True):
     """What became of one case (or of one trace that met no case) in one repeat.
 
@@ -47,7 +55,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     ``routing`` holds the expected and the actual agent of each dispatch that was judged,
     ``by_agent`` what judged evaluators, and those of the gate, found of each agent, ``agents``
     what all others did; ``route`` is who handed work to whom; ``where`` and ``tags`` are the
-    case's.
+    case's. ``recorded`` says where the trace was read from, ``None`` for one that was played live:
+    an evaluation folder holds that one itself.
     """
 
     case_id: str
@@ -56,6 +65,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     status: Status
     scores: list[Score] = msgspec.field(default_factory=list)
     trace: Trace | None = None
+    recorded: Recorded | None = None
     error: str | None = None
     mean: float | None = None
     timings: dict[str, float] | None = None

@@ -37,7 +37,7 @@ class JudgeUse(msgspec.Struct, kw_only=True, omit_defaults=True):
     timings: dict[str, float] | None = None
 
 
-class Score(msgspec.Struct, kw_only=True):
+class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One verdict of one evaluator.
 
     ``value`` is a finite number (0 to 1 unless the evaluator says otherwise) exactly when

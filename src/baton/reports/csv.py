@@ -6,8 +6,9 @@ import csv
 from collections.abc import Iterator
 from typing import IO, Any
 
+from baton.model import CaseResult
 from baton.model.visible import visible
-from baton.store import IndexRow, StoredEvaluation
+from baton.store import Reportable
 
 from .place import place_of
 
@@ -19,7 +20,7 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def write_csv(evaluation: StoredEvaluation, out: IO[str]) -> None:
+def write_csv(evaluation: Reportable, out: IO[str]) -> None:
     """Write the rows of RFC 4180; a case without scores has one, with its status and error.
 
     A text that a spreadsheet would take for a formula gets a ``'`` before it; figures are ours
@@ -27,8 +28,8 @@ def write_csv(evaluation: StoredEvaluation, out: IO[str]) -> None:
     """
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    for row, body in evaluation.entries():
-        for cells in _rows(row, body):
+    for result in evaluation:
+        for cells in _rows(result):
             writer.writerow([safe(cells.get(name)) for name in COLUMNS])
 
 
@@ -43,31 +44,36 @@ def safe(value: str | float | None) -> str | float | None:
     return f"'{text}" if is_formula else text
 
 
-def _rows(row: IndexRow, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    place = place_of(body)
+def _rows(result: CaseResult) -> Iterator[dict[str, Any]]:
+    place = place_of(result)
     case = {
-        "case": row.case_id,
-        "repeat": row.repeat + 1,
-        "case_status": row.status,
-        "case_error": body.get("error"),
+        "case": result.case_id,
+        "repeat": result.repeat + 1,
+        "case_status": result.status,
+        "case_error": result.error,
         "file": place.file if place else None,
         "line": place.line if place else None,
-        "tags": ";".join(body.get("tags", [])),
+        "tags": ";".join(result.tags),
     }
-    for score in body["scores"]:
-        judge = score.get("judge") or {}
+    for score in result.scores:
+        judge = score.judge
         yield {
             **case,
-            "evaluator": score["evaluator_type"],
-            **{name: score[name] for name in ("type", "version", "unit", "status")},
-            "value": score["score"],
-            "threshold": score["threshold"],
-            "reason": score["reason"],
-            "subject": ";".join(score.get("subject", [])),
-            "agent": agent_of(score["details"]),
-            **{f"judge_{name}": judge.get(name) for name in ("model", "tokens", "cost_usd")},
+            "evaluator": score.evaluator,
+            "type": score.type,
+            "version": score.version,
+            "unit": score.unit,
+            "status": score.status,
+            "value": score.value,
+            "threshold": score.threshold,
+            "reason": score.reason,
+            "subject": ";".join(score.subject),
+            "agent": agent_of(score.details),
+            "judge_model": judge.model if judge else None,
+            "judge_tokens": judge.tokens if judge else None,
+            "judge_cost_usd": judge.cost_usd if judge else None,
         }
-    if not body["scores"]:
+    if not result.scores:
         yield case
 
 

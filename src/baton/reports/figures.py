@@ -12,7 +12,7 @@ from baton.model import RoutingCell
 from baton.stats.intervals import mean_interval, share
 from baton.stats.repeats import Repeats, of_repeats
 from baton.stats.routing import AgentRouting, agents_of, mistakes
-from baton.store import StoredEvaluation
+from baton.store import Reportable
 
 from .text import Console, Text, one_line
 
@@ -35,7 +35,7 @@ class PassRate(msgspec.Struct, frozen=True, kw_only=True):
     repeats: Repeats | None = None
 
 
-def repeats_of(evaluation: StoredEvaluation) -> PassRate | None:
+def repeats_of(evaluation: Reportable) -> PassRate | None:
     """Read the index once; ``None`` where there are no results."""
     passed = results = 0
     played = evaluation.header.repeats

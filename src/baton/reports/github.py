@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
+from baton.model import CaseResult
 from baton.model.visible import without_commands
-from baton.store import Header, IndexRow, StoredEvaluation
+from baton.store import Header, IndexRow, Reportable
 
 from .judging import gate_lines
 from .markdown import write_markdown
@@ -19,7 +20,7 @@ MOST = 10
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-def write_github(evaluation: StoredEvaluation, out: IO[str]) -> None:
+def write_github(evaluation: Reportable, out: IO[str]) -> None:
     """Write an ``::error`` for the first ten cases that failed or broke, the rest as one notice.
 
     A problem of the evaluation as a whole comes first. Where ``GITHUB_STEP_SUMMARY`` names a
@@ -41,7 +42,7 @@ def write_github(evaluation: StoredEvaluation, out: IO[str]) -> None:
             write_markdown(evaluation, file)
 
 
-def _errors(evaluation: StoredEvaluation) -> Iterator[str]:
+def _errors(evaluation: Reportable) -> Iterator[str]:
     header = evaluation.header
     for problem in header.problems:
         yield _command("error", one_line(problem, 400), {"title": header.name})
@@ -49,12 +50,12 @@ def _errors(evaluation: StoredEvaluation) -> Iterator[str]:
         yield _command("error", one_line(missed, 400), {"title": header.name})
     for row in evaluation.rows():
         if row.status in ("failed", "error"):
-            body = evaluation.body(row)
-            place = place_of(body)
+            result = evaluation.result(row)
+            place = place_of(result)
             about: dict[str, str | int | None] = {"title": _title(row, header)}
             if place is not None:
                 about = {"file": place.file, "line": place.line} | about
-            yield _command("error", "\n".join(_said(body)) or row.status, about)
+            yield _command("error", "\n".join(_said(result)) or row.status, about)
 
 
 def _title(row: IndexRow, header: Header) -> str:
@@ -62,12 +63,12 @@ def _title(row: IndexRow, header: Header) -> str:
     return f"{row.case_id}{repeat}: {row.status}"
 
 
-def _said(body: dict[str, Any]) -> Iterator[str]:
-    if body.get("error"):
-        yield one_line(body["error"], 400)
-    for score in body["scores"]:
-        if score["status"] in ("failed", "error"):
-            yield one_line(f"{score['evaluator_type']}: {score['reason']}", 400)
+def _said(result: CaseResult) -> Iterator[str]:
+    if result.error:
+        yield one_line(result.error, 400)
+    for score in result.scores:
+        if score.status in ("failed", "error"):
+            yield one_line(f"{score.evaluator}: {score.reason}", 400)
 
 
 def _command(name: str, message: str, about: dict[str, str | int | None]) -> str:

@@ -6,9 +6,10 @@ from typing import IO, Any
 
 import msgspec
 
-from baton.model import plain_agent_scores, plain_sums
+from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
+from baton.plugins import evaluator_of_type
 from baton.stats.routing import plain_matrix
-from baton.store import StoredEvaluation
+from baton.store import Reportable
 
 from .calibrate import calibrations_of
 from .figures import plain_repeats, repeats_of
@@ -18,7 +19,7 @@ EXIT_CODES = {"passed": 0, "failed": 1}
 _ENCODER = msgspec.json.Encoder()
 
 
-def write_json(evaluation: StoredEvaluation, out: IO[str]) -> None:
+def write_json(evaluation: Reportable, out: IO[str]) -> None:
     """Write one JSON object, its results one to a line; times stand under ``timings`` alone."""
     header = evaluation.header
     head: dict[str, Any] = {
@@ -47,10 +48,64 @@ def write_json(evaluation: StoredEvaluation, out: IO[str]) -> None:
     out.write(msgspec.json.format(_ENCODER.encode(head), indent=2).decode().removesuffix("\n}"))
     out.write(',\n  "results": [')
     separator = "\n    "
-    for row, body in evaluation.entries():
-        entry = {"case_id": row.case_id, "repeat": row.repeat, "status": row.status, **body}
-        if row.efficiency is not None:
-            entry["efficiency"] = row.efficiency
-        out.write(separator + _ENCODER.encode(entry).decode())
+    for result in evaluation:
+        out.write(separator + _ENCODER.encode(_entry(result)).decode())
         separator = ",\n    "
     out.write("\n  ]\n}\n")
+
+
+def _entry(result: CaseResult) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "case_id": result.case_id,
+        "repeat": result.repeat,
+        "status": result.status,
+        "where": result.where,
+        "tags": result.tags or None,
+        "error": result.error,
+        "mean": result.mean,
+        "timings": result.timings,
+    }
+    if result.recorded is not None:
+        entry["recorded"] = {
+            "id": result.recorded.id,
+            "format": result.recorded.format,
+            "location": result.recorded.location,
+        }
+    elif result.trace is not None:
+        entry["trace"] = msgspec.structs.replace(result.trace, agents={})
+    entry["scores"] = [_score(score) for score in result.scores]
+    entry["efficiency"] = result.efficiency
+    return {name: value for name, value in entry.items() if value is not None}
+
+
+def _score(score: Score) -> dict[str, Any]:
+    """Write a score with the result keys of judge-llm, and ours beside them.
+
+    ``evaluator_type`` is the name it was asked for under, ``success`` whether it could be
+    evaluated at all; ``score`` is null when it could not.
+    """
+    entry = evaluator_of_type(score.type)
+    is_built_in = entry is not None and score.evaluator in entry.names
+    plain: dict[str, Any] = {
+        "evaluator_name": entry.asked_as(score.evaluator).class_name
+        if entry is not None and is_built_in
+        else score.evaluator,
+        "evaluator_type": score.evaluator,
+        "type": score.type,
+        "version": score.version,
+        "unit": score.unit,
+        "status": score.status,
+        "passed": score.status == "passed",
+        "score": score.value,
+        "threshold": score.threshold,
+        "success": score.status in ("passed", "failed"),
+        "reason": score.reason,
+        "details": score.details,
+    }
+    if score.subject:
+        plain["subject"] = score.subject
+    if score.evidence:
+        plain["evidence"] = score.evidence
+    if score.judge is not None:
+        plain["judge"] = score.judge
+    return plain

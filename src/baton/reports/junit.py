@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
+from baton.model import CaseResult
 from baton.model.visible import visible, without_commands
 from baton.stats.routing import agents_of, mistakes
-from baton.store import Header, IndexRow, StoredEvaluation
+from baton.store import Header, Reportable
 
 from .figures import arrow, share_text
 from .judging import asked_by_evaluator, asked_line, gate_lines
@@ -17,7 +18,7 @@ from .terminal import counter_texts
 from .text import dispatches_of, value_text
 
 
-def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
+def write_junit(evaluation: Reportable, out: IO[str]) -> None:
     """Write XML; what could not be evaluated is an ``error``, what nothing scored is ``skipped``.
 
     A problem of the evaluation as a whole is an error of a test case of its own.
@@ -40,8 +41,8 @@ def write_junit(evaluation: StoredEvaluation, out: IO[str]) -> None:
         for key, value in properties:
             out.write(f"      <property name={_attribute(key)} value={_attribute(value)}/>\n")
         out.write("    </properties>\n")
-    for row, body in evaluation.entries():
-        out.write(_case(name, row, body, repeated=header.repeats > 1))
+    for result in evaluation:
+        out.write(_case(name, result, repeated=header.repeats > 1))
     for line in missed:
         said = f"<failure message={_attribute(line)}/>"
         out.write(f'    <testcase classname={name} name="the gate">{said}</testcase>\n')
@@ -73,31 +74,31 @@ def _properties(header: Header) -> Iterator[tuple[str, str]]:
         yield f"judges.{name}", asked_line(asked, settled)
 
 
-def _case(suite: str, row: IndexRow, body: dict[str, Any], *, repeated: bool) -> str:
-    name = f"{row.case_id} [{row.repeat + 1}]" if repeated else row.case_id
-    seconds = body.get("timings", {}).get("seconds")
+def _case(suite: str, result: CaseResult, *, repeated: bool) -> str:
+    name = f"{result.case_id} [{result.repeat + 1}]" if repeated else result.case_id
+    seconds = (result.timings or {}).get("seconds")
     time = f' time="{seconds:.3f}"' if seconds is not None else ""
-    head = f"    <testcase classname={suite} name={_attribute(name)}{_where(body)}{time}"
-    if row.status == "passed":
+    head = f"    <testcase classname={suite} name={_attribute(name)}{_where(result)}{time}"
+    if result.status == "passed":
         return f"{head}/>\n"
-    tag = {"failed": "failure", "error": "error"}.get(row.status, "skipped")
-    lines = [body["error"]] if body.get("error") else []
+    tag = {"failed": "failure", "error": "error"}.get(result.status, "skipped")
+    lines = [result.error] if result.error else []
     lines += [
-        f"{score['evaluator_type']} {score['status']}{value_text(score)}: "
-        f"{dispatches_of([score])}{score['reason']}"
-        for score in body["scores"]
-        if score["status"] in ("failed", "error") or row.status == "skipped"
+        f"{score.evaluator} {score.status}{value_text(score)}: "
+        f"{dispatches_of([score])}{score.reason}"
+        for score in result.scores
+        if score.status in ("failed", "error") or result.status == "skipped"
     ]
-    message = lines[0] if lines else row.status
+    message = lines[0] if lines else result.status
     inside = _text("\n".join(lines))
     return (
         f"{head}>\n      <{tag} message={_attribute(message)}>{inside}</{tag}>\n    </testcase>\n"
     )
 
 
-def _where(body: dict[str, Any]) -> str:
+def _where(result: CaseResult) -> str:
     """Write file and line, by which GitLab and readers on GitHub link to the case."""
-    place = place_of(body)
+    place = place_of(result)
     if place is None:
         return ""
     line = "" if place.line is None else f' line="{place.line}"'

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from typing import IO
 
-from baton.model import STATUSES
+from baton.model import STATUSES, CaseResult, Score
 from baton.stats.routing import agents_of, mistakes
-from baton.store import Header, IndexRow, StoredEvaluation
+from baton.store import Header, Reportable
 
 from .figures import arrow, pass_lines, repeats_of, share_text
 from .judging import gate_lines
@@ -24,7 +24,7 @@ _MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️", "skipped": "➖"}
 _TICKS = re.compile("`+")
 
 
-def write_markdown(evaluation: StoredEvaluation, out: IO[str]) -> None:
+def write_markdown(evaluation: Reportable, out: IO[str]) -> None:
     """Write the verdict, a table of evaluators, routing mistakes, and the cases that did not pass.
 
     At most 50 cases, each in whole, and at most 60,000 bytes: the rest is counted. Texts of
@@ -39,7 +39,7 @@ def write_markdown(evaluation: StoredEvaluation, out: IO[str]) -> None:
         if row.status == "passed":
             continue
         if left == 0 and shown < MOST_CASES:
-            case = "".join(f"{line}\n" for line in _case(row, evaluation.body(row), header))
+            case = "".join(f"{line}\n" for line in _case(evaluation.result(row), header))
             title = "" if shown else "\n### Cases that did not pass\n\n"
             room -= len((title + case).encode())
             if room >= 0:
@@ -61,7 +61,7 @@ def code(text: str, limit: int = 300) -> str:
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
-def _top(evaluation: StoredEvaluation) -> Iterator[str]:
+def _top(evaluation: Reportable) -> Iterator[str]:
     header = evaluation.header
     counts = " · ".join(
         f"{header.cases[status]:,} {status}" for status in STATUSES if header.cases.get(status)
@@ -117,25 +117,25 @@ def _listed(title: str, lines: list[str]) -> Iterator[str]:
             yield f"- … and {len(lines) - _MOST_LINES:,} more"
 
 
-def _case(row: IndexRow, body: dict[str, Any], header: Header) -> Iterator[str]:
-    name = f"{_MARKS[row.status]} **{code(row.case_id, 120)}**"
-    repeat = f" ({row.repeat + 1} of {header.repeats})" if header.repeats > 1 else ""
-    place = place_of(body)
+def _case(result: CaseResult, header: Header) -> Iterator[str]:
+    name = f"{_MARKS[result.status]} **{code(result.case_id, 120)}**"
+    repeat = f" ({result.repeat + 1} of {header.repeats})" if header.repeats > 1 else ""
+    place = place_of(result)
     where = "" if place is None else f" {code(':'.join(str(p) for p in place if p), 200)}"
     yield f"- {name}{repeat}{where}"
-    if body.get("error"):
-        yield f"  - {code(body['error'])}"
-    yield from (f"  - {line}" for line in _scores(body["scores"], row.status))
+    if result.error:
+        yield f"  - {code(result.error)}"
+    yield from (f"  - {line}" for line in _scores(result.scores, result.status))
 
 
-def _scores(scores: Iterable[dict[str, Any]], status: str) -> Iterator[str]:
+def _scores(scores: Sequence[Score], status: str) -> Iterator[str]:
     wanted = ("failed", "error") if status != "skipped" else ("skipped",)
     for score in scores:
-        if score["status"] in wanted:
-            said = f"{code(score['evaluator_type'], 80)} {score['status']}{value_text(score)}"
-            yield f"{said}: {code(score['reason'])}"
-            if isinstance(score["details"].get("fix"), str):
-                yield f"to fix it: {code(score['details']['fix'])}"
+        if score.status in wanted:
+            verdict = f"{code(score.evaluator, 80)} {score.status}{value_text(score)}"
+            yield f"{verdict}: {code(score.reason)}"
+            if isinstance(score.details.get("fix"), str):
+                yield f"to fix it: {code(score.details['fix'])}"
 
 
 def cell(text: str, limit: int = 80) -> str:

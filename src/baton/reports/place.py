@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from baton.model import CaseResult
 
 _ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 
@@ -16,12 +18,11 @@ class Place(NamedTuple):
     line: int | None
 
 
-def place_of(body: dict[str, Any]) -> Place | None:
+def place_of(result: CaseResult) -> Place | None:
     """Return where the case of a result stands, else the file of its recorded trace."""
-    where = body.get("where")
-    if where is not None:
-        return Place(_in_repository(where["file"]), where.get("line"))
-    location = body.get("recorded", {}).get("location")
+    if result.where is not None:
+        return Place(_in_repository(result.where.file), result.where.line)
+    location = result.recorded.location if result.recorded is not None else None
     return None if location is None else Place(_in_repository(location), None)
 
 

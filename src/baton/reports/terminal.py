@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 from rich.table import Table
@@ -23,17 +23,17 @@ from baton.model import (
     Trace,
     counted,
 )
-from baton.store import Header, IndexRow, StoredEvaluation, body_of, index_row
+from baton.store import Header, Reportable, recorded_of
 
 from .calibrate import calibrations_of
 from .figures import pass_lines, print_routing, repeats_of
 from .judging import gate_lines, print_asked, print_by_agent
-from .text import Console, Text, console_for, content_line, dispatches_of, one_line
+from .text import Console, Text, console_for, content_line, dispatches_of, one_line, value_text
 
 _LOOKED_AT = 100
 
 
-def unscored(evaluation: StoredEvaluation) -> Iterator[tuple[str, str]]:
+def unscored(evaluation: Reportable) -> Iterator[tuple[str, str]]:
     """Yield the evaluators that skipped all there was, each with the reason it gave first.
 
     What made the evaluation an error says so among its problems, and is not said again.
@@ -48,12 +48,12 @@ def unscored(evaluation: StoredEvaluation) -> Iterator[tuple[str, str]]:
     for row in islice(evaluation.rows(), _LOOKED_AT):
         if not left:
             return
-        if left.isdisjoint(name for name, status, _ in row.scores if status == "skipped"):
+        if left.isdisjoint(one.evaluator for one in row.scores if one.status == "skipped"):
             continue
-        for score in evaluation.body(row)["scores"]:
-            if score["evaluator_type"] in left and score["status"] == "skipped":
-                left.discard(score["evaluator_type"])
-                yield score["evaluator_type"], score["reason"]
+        for score in evaluation.result(row).scores:
+            if score.evaluator in left and score.status == "skipped":
+                left.discard(score.evaluator)
+                yield score.evaluator, score.reason
 
 
 class Column(NamedTuple):
@@ -144,7 +144,7 @@ _TURN = re.compile(r"^turn \d+ ")
 
 
 def print_terminal(
-    evaluation: StoredEvaluation, out: IO[str], *, limit: int = 10, detailed: bool = False
+    evaluation: Reportable, out: IO[str], *, limit: int = 10, detailed: bool = False
 ) -> None:
     """Print the report; at most ``limit`` cases that did not pass are shown in full.
 
@@ -171,7 +171,7 @@ def print_terminal(
             left += 1
             continue
         shown += 1
-        for line in case_lines(row, evaluation.body(row), header, detailed=detailed):
+        for line in case_lines(evaluation.result(row), header, detailed=detailed):
             console.print(line)
     if left:
         cases = counted(left, "more case")
@@ -181,7 +181,9 @@ def print_terminal(
         console.print(Text(one_line(f"– {name} skipped: {reason}", 400), "dim"))
     _print_whole(header, console)
     verdict = Text("\n").append(header.status, STYLES.get(header.status, "bold"))
-    console.print(verdict.append(f"   {evaluation.folder}", "dim"))
+    if evaluation.folder is not None:
+        verdict.append(f"   {evaluation.folder}", "dim")
+    console.print(verdict)
 
 
 def _print_whole(header: Header, console: Console) -> None:
@@ -197,7 +199,7 @@ def _print_whole(header: Header, console: Console) -> None:
             console.print(Text(f"{mark} {one_line(line, 400)}", STYLES[style]))
 
 
-def _counts(evaluation: StoredEvaluation) -> Table:
+def _counts(evaluation: Reportable) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("evaluator")
     for status in STATUSES:
@@ -216,74 +218,55 @@ def _counts(evaluation: StoredEvaluation) -> Table:
     return table
 
 
-def case_lines(
-    row: IndexRow, body: dict[str, Any], header: Header, *, detailed: bool = False
-) -> Iterator[Text]:
+def case_lines(result: CaseResult, header: Header, *, detailed: bool = False) -> Iterator[Text]:
     """Yield what is to be said of one case; ``detailed`` adds what passed."""
-    head = Text("\n").append(f"{MARKS[row.status]} ", STYLES[row.status])
-    head.append(one_line(row.case_id, 200), "bold")
+    head = Text("\n").append(f"{MARKS[result.status]} ", STYLES[result.status])
+    head.append(one_line(result.case_id, 200), "bold")
     if header.repeats > 1:
-        head.append(f"  {row.repeat + 1} of {header.repeats}", "dim")
-    if body.get("mean") is not None and isinstance(header.pass_rule, dict):
-        head.append(f"  mean {body['mean']:.2f}, needs {header.pass_rule['mean']:.2f}", "dim")
-    yield head.append(_where(body), "dim")
-    if detailed and row.efficiency is not None and (spent := case_line(row.efficiency)):
+        head.append(f"  {result.repeat + 1} of {header.repeats}", "dim")
+    if result.mean is not None and isinstance(header.pass_rule, dict):
+        head.append(f"  mean {result.mean:.2f}, needs {header.pass_rule['mean']:.2f}", "dim")
+    location = result.recorded.location if result.recorded is not None else None
+    yield head.append(f"  {one_line(location, 200)}" if location else "", "dim")
+    if detailed and result.efficiency is not None and (spent := case_line(result.efficiency)):
         yield Text(f"  {spent}", "dim")
     shown = [
         score
-        for score in body["scores"]
-        if detailed or row.status == "skipped" or score["status"] in ("failed", "error")
+        for score in result.scores
+        if detailed or result.status == "skipped" or score.status in ("failed", "error")
     ]
-    if body.get("error"):
-        yield Text(f"  {one_line(body['error'], 400)}", STYLES["error"])
-        stopped = [score for score in shown if _stopped_by(score, body["error"])]
+    if result.error:
+        yield Text(f"  {one_line(result.error, 400)}", STYLES["error"])
+        # An evaluator that says no more than what stopped the whole case is named, and that is all:
+        # "turn 2 failed: no model" explains "failed: no model" as well.
+        cause = _TURN.sub("", result.error)
+        stopped = [one for one in shown if one.status == "error" and one.reason.endswith(cause)]
         shown = [score for score in shown if score not in stopped]
         if stopped:
             yield Text(f"  not scored for that: {_names(stopped)}", STYLES["error"])
-    for alike in _together(shown):
+    # What could not be scored for one and the same reason is said once, with all names.
+    groups: dict[tuple[object, ...], list[Score]] = {}
+    for score in shown:
+        same = (score.status, score.reason) if score.value is None else (id(score),)
+        groups.setdefault(same, []).append(score)
+    for alike in groups.values():
         yield from _scores(alike)
 
 
-def _where(body: dict[str, Any]) -> str:
-    location = body.get("recorded", {}).get("location")
-    return f"  {one_line(location, 200)}" if location else ""
+def _names(scores: list[Score]) -> str:
+    return ", ".join(dict.fromkeys(score.evaluator for score in scores))
 
 
-def _stopped_by(score: dict[str, Any], error: str) -> bool:
-    """Tell whether a score says no more than what kept the whole case from its end."""
-    cause = _TURN.sub("", error)
-    return score["status"] == "error" and str(score["reason"]).endswith(cause)
-
-
-def _names(scores: list[dict[str, Any]]) -> str:
-    return ", ".join(dict.fromkeys(score["evaluator_type"] for score in scores))
-
-
-def _together(scores: list[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
-    """Put together what could not be scored for the same reason, which is then said once."""
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for score in scores:
-        alone = score["score"] is not None
-        key = id(score) if alone else (score["status"], score["reason"])
-        groups.setdefault(key, []).append(score)
-    return groups.values()
-
-
-def _scores(alike: list[dict[str, Any]]) -> Iterator[Text]:
+def _scores(alike: list[Score]) -> Iterator[Text]:
     score = alike[0]
-    style = STYLES[score["status"]]
-    line = Text(f"  {_names(alike)} {score['status']}", style)
-    if score["score"] is not None:
-        needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
-        line.append(f" {score['score']:.2f}{needs}")
-    yield line
+    yield Text(f"  {_names(alike)} {score.status}", STYLES[score.status]).append(value_text(score))
     wrong = [turn for turn in _turns_of(score) if turn.score < 1]
     if not wrong:
-        yield Text(f"    {dispatches_of(alike)}{one_line(score['reason'], 400)}")
+        yield Text(f"    {dispatches_of(alike)}{one_line(score.reason, 400)}")
     for turn in wrong:
         yield from _side_by_side(turn)
-    if isinstance(score["details"].get("fix"), str):
-        yield Text(f"    to fix it: {one_line(score['details']['fix'], 400)}", "cyan")
+    if isinstance(score.details.get("fix"), str):
+        yield Text(f"    to fix it: {one_line(score.details['fix'], 400)}", "cyan")
 
 
 class _Differ(msgspec.Struct):
@@ -302,10 +285,10 @@ class _Turn(msgspec.Struct):
     trouble: str | None = None
 
 
-def _turns_of(score: dict[str, Any]) -> list[_Turn]:
+def _turns_of(score: Score) -> list[_Turn]:
     """Return the turns of a score of chains; the details of others may be anything."""
     try:
-        return msgspec.convert(score["details"].get("invocation_results", []), list[_Turn])
+        return msgspec.convert(score.details.get("invocation_results", []), list[_Turn])
     except msgspec.ValidationError:
         return []
 
@@ -332,10 +315,10 @@ def _side_by_side(turn: _Turn) -> Iterator[Text]:
 
 def failure_text(result: CaseResult, *, repeats: int = 1) -> str:
     """Return what did not pass in a case: chains side by side, and the dispatches at fault."""
-    row = msgspec.convert(index_row(result, 0, 0), IndexRow)
-    header = Header(id="", name="", status=result.status, repeats=repeats)
-    body = body_of(result, keep_trace=False)
-    lines = [line.plain.rstrip() for line in case_lines(row, body, header)]
+    if result.recorded is None and result.trace is not None:
+        result = msgspec.structs.replace(result, recorded=recorded_of(result.trace))
+    header = Header(status=result.status, repeats=repeats)
+    lines = [line.plain.rstrip() for line in case_lines(result, header)]
     if result.trace is not None:
         lines += dict.fromkeys(_dispatches(result.trace, result.scores))
     return "\n".join(lines).strip()

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text as RichText
 
-from baton.model import Content
+from baton.model import Content, Score
 from baton.model.visible import folded_line, visible, visible_line
 from baton.sink import own_output
 
@@ -25,9 +25,9 @@ def one_line(text: str, limit: int = 80) -> str:
     return safe if len(safe) <= limit else f"{safe[: limit - 1]}…"
 
 
-def dispatches_of(scores: Iterable[dict[str, Any]]) -> str:
+def dispatches_of(scores: Iterable[Score]) -> str:
     """Name the dispatches that scores are about, as drawings of traces do; nothing for others."""
-    about = [score.get("subject") for score in scores if score["unit"] == "dispatch"]
+    about = [score.subject for score in scores if score.unit == "dispatch"]
     names = list(dict.fromkeys(one_line(subject[0]) for subject in about if subject))
     if not names:
         return ""
@@ -61,12 +61,12 @@ def arguments_line(arguments: Any, limit: int = 60) -> str:
     )
 
 
-def value_text(score: dict[str, Any]) -> str:
-    """Show the value of a stored score and what it needs; nothing where there is no verdict."""
-    if score["score"] is None:
+def value_text(score: Score) -> str:
+    """Show the value of a score and what it needs; nothing where there is no verdict."""
+    if score.value is None:
         return ""
-    needs = "" if score["threshold"] is None else f", needs {score['threshold']:.2f}"
-    return f" {score['score']:.2f}{needs}"
+    needs = "" if score.threshold is None else f", needs {score.threshold:.2f}"
+    return f" {score.value:.2f}{needs}"
 
 
 _WIDE = 400

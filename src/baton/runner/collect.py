@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, Self
 
-import msgspec
-
 from baton.gate.decide import NOTHING, Decision
 from baton.model import (
     STATUSES,
@@ -29,8 +27,8 @@ from baton.store import (
     IndexRow,
     Kept,
     StoredEvaluation,
-    index_row,
     read_evaluation,
+    row_of,
     rows_of,
 )
 
@@ -82,14 +80,14 @@ class Tally:
         self.by_agent.add(row.by_agent, row.case_id, row.repeat)
         if row.efficiency is not None:
             self.agents.add_models(row.efficiency.models)
-        for name, status, _ in row.scores:
-            self.evaluators[name].add(status)
+        for score in row.scores:
+            self.evaluators[score.evaluator].add(score.status)
         for name, reason in reasons.items():
             self._why.setdefault(name, reason)
 
     def lacks_reason(self, row: IndexRow) -> bool:
         """Tell whether a row has a score without a value of whose evaluator no reason is known."""
-        return any(value is None and name not in self._why for name, _, value in row.scores)
+        return any(one.value is None and one.evaluator not in self._why for one in row.scores)
 
     def excuse(self) -> None:
         """Let planned cases that were not run be no problem: somebody asked to stop."""
@@ -101,8 +99,8 @@ class Tally:
         self.routing.add(earlier.routing, -1)
         self.efficiency.add(earlier.efficiency, -1)
         self.by_agent.take_back(earlier.by_agent, earlier.case_id, earlier.repeat)
-        for name, status, _ in earlier.scores:
-            self.evaluators[name].add(status, -1)
+        for score in earlier.scores:
+            self.evaluators[score.evaluator].add(score.status, -1)
 
     def problems(self, decision: Decision = NOTHING) -> list[str]:
         """Say what could not be evaluated as asked; errors that a gate allows are none."""
@@ -207,11 +205,10 @@ class FolderResults:
             reasons: dict[str, str] = {}
             if self._tally.lacks_reason(row):
                 stored = stored or read_evaluation(kept.folder)
-                scores = stored.body(row)["scores"]
                 reasons = {
-                    score["evaluator_type"]: score["reason"]
-                    for score in scores
-                    if score["score"] is None
+                    score.evaluator: score.reason
+                    for score in stored.result(row).scores
+                    if score.value is None
                 }
             self._tally.add_row(row, reasons)
 
@@ -259,7 +256,7 @@ class MemoryResults:
         provenance = (self._plan.provenance or Provenance()).with_agents(seen)
         decision = _decided(
             self._plan,
-            lambda: (msgspec.convert(index_row(one, 0, 0), IndexRow) for one in results),
+            lambda: map(row_of, results),
             provenance,
         )
         return Evaluation(

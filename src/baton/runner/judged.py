@@ -14,6 +14,7 @@ from baton.evaluators.judging.rubric import Scale
 from baton.evaluators.judging.subject import Subject
 from baton.model import (
     Case,
+    CaseResult,
     EvalContext,
     Evaluator,
     InputError,
@@ -25,9 +26,7 @@ from baton.model import (
 )
 from baton.stats.agreement import Key
 from baton.stats.calibration import Terms, Votes
-from baton.store import StoredEvaluation, score_row
-
-_DETAILS = ("label", "agent", "votes", "spread", "settled_by", "judge_error")
+from baton.store import StoredEvaluation
 
 
 class Shown(NamedTuple):
@@ -77,7 +76,8 @@ def of_scores(
     trace: Trace, case_id: str, scores: Iterable[Score], shown: Mapping[str, Shown]
 ) -> list[JudgedThing]:
     """Return what the scores of one trace say, those about nothing left out."""
-    return list(_things(trace.id, case_id, [score_row(score) for score in scores], shown))
+    singles = [single for score in scores for single in _singles(score)]
+    return _things(trace.id, case_id, singles, shown)
 
 
 def of_evaluation(
@@ -89,110 +89,111 @@ def of_evaluation(
 
     ``shown`` has, by the id of the trace, what a judge was shown of each thing.
     """
-    found: list[JudgedThing] = []
-    for row, body in evaluation.entries():
-        trace = trace_id(body)
+    things: list[JudgedThing] = []
+    for result in evaluation:
+        trace = trace_id(result)
         if trace is not None:
-            rows = [score for score in body["scores"] if score["type"] == rubric]
-            found += _things(trace, row.case_id, rows, (shown or {}).get(trace, {}))
-    return found
+            scores = [score for score in result.scores if score.type == rubric]
+            singles = [single for score in scores for single in _singles(score)]
+            things += _things(trace, result.case_id, singles, (shown or {}).get(trace, {}))
+    return things
 
 
 def judged_types(evaluation: StoredEvaluation) -> list[str]:
     """Return the rubrics that an evaluation was judged by, in the order they come."""
-    found: dict[str, None] = {}
-    for _, body in evaluation.entries():
-        for score in body["scores"]:
-            if "judge" in score or "settled_by" in score["details"]:
-                found[score["type"]] = None
-    return list(found)
+    types: dict[str, None] = {}
+    for result in evaluation:
+        for score in result.scores:
+            if score.judge is not None or "settled_by" in score.details:
+                types[score.type] = None
+    return list(types)
 
 
-def trace_id(body: Mapping[str, Any]) -> str | None:
-    """Return the id of the trace that a body holds or points at."""
-    held = body.get("trace") or body.get("recorded")
-    return None if held is None else str(held["id"])
+def trace_id(result: CaseResult) -> str | None:
+    """Return the id of the trace that a result holds or points at."""
+    held = result.trace or result.recorded
+    return None if held is None else held.id
 
 
-def _things(
-    trace: str, case: str, rows: Sequence[Mapping[str, Any]], shown: Mapping[str, Shown]
-) -> Iterator[JudgedThing]:
-    singles = [_checked(single) for row in rows for single in _singles(row)]
-    for position, row in enumerate((row for row in singles if row.get("subject")), 1):
-        yield _thing(trace, case, row, shown.get(row["subject"][0], Shown(position, None)))
+class _Details(msgspec.Struct, kw_only=True):
+    """What a judged score, or one of the units that it sums up, says beside its verdict."""
 
-
-class _Details(msgspec.Struct):
     label: str | None = None
     to: str | None = None
     agent: str | None = None
     votes: dict[str, int] | None = None
     spread: float = 0.0
+    settled_by: Any = msgspec.UNSET
     judge_error: str | None = None
 
 
-class _JudgedBy(msgspec.Struct):
-    model: str
+class _Unit(_Details, kw_only=True):
+    status: Status = "skipped"
+    value: float | None = None
+    subject: list[str] | None = None
 
 
-class _Single(msgspec.Struct):
-    status: Status
-    version: str
-    score: float | None
+class _Single(NamedTuple):
+    score: Score
     details: _Details
-    subject: list[str] = msgspec.field(default_factory=list)
-    judge: _JudgedBy | None = None
 
 
-def _checked(single: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a score of a rubric; raises InputError for one that a folder of others made up."""
+def _singles(score: Score) -> Iterator[_Single]:
+    """Yield a score, or the several that it sums up.
+
+    Raises:
+        InputError: its details are not those of a rubric: somebody made them up.
+    """
+    units = score.details.get("units")
     try:
-        msgspec.convert(single, _Single)
-    except msgspec.ValidationError as error:
-        message = f"a score of `{single.get('evaluator_type')}` is damaged: {error}"
+        if not isinstance(units, list) or not all(isinstance(unit, dict) for unit in units):
+            yield _Single(score, msgspec.convert(score.details, _Details))
+            return
+        for unit in msgspec.convert(units, list[_Unit]):
+            subject = score.subject if unit.subject is None else unit.subject
+            single = msgspec.structs.replace(
+                score, status=unit.status, value=unit.value, subject=subject
+            )
+            yield _Single(single, unit)
+    except (msgspec.ValidationError, ValueError) as error:
+        message = f"a score of `{score.evaluator}` is damaged: {error}"
         raise InputError(Problem(message=message, damaged=True)) from None
-    return single
 
 
-def _singles(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a score, or the several that it sums up."""
-    units = row["details"].get("units")
-    if not isinstance(units, list) or not all(isinstance(unit, dict) for unit in units):
-        yield row
-        return
-    for unit in units:
-        details = {key: unit[key] for key in _DETAILS if key in unit}
-        yield {**row, **unit, "score": unit.get("value"), "details": details}
-
-
-def _thing(trace: str, case: str, row: Mapping[str, Any], shown: Shown) -> JudgedThing:
-    details, subject, judge = row["details"], row["subject"][0], row.get("judge")
-    settled = "settled_by" in details
-    counts = details.get("votes")
-    return JudgedThing(
-        trace=trace,
-        case=case,
-        subject=subject,
-        agent=details.get("to") or details.get("agent"),
-        position=shown.position,
-        status=row["status"],
-        label=details.get("label"),
-        value=row["score"],
-        model=None if judge is None or settled else judge["model"],
-        version=row["version"],
-        settled=settled,
-        trouble=_trouble(row),
-        votes=None if not counts else Votes(counts=counts, spread=details.get("spread", 0.0)),
-        length=shown.length,
-    )
-
-
-def _trouble(row: Mapping[str, Any]) -> str | None:
-    """Say in a word or two why there is no verdict."""
-    if row["status"] == "error":
-        return str(row["details"].get("judge_error") or "error")
-    without_label = row["status"] == "skipped" and row["details"].get("label") is None
-    return "skipped" if without_label else None
+def _things(
+    trace: str, case: str, singles: Iterable[_Single], shown: Mapping[str, Shown]
+) -> list[JudgedThing]:
+    things = []
+    about = (single for single in singles if single.score.subject)
+    for position, (score, details) in enumerate(about, 1):
+        subject = score.subject[0]
+        judged = shown.get(subject, Shown(position, None))
+        settled = details.settled_by is not msgspec.UNSET
+        trouble = None
+        if score.status == "error":
+            trouble = details.judge_error or "error"
+        elif score.status == "skipped" and details.label is None:
+            trouble = "skipped"
+        votes = Votes(counts=details.votes, spread=details.spread) if details.votes else None
+        things.append(
+            JudgedThing(
+                trace=trace,
+                case=case,
+                subject=subject,
+                agent=details.to or details.agent,
+                position=judged.position,
+                status=score.status,
+                label=details.label,
+                value=score.value,
+                model=None if score.judge is None or settled else score.judge.model,
+                version=score.version,
+                settled=settled,
+                trouble=trouble,
+                votes=votes,
+                length=judged.length,
+            )
+        )
+    return things
 
 
 def judged(evaluator: Evaluator) -> Judged:

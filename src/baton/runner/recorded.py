@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from baton.model import Case, CaseResult, Dataset, Evaluation, Trace
 from baton.model.redact import ON, Redaction, is_redacted
-from baton.store import EvaluationWriter
+from baton.store import EvaluationWriter, repeat_of
 
 from .collect import FolderResults, MemoryResults, Results
 from .plan import Plan, check_overrides
@@ -116,16 +116,6 @@ def _scored(
     scored = start_scoring(plan, trace, case, position)
     scored.repeat = repeat
     return scored
-
-
-_MOST_REPEATS = 1 << 31
-"""Numbers from here on are no repeats: an index has no room for them."""
-
-
-def repeat_of(trace: Trace) -> int:
-    """Return which repeat of its case a trace is, from 0."""
-    repeat = trace.attributes.get("repeat", 0)
-    return repeat if isinstance(repeat, int) and 0 < repeat < _MOST_REPEATS else 0
 
 
 class Placed(NamedTuple):

@@ -347,7 +347,7 @@ def kept_results(
     for row in kept.rows():
         if cases.ids[row.position : row.position + 1] != [row.case_id]:
             raise InputError(Problem(file=str(start.folder), message=_SAME_CASES))
-        for name, _, _ in row.scores:
+        for name in [score.evaluator for score in row.scores]:
             if name not in basis.evaluators:
                 message = f"has scores of `{name}`, which is not asked for: start a new evaluation"
                 raise InputError(Problem(file=str(start.folder), message=message))

@@ -2,25 +2,46 @@
 
 from baton.formats.evaluation_folder import Header, IndexRow
 
-from .read import StoredEvaluation, latest_evaluation, read_evaluation, rows_of
-from .resume import Kept, keep
-from .rows import body_of, index_row, score_row
-from .write import Encoded, EvaluationWriter, FolderStatus, encoded
+from .read import (
+    FoundTrace,
+    Reportable,
+    StoredEvaluation,
+    evaluation_traces,
+    latest_evaluation,
+    read_evaluation,
+    recordings_of,
+    repeat_of,
+    rows_of,
+)
+from .write import (
+    Encoded,
+    EvaluationWriter,
+    FolderStatus,
+    Kept,
+    encoded,
+    keep,
+    recorded_of,
+    row_of,
+)
 
 __all__ = [
     "Encoded",
     "EvaluationWriter",
     "FolderStatus",
+    "FoundTrace",
     "Header",
     "IndexRow",
     "Kept",
+    "Reportable",
     "StoredEvaluation",
-    "body_of",
     "encoded",
-    "index_row",
+    "evaluation_traces",
     "keep",
     "latest_evaluation",
     "read_evaluation",
+    "recorded_of",
+    "recordings_of",
+    "repeat_of",
+    "row_of",
     "rows_of",
-    "score_row",
 ]

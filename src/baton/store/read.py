@@ -1,88 +1,97 @@
-"""Reading an evaluation folder: the index first, one body at a time."""
+"""Reading an evaluation folder: its results one at a time, and the traces that it scored."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 import msgspec
 
 from baton.formats.evaluation_folder import (
     BODIES,
     HEADER,
+    Body,
     Header,
     IndexRow,
     OpenedFolder,
     open_folder,
+    read_body,
     read_header,
 )
-from baton.formats.own_files import open_regular
+from baton.formats.own_files import naming, open_regular
 from baton.model import (
     STATUSES,
     AgentCounts,
+    CaseResult,
     EvaluatorCounts,
     InputError,
     Problem,
     RoutingCounts,
     Status,
+    Trace,
+    integrity_problems,
 )
 from baton.model.redact import Redaction
 
+from .seal import is_sealed
 
-class _Score(msgspec.Struct):
-    evaluator_name: str
-    evaluator_type: str
-    type: str
-    version: str
-    unit: str
-    status: Status
-    score: float | None
-    threshold: float | None
-    reason: str
-    details: dict[str, msgspec.Raw]
-    subject: list[str] = msgspec.field(default_factory=list)
-    evidence: list[dict[str, msgspec.Raw]] = msgspec.field(default_factory=list)
-    judge: dict[str, msgspec.Raw] | None = None
+if TYPE_CHECKING:
+    from baton.readers.load import Agents
+
+_ENCODER = msgspec.json.Encoder()
+_TRACES = msgspec.json.Decoder(Trace)
+_NAMED = 3
+"""How many recordings a message names; it counts the others."""
 
 
-class _Where(msgspec.Struct):
-    file: str
-    line: int | None = None
+class FoundTrace(NamedTuple):
+    """The trace of a result, or why there is none."""
+
+    trace: Trace | None
+    why: str | None = None
 
 
-class _Recorded(msgspec.Struct):
-    id: str
-    format: str
-    location: str | None = None
+class Reportable(Protocol):
+    """What reports need of an evaluation, be it in a folder or in memory.
 
+    Results come by position and repeat. ``rows`` are the results in short, which is all that counts
+    and gates need. ``folder`` is ``None`` for one that is in no folder.
+    """
 
-class _Body(msgspec.Struct):
-    """What every body has, so that a report of one that others wrote meets no surprise."""
+    @property
+    def header(self) -> Header:
+        """What holds for the evaluation as a whole."""
 
-    case_id: str
-    repeat: int
-    scores: list[_Score]
-    where: _Where | None = None
-    tags: list[str] = msgspec.field(default_factory=list)
-    error: str | None = None
-    mean: float | None = None
-    timings: dict[str, float] = msgspec.field(default_factory=dict)
-    recorded: _Recorded | None = None
-    trace: dict[str, msgspec.Raw] | None = None
-    agents: int | None = None
+    @property
+    def folder(self) -> Path | None:
+        """Where it is stored."""
 
+    def __len__(self) -> int:
+        """Count the results."""
 
-_SHAPE = msgspec.json.Decoder(_Body)
+    def __iter__(self) -> Iterator[CaseResult]:
+        """Yield the results."""
+
+    def rows(self) -> Iterator[IndexRow]:
+        """Yield the results in short."""
+
+    def result(self, row: IndexRow) -> CaseResult:
+        """Return the result of a row."""
+
+    def with_traces(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
+        """Yield each result with its trace, wherever that lies."""
 
 
 class StoredEvaluation:
-    """An evaluation folder; rows come by position and repeat, bodies when asked for.
+    """An evaluation folder; results come by position and repeat, and are read one at a time.
 
     The counts of one that was ended by force, still runs, or is damaged are those of what is
     there. ``traces`` and ``agents`` are the recordings and definitions that the user named for it
-    now (see :mod:`baton.store.traces`).
+    now (see :func:`recordings_of`).
     """
 
     def __init__(
@@ -96,10 +105,10 @@ class StoredEvaluation:
         self.agents = agents
         self._opened = opened
         if self.damage:
-            told = self.header.problems
+            problems = self.header.problems
             self._count()
             self.header.status = "error"
-            self.header.problems = [*self.damage, *told]
+            self.header.problems = [*self.damage, *problems]
         elif self.header.status == "running":
             self._count()
             planned = f" of {self.header.planned}" if self.header.planned is not None else ""
@@ -108,16 +117,20 @@ class StoredEvaluation:
     def _count(self) -> None:
         header = self.header
         counts: dict[str, EvaluatorCounts] = {}
+        cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
         routing, by_agent = RoutingCounts(), AgentCounts()
-        header.cases = dict.fromkeys(STATUSES, 0)
         header.efficiency = type(header.efficiency)()
         for row in self.rows():
-            header.cases[row.status] += 1
+            cases[row.status] += 1
             routing.add(row.routing)
             by_agent.add(row.by_agent, row.case_id, row.repeat)
             header.efficiency.add(row.efficiency)
-            for name, status, _ in row.scores:
-                counts.setdefault(name, EvaluatorCounts(evaluator=name, type=name)).add(status)
+            for score in row.scores:
+                name = score.evaluator
+                counts.setdefault(name, EvaluatorCounts(evaluator=name, type=name)).add(
+                    score.status
+                )
+        header.cases = cases
         header.evaluators = list(counts.values())
         header.routing, header.by_agent = routing.cells(), by_agent.sums()
 
@@ -128,30 +141,85 @@ class StoredEvaluation:
         """Yield the last row of every case and repeat, in this order."""
         return self._opened.rows()
 
-    def entries(self) -> Iterator[tuple[IndexRow, dict[str, Any]]]:
-        """Yield every row with its body."""
+    def __iter__(self) -> Iterator[CaseResult]:
+        """Yield the last result of every case and repeat; with its trace, if the folder has it."""
         with open_regular(self.folder / BODIES) as bodies:
             for row in self.rows():
-                yield row, self._body(bodies, row)
+                body = self._body(bodies, row)
+                yield _result(row, body, self._kept_trace(body).trace)
 
-    def body(self, row: IndexRow) -> dict[str, Any]:
-        """Return the body of one row."""
+    def result(self, row: IndexRow) -> CaseResult:
+        """Return the result of one row; raises InputError when its body is damaged."""
         with open_regular(self.folder / BODIES) as bodies:
-            return self._body(bodies, row)
+            body = self._body(bodies, row)
+        return _result(row, body, self._kept_trace(body).trace)
 
-    def _body(self, bodies: BinaryIO, row: IndexRow) -> dict[str, Any]:
+    def with_traces(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
+        """Yield each result with its trace; those that lie elsewhere are read from there."""
+        with (
+            _RecordedAgain(self) as recorded,
+            open_regular(self.folder / BODIES) as bodies,
+        ):
+            for row in self.rows():
+                body = self._body(bodies, row)
+                if bytes(body.trace):
+                    found = self._kept_trace(body)
+                elif body.recorded is not None:
+                    found = recorded.of(row, body.recorded.id, body.recorded.location)
+                else:
+                    found = FoundTrace(None, "nothing was recorded")
+                yield _result(row, body, found.trace), found
+
+    def _kept_trace(self, body: Body) -> FoundTrace:
+        """Return the trace that a body holds, when it is one that reports can draw."""
+        text = bytes(body.trace)
+        if not text:
+            return FoundTrace(None)
+        try:
+            trace = _TRACES.decode(text)
+        except msgspec.ValidationError as error:
+            return FoundTrace(None, f"the trace kept here is not valid: {error}")
+        problems = integrity_problems(trace)
+        if problems:
+            return FoundTrace(None, f"the trace kept here is not valid: {problems[0]}")
+        return FoundTrace(trace)
+
+    def _body(self, bodies: BinaryIO, row: IndexRow) -> Body:
         bodies.seek(row.offset)
         text = bodies.read(row.length)
         try:
             if row.crc32 is not None and zlib.crc32(text) != row.crc32:
                 raise msgspec.DecodeError("it was changed since it was written")
-            _SHAPE.decode(text)
-            body: dict[str, Any] = msgspec.json.decode(text)
+            if self._redaction.may_hold(text):
+                text = _ENCODER.encode(self._redaction.value(msgspec.json.decode(text)))
+            return read_body(text, self.header.version)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             file = str(self.folder / BODIES)
             message = f"the result of case `{row.case_id}` is damaged: {error}"
             raise InputError(Problem(file=file, message=message, damaged=True)) from None
-        return self._redaction.value(body) if self._redaction.may_hold(text) else body
+
+
+def _result(row: IndexRow, body: Body, trace: Trace | None) -> CaseResult:
+    """Put the two halves of a result together."""
+    return CaseResult(
+        case_id=row.case_id,
+        repeat=row.repeat,
+        position=row.position,
+        status=row.status,
+        scores=list(body.scores),
+        trace=trace,
+        recorded=body.recorded,
+        error=body.error,
+        mean=body.mean,
+        timings=body.timings,
+        efficiency=row.efficiency,
+        routing=row.routing,
+        by_agent=row.by_agent,
+        agents=row.agents,
+        route=row.route,
+        where=body.where,
+        tags=row.tags,
+    )
 
 
 def read_evaluation(
@@ -189,6 +257,7 @@ def latest_evaluation(root: Path) -> Path:
     folders = [path.parent for path in root.glob(f"*/{HEADER}")]
     if not folders:
         raise InputError(Problem(file=str(root), message="no evaluation here yet"))
+    # Names start with the UTC second. Only the headers of the newest second are opened.
     second = max(folder.name.partition("-")[0] for folder in folders)
     newest = [folder for folder in folders if folder.name.partition("-")[0] == second]
     return max(newest, key=lambda folder: (_started(folder), folder.name))
@@ -196,3 +265,155 @@ def latest_evaluation(root: Path) -> Path:
 
 def _started(folder: Path) -> str:
     return str(read_header(folder, Header).timings.get("started", ""))
+
+
+class Recordings(NamedTuple):
+    """What the traces of an evaluation may be read from, now.
+
+    ``paths`` are files and folders, ``exclude`` datasets among them, ``agents`` definitions.
+    ``refused`` says why places that the folder names are not opened. ``are_elsewhere`` tells
+    whether the folder itself holds no traces.
+    """
+
+    paths: list[Path]
+    exclude: list[Path]
+    agents: Path | None
+    refused: str | None = None
+    are_elsewhere: bool = True
+
+
+def recordings_of(evaluation: StoredEvaluation) -> Recordings:
+    """Return where the traces of an evaluation lie, as far as that may be believed.
+
+    A folder is data: what it names is opened only when the user named it on the command line,
+    now or when the evaluation was made here (its seal says that). No file is touched otherwise.
+    """
+    header, named = evaluation.header, evaluation.traces
+    datasets = [Path(name) for name in header.dataset if "\0" not in name]
+    if not header.traces:
+        return Recordings([evaluation.folder], [], evaluation.agents, are_elsewhere=False)
+    if named:
+        exclude = [path for path in datasets if _is_below(path, named)]
+        return Recordings(named, exclude, evaluation.agents)
+    if is_sealed(evaluation.folder, msgspec.structs.asdict(header)):
+        there = [path for path in map(Path, header.traces) if path.exists() and not path.is_fifo()]
+        agents = evaluation.agents or (Path(header.definitions) if header.definitions else None)
+        return Recordings(there, datasets, agents)
+    more = f" and {len(header.traces) - _NAMED} more" if len(header.traces) > _NAMED else ""
+    refused = (
+        f"this evaluation was not made here, or was moved, so {', '.join(header.traces[:_NAMED])}"
+        f"{more} was not opened: name the recordings with --traces PATH"
+    )
+    return Recordings([], [], None, refused)
+
+
+def _is_below(path: Path, folders: list[Path]) -> bool:
+    """Tell whether a path lies in a folder by its words alone: nothing is looked up for it."""
+    words = Path(os.path.abspath(path))  # noqa: PTH100 - resolving would follow links
+    return any(words.is_relative_to(os.path.abspath(each)) for each in folders)  # noqa: PTH100
+
+
+def evaluation_traces(
+    evaluation: StoredEvaluation, agents: Agents | None = None
+) -> Iterator[Trace]:
+    """Yield the traces of an evaluation: those it holds, or of the files it was made of.
+
+    ``agents`` are definitions beyond those that lie beside the files.
+
+    Raises:
+        InputError: files it was made of are gone, cannot be read, or were not named by the user.
+    """
+    from baton.readers import iter_traces  # needed for traces alone, and slow to import
+
+    recordings = recordings_of(evaluation)
+    if recordings.refused is not None:
+        raise InputError(Problem(file=str(evaluation.folder), message=recordings.refused))
+    names = {str(path) for path in recordings.paths}
+    wanted = [] if evaluation.traces else evaluation.header.traces
+    gone = [path for path in wanted if str(Path(path)) not in names]
+    if gone:
+        message = f"`{evaluation.folder}` was made of this, which is not here any more"
+        raise InputError(Problem(file=path, message=message) for path in gone)
+    yield from iter_traces(recordings.paths, agents=agents, redact=evaluation.header.redaction)
+
+
+_MOST_REPEATS = 1 << 31
+"""Numbers from here on are no repeats: an index has no room for them."""
+
+
+def repeat_of(trace: Trace) -> int:
+    """Return which repeat of its case a trace is, from 0."""
+    repeat = trace.attributes.get("repeat", 0)
+    return repeat if isinstance(repeat, int) and 0 < repeat < _MOST_REPEATS else 0
+
+
+_ANYWHERE = ""
+
+
+class _RecordedAgain:
+    """Recorded traces, read once more.
+
+    One recording may be spread over several files, so all are read together and kept in a
+    temporary file until this is left. A trace is known by its id, by where it lies, and by its
+    number: the repeat of its case, or without cases the place in which traces were read. Where the
+    user named recordings that were moved, where they lie does not count.
+    """
+
+    def __init__(self, evaluation: StoredEvaluation) -> None:
+        self._places: dict[tuple[int, str, str | None], tuple[int, int] | None] = {}
+        self._file = tempfile.TemporaryFile(prefix="baton-")  # noqa: SIM115 - closed at the exit
+        self._has_cases = bool(evaluation.header.dataset)
+        self._were_named = bool(evaluation.traces)
+        self._why = "it could not be found again where it was read from"
+        if evaluation.header.traces:
+            self._read(evaluation)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def of(self, row: IndexRow, trace_id: str, location: str | None) -> FoundTrace:
+        """Return the trace of a result, or why there is none."""
+        number = row.repeat if self._has_cases else row.position
+        key = number, trace_id, location
+        if key not in self._places and self._were_named:
+            key = number, trace_id, _ANYWHERE
+        place = self._places.get(key)
+        if place is not None:
+            self._file.seek(place[0])
+            return FoundTrace(_TRACES.decode(self._file.read(place[1])))
+        if key in self._places:
+            return FoundTrace(None, "several traces of this id were read from the same place")
+        return FoundTrace(None, self._why)
+
+    def _read(self, evaluation: StoredEvaluation) -> None:
+        from baton.readers import iter_traces  # needed for traces alone, and slow to import
+
+        paths, exclude, agents, refused, _ = recordings_of(evaluation)
+        try:
+            if refused is not None:
+                raise InputError(refused)
+            again = (
+                iter_traces(
+                    paths,
+                    agents=agents,
+                    exclude=exclude,
+                    on_problem=lambda _: None,
+                    redact=evaluation.header.redaction,
+                )
+                if paths
+                else ()
+            )
+            for order, trace in enumerate(again):
+                number = repeat_of(trace) if self._has_cases else order
+                text = _ENCODER.encode(msgspec.structs.replace(trace, agents={}))
+                place = self._file.tell(), len(text)
+                for location in (trace.source.location, _ANYWHERE):
+                    key = number, trace.id, location
+                    self._places[key] = None if key in self._places else place
+                with naming(tempfile.gettempdir()):
+                    self._file.write(text)
+        except (InputError, OSError) as error:
+            self._why = f"it cannot be read again: {error}"

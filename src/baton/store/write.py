@@ -1,4 +1,4 @@
-"""Writing an evaluation folder: the body of a result before its index line."""
+"""Writing an evaluation folder, and resuming one: the body of a result before its index line."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 
@@ -20,8 +20,14 @@ from baton.formats.evaluation_folder import (
     HEADER,
     INDEX,
     UNFINISHED,
+    VERSION,
+    Body,
+    Header,
     IndexRow,
     Lines,
+    OpenedFolder,
+    ScoreInShort,
+    read_header,
     read_row,
 )
 from baton.formats.own_files import make_folder, naming, open_own, open_regular, write_whole
@@ -35,30 +41,76 @@ from baton.model import (
     InputError,
     Problem,
     Provenance,
+    Recorded,
     RoutingCell,
     Status,
+    Trace,
     plain_sums,
 )
-from baton.model.secrets import knows_secrets, mask_json, mask_value
+from baton.model.secrets import knows_secrets, mask_json
 
-from .resume import Kept, as_header, lock
-from .rows import body_of, index_row
 from .seal import put_seal
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 _ENCODER = msgspec.json.Encoder()
 FolderStatus = Literal["running", "passed", "failed", "error", "interrupted"]
 
 
-class Encoded(msgspec.Struct, array_like=True):
-    """A result as it is written: its index row, whose place is still to be filled in, and body."""
+def row_of(result: CaseResult) -> IndexRow:
+    """Return a result in short; the place of its body is filled in when that is written."""
+    return IndexRow(
+        position=result.position,
+        case_id=result.case_id,
+        repeat=result.repeat,
+        status=result.status,
+        scores=[ScoreInShort(one.evaluator, one.status, one.value) for one in result.scores],
+        offset=0,
+        length=0,
+        usage=result.trace.usage if result.trace is not None else None,
+        efficiency=result.efficiency,
+        routing=result.routing,
+        by_agent=result.by_agent,
+        agents=result.agents,
+        route=result.route,
+        tags=result.tags,
+    )
 
-    row: dict[str, Any]
+
+def _body_of(result: CaseResult) -> Body:
+    """Return what the index does not say of a result; a trace is only pointed at."""
+    recorded, trace = result.recorded, result.trace
+    if recorded is None and trace is not None:
+        recorded = recorded_of(trace)
+    return Body(
+        case_id=result.case_id,
+        repeat=result.repeat,
+        where=result.where,
+        error=result.error,
+        mean=result.mean,
+        timings=result.timings,
+        recorded=recorded,
+        scores=result.scores,
+    )
+
+
+def recorded_of(trace: Trace) -> Recorded:
+    """Return where a trace was read from."""
+    source = trace.source
+    return Recorded(id=trace.id, format=source.format, location=source.location)
+
+
+class Encoded(msgspec.Struct, array_like=True):
+    """A result as it is written: its row, whose place is still to be filled in, and its body."""
+
+    row: IndexRow
     body: bytes
 
 
 def encoded(result: CaseResult) -> Encoded:
     """Write a result whose trace lies elsewhere, for :meth:`EvaluationWriter.write_encoded`."""
-    return Encoded(index_row(result, 0, 0), _ENCODER.encode(body_of(result, keep_trace=False)))
+    return Encoded(row_of(result), _ENCODER.encode(_body_of(result)))
 
 
 class EvaluationWriter:
@@ -88,7 +140,8 @@ class EvaluationWriter:
         self._repeats = repeats
         self._kept = kept
         self.folder = kept.folder if kept else _new_folder(root, name, self._started)
-        self._header = {"id": self.folder.name, "name": name, **header, "repeats": repeats}
+        about = {"version": VERSION, "id": self.folder.name, "name": name}
+        self._header = {**about, **header, "repeats": repeats}
         self._catalogs: list[dict[str, AgentCard]] = kept.catalogs if kept else []
         self._lines = kept.lines if kept else Lines()
         self._digest = kept.digest if kept else hashlib.sha256()
@@ -101,12 +154,13 @@ class EvaluationWriter:
         if kept is None:
             put_seal(self.folder, self._header)
         try:
-            lock(self._index, self.folder)
+            _lock(self._index, self.folder)
         except InputError:
             self.close()
             raise
         if kept is not None:
-            self._header |= as_header(kept)
+            if kept.catalogs:
+                self._header["agents"] = kept.catalogs
             self._index_size = self._index.seek(0, 2)
             self._bodies_size = self._bodies.tell()
         self._write_header("running", {})
@@ -118,32 +172,32 @@ class EvaluationWriter:
 
     def write(self, result: CaseResult) -> IndexRow | None:
         """Append one result; return the row that stood for its case and repeat before."""
-        trace = result.trace
-        if self._keep_traces and trace is not None and trace.agents:
-            number = self._catalog(trace.agents)
-            bare = msgspec.structs.replace(trace, agents={})
-            result = msgspec.structs.replace(result, trace=bare)
-            body = body_of(result, keep_trace=True, catalog=number)
-        else:
-            body = body_of(result, keep_trace=self._keep_traces)
-        line = index_row(result, 0, 0)
-        replaced = self._append(line, _ENCODER.encode(body))
+        body, trace = _body_of(result), result.trace
+        if self._keep_traces and trace is not None:
+            body.recorded = None
+            if trace.agents:
+                body.agents = self._catalog(trace.agents)
+                trace = msgspec.structs.replace(trace, agents={})
+            body.trace = msgspec.Raw(_ENCODER.encode(trace))
+        replaced = self._append(row_of(result), _ENCODER.encode(body))
         return None if replaced is None else self._row_at(replaced)
 
     def write_encoded(self, result: Encoded) -> IndexRow:
         """Append a result that was written elsewhere; return its row."""
         self._append(result.row, result.body)
-        return msgspec.convert(result.row, IndexRow)
+        return result.row
 
-    def _append(self, row: dict[str, Any], text: bytes) -> int | None:
+    def _append(self, row: IndexRow, text: bytes) -> int | None:
         """Write a body and its index line; return where the line starts that it replaces."""
-        if knows_secrets():
-            row.update(mask_value(msgspec.to_builtins(row)))
+        masks = knows_secrets()
+        if masks:
             text = mask_json(text)
         start = self._index_size
-        row["offset"], row["length"] = self._bodies_size, len(text)
-        row["crc32"] = zlib.crc32(text)
-        line = _ENCODER.encode(row) + b"\n"
+        row.offset, row.length, row.crc32 = self._bodies_size, len(text), zlib.crc32(text)
+        line = _ENCODER.encode(row)
+        if masks:
+            line = mask_json(line)
+        line += b"\n"
         file = self._bodies_name
         try:
             self._bodies.write(text + b"\n")
@@ -158,7 +212,7 @@ class EvaluationWriter:
         self._index_size += len(line)
         self._digest.update(line)
         self._rows += 1
-        return self._lines.put(row["position"], row["repeat"], start)
+        return self._lines.put(row.position, row.repeat, start)
 
     def _catalog(self, agents: dict[str, AgentCard]) -> int:
         """Keep the definitions of agents once, in the header, and return their number there."""
@@ -261,3 +315,105 @@ def _new_folder(root: Path, name: str, now: float) -> Path:
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+IN_USE = "another process writes this evaluation: wait for its end, or end it"
+
+
+class Kept(NamedTuple):
+    """What a resumed folder holds.
+
+    ``lines`` has the place of the last index line of each case and repeat, ``digest`` is that of
+    all lines and ``rows`` their number. ``started`` (ISO 8601) and ``seconds`` are the times of
+    what was done before. ``lost`` says what was damaged: those cases are played again.
+    """
+
+    folder: Path
+    lines: Lines
+    digest: _Hash
+    row_count: int
+    catalogs: list[dict[str, AgentCard]]
+    started: str
+    seconds: float
+    resumed: list[str]
+    lost: list[str]
+
+    def rows(self) -> Iterator[IndexRow]:
+        """Yield the last row of every case and repeat, by position."""
+        with open_regular(self.folder / INDEX) as index:
+            for start in self.lines:
+                index.seek(start)
+                yield read_row(index.readline())
+
+
+def keep(folder: Path) -> Kept:
+    """Truncate what a crash tore, and return what is whole.
+
+    An index line counts when it ends and its body is there in full; nothing after the first
+    that does not is kept.
+
+    Raises:
+        InputError: no evaluation folder, or one that another process is writing.
+    """
+    header = read_header(folder, Header)
+    if header.version != VERSION:
+        message = "was begun by an older Baton: it can be read, but not resumed"
+        raise InputError(Problem(file=str(folder), message=message))
+    try:
+        with (
+            open_regular(folder / INDEX, "r+b") as index,
+            open_regular(folder / BODIES, "r+b") as bodies,
+        ):
+            _lock(index, folder)
+            opened = OpenedFolder(folder, header, bodies=True)
+            index.truncate(opened.keep[0])
+            bodies.truncate(opened.keep[1])
+    except FileNotFoundError as error:
+        message = "is missing: start a new evaluation"
+        problem = Problem(file=str(error.filename), message=message, damaged=True)
+        raise InputError(problem) from None
+    lines, digest, count = _lines(folder)
+    timings = header.timings
+    seconds, resumed = timings.get("seconds"), timings.get("resumed")
+    return Kept(
+        folder,
+        lines,
+        digest,
+        count,
+        header.agents,
+        str(timings.get("started", "")),
+        float(seconds) if isinstance(seconds, int | float) else 0.0,
+        [str(each) for each in resumed] if isinstance(resumed, list) else [],
+        opened.problems(),
+    )
+
+
+def _lines(folder: Path) -> tuple[Lines, _Hash, int]:
+    """Read the index that is left, of which every line is whole."""
+    lines, digest, start, count = Lines(), hashlib.sha256(), 0, 0
+    with open_regular(folder / INDEX) as index:
+        for line in index:
+            row = read_row(line)
+            lines.put(row.position, row.repeat, start)
+            digest.update(line)
+            start += len(line)
+            count += 1
+    return lines, digest, count
+
+
+def _lock(file: BinaryIO, folder: Path) -> None:
+    """Keep other processes from writing to a folder as long as the file is open.
+
+    Raises:
+        InputError: another process is writing to it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows: nobody is kept out
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(Problem(file=str(folder), message=IN_USE)) from None
+    except OSError:
+        return  # some network file systems have no locks

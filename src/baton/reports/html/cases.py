@@ -9,11 +9,13 @@ import msgspec
 from baton.model import (
     STATUSES,
     AgentRun,
+    CaseResult,
     Content,
     Dispatch,
     GotBack,
     HandedOff,
     Said,
+    Score,
     Status,
     Step,
     ToolCall,
@@ -25,9 +27,7 @@ from baton.model.views import TreeNode, turn_tree
 from baton.reports.terminal import align, case_line
 from baton.reports.text import one_line
 from baton.reports.trace import gaps, tokens_line
-from baton.store import IndexRow
-
-from .traces import Found
+from baton.store import FoundTrace
 
 Plain = dict[str, Any]
 MOST = 20_000
@@ -238,57 +238,66 @@ class Tables:
         }
 
 
-def list_row(row: IndexRow, body: Plain, trace: Trace | None, tables: Tables) -> Plain:
+def list_row(result: CaseResult, trace: Trace | None, tables: Tables) -> Plain:
     """Return what the list shows, filters, sorts and searches by; names are numbers."""
     worst: dict[str, Status] = {}
-    for name, status, _ in row.scores:
+    for score in result.scores:
+        name, status = score.evaluator, score.status
         if name not in worst or _RANK[status] < _RANK[worst[name]]:
             worst[name] = status
     runs = [run.agent for turn in trace.turns for run in turn.runs] if trace else []
-    spent = row.efficiency
+    spent = result.efficiency
+    seconds = spent.timings.get("seconds") if spent else None
+    if seconds is None:
+        seconds = (result.timings or {}).get("seconds")
     return {
-        "id": row.case_id,
-        "repeat": row.repeat,
-        "status": STATUSES.index(row.status),
+        "id": result.case_id,
+        "repeat": result.repeat,
+        "status": STATUSES.index(result.status),
         "input": _first_input(trace),
-        "reason": _reason(row, body),
+        "reason": _reason(result),
         "scores": [[tables.evaluators[n], STATUSES.index(s)] for n, s in worst.items()],
         "agents": [tables.agents[name] for name in dict.fromkeys(runs)],
-        "tags": [tables.tags[tag] for tag in dict.fromkeys(body.get("tags", []))],
-        "routing": [[_number(tables, one) for one in pair] for pair in row.routing],
-        "seconds": _seconds(row, body),
+        "tags": [tables.tags[tag] for tag in dict.fromkeys(result.tags)],
+        "routing": [[_number(tables, one) for one in pair] for pair in result.routing],
+        "seconds": None if seconds is None else round(seconds, 3),
         "tokens": spent.tokens if spent else None,
     }
 
 
-def case_view(row: IndexRow, body: Plain, found: Found, mean_needed: float | None) -> Plain:
+def case_view(result: CaseResult, found: FoundTrace, mean_needed: float | None) -> Plain:
     """Return all that the page shows of a case."""
-    scores = [score_view(score) for score in body["scores"]]
+    scores = [score_view(score) for score in result.scores]
     view: Plain = {
         "scores": sorted(scores, key=lambda score: _RANK[score["status"]]),
-        "error": body.get("error"),
-        "where": _place(body),
-        "recorded": body.get("recorded"),
-        "spent": case_line(row.efficiency) if row.efficiency else "",
+        "error": result.error,
+        "where": None if result.where is None else str(result.where),
+        "recorded": None if result.recorded is None else msgspec.structs.asdict(result.recorded),
+        "spent": case_line(result.efficiency) if result.efficiency else "",
     }
-    if mean_needed is not None and body.get("mean") is not None:
-        view["mean"] = [body["mean"], mean_needed]
+    if mean_needed is not None and result.mean is not None:
+        view["mean"] = [result.mean, mean_needed]
     if found.trace is not None:
         view["trace"] = trace_tree(found.trace)
     view["untold"] = found.why
     return view
 
 
-def score_view(score: Plain) -> Plain:
+def score_view(score: Score) -> Plain:
     """Return a score with chains side by side; the details that are left stand as JSON."""
-    details: Plain = score["details"]
+    details = score.details
     left = {name: value for name, value in details.items() if name not in _SHOWN_APART}
-    view = {
-        name: score[name]
-        for name in ("status", "type", "threshold", "reason", "subject", "evidence", "judge")
-        if score.get(name) not in (None, [], "")
+    fields = {
+        "status": score.status,
+        "type": score.type,
+        "threshold": score.threshold,
+        "reason": score.reason,
+        "subject": score.subject,
+        "evidence": score.evidence,
+        "judge": score.judge,
     }
-    view |= {"evaluator": score["evaluator_type"], "value": score["score"]}
+    view: Plain = {name: value for name, value in fields.items() if value not in (None, [], "")}
+    view |= {"evaluator": score.evaluator, "value": score.value}
     chains = [_chain(turn) for turn in _dicts(details, "invocation_results")]
     view["chains"] = [chain for chain in chains if chain is not None]
     view["findings"] = [
@@ -320,28 +329,13 @@ def _first_input(trace: Trace | None) -> str:
     return one_line(text_of(turn.input) or "", 160) if turn else ""
 
 
-def _reason(row: IndexRow, body: Plain) -> str:
-    if body.get("error"):
-        return one_line(body["error"], 200)
-    for score in body["scores"]:
-        if score["status"] == row.status != "passed":
-            return one_line(f"{score['evaluator_type']}: {score['reason']}", 200)
+def _reason(result: CaseResult) -> str:
+    if result.error:
+        return one_line(result.error, 200)
+    for score in result.scores:
+        if score.status == result.status != "passed":
+            return one_line(f"{score.evaluator}: {score.reason}", 200)
     return ""
-
-
-def _place(body: Plain) -> str | None:
-    where = body.get("where")
-    if where is None:
-        return None
-    line = where.get("line")
-    return str(where["file"]) if line is None else f"{where['file']}:{line}"
-
-
-def _seconds(row: IndexRow, body: Plain) -> float | None:
-    seconds: Any = row.efficiency.timings.get("seconds") if row.efficiency else None
-    if seconds is None:
-        seconds = body.get("timings", {}).get("seconds")
-    return None if seconds is None else round(seconds, 3)
 
 
 def _number(tables: Tables, name: str | None) -> int | None:

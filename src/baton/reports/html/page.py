@@ -17,13 +17,12 @@ from baton.model.visible import LINE_BREAKS, UNSEEN, visible, visible_line
 from baton.reports.judging import gate_lines
 from baton.reports.terminal import counter_texts
 from baton.stats.routing import plain_matrix
-from baton.store import StoredEvaluation
+from baton.store import Reportable
 
 from .cases import Tables, case_view, list_row
-from .traces import Traces
 
 
-def summary(evaluation: StoredEvaluation) -> dict[str, Any]:
+def summary(evaluation: Reportable) -> dict[str, Any]:
     """Return counts, the routing matrix, counters and notices as plain data."""
     header = evaluation.header
     return {
@@ -55,7 +54,7 @@ _BLOCK = 256 * 1024
 _ENCODER = msgspec.json.Encoder()
 
 
-def write_html(evaluation: StoredEvaluation, out: IO[str]) -> None:
+def write_html(evaluation: Reportable, out: IO[str]) -> None:
     """Write one file that needs no other and no network.
 
     Whatever stands in traces and scores is data: cases lie packed (gzip, base64) in blocks of
@@ -77,24 +76,20 @@ def write_html(evaluation: StoredEvaluation, out: IO[str]) -> None:
     out.write(f"<script>{script}</script>\n</body>\n</html>\n")
 
 
-def _blocks(
-    evaluation: StoredEvaluation, tables: Tables, rows: list[dict[str, Any]]
-) -> Iterator[str]:
+def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the packed views of all cases; fill ``rows``, which say where each view lies."""
     rule = evaluation.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
     number, size = 0, 0
     views: list[bytes] = []
-    with Traces(evaluation) as traces:
-        for row, body in evaluation.entries():
-            found = traces.of(row, body)
-            place = {"block": number, "place": len(views)}
-            rows.append(list_row(row, body, found.trace, tables) | place)
-            views.append(_ENCODER.encode(case_view(row, body, found, needed)))
-            size += len(views[-1])
-            if size >= _BLOCK:
-                yield _packed(views)
-                number, size, views = number + 1, 0, []
+    for result, found in evaluation.with_traces():
+        place = {"block": number, "place": len(views)}
+        rows.append(list_row(result, found.trace, tables) | place)
+        views.append(_ENCODER.encode(case_view(result, found, needed)))
+        size += len(views[-1])
+        if size >= _BLOCK:
+            yield _packed(views)
+            number, size, views = number + 1, 0, []
     if views:
         yield _packed(views)
 

@@ -18,7 +18,6 @@ from baton.model import (
     Provider,
     Source,
     Trace,
-    Usage,
 )
 from baton.readers.shards import Shard
 from baton.runner.collect import FolderResults
@@ -239,26 +238,25 @@ def _add(outcome: Outcome, merge: Merge, results: FolderResults) -> None:
     reasons = outcome.reasons
     for scored in outcome.scored:
         row = scored.result.row
-        position = row["position"] if row["position"] >= 0 else None
-        placed = merge.place(position, row["repeat"], scored.trace, scored.location)
+        position = row.position if scored.has_case else None
+        placed = merge.place(position, row.repeat, scored.trace, scored.location)
         if placed.problem is None:
-            row["position"] = placed.position
+            row.position = placed.position
             results.add_written(scored.result, reasons)
             reasons = {}
         else:
             trace = _as_reported(scored)
-            results.add(merge.second(placed, row["repeat"], trace))
+            results.add(merge.second(placed, row.repeat, trace))
 
 
 def _as_reported(scored: ScoredTrace) -> Trace:
     """Return of a trace what its result says."""
-    usage = scored.result.row.get("usage")
     return Trace(
         schema_version=SCHEMA_VERSION,
         id=scored.trace,
         source=Source(format=scored.format, location=scored.location),
         turns=[],
-        usage=None if usage is None else msgspec.convert(usage, Usage),
+        usage=scored.result.row.usage,
     )
 
 

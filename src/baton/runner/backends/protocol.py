@@ -73,10 +73,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ScoredTrace(msgspec.Struct, array_like=True):
     """The result of a recorded trace as the folder holds it, and what its trace is called.
 
-    Its row has a ``position`` of -1 where no case was found.
+    ``has_case`` says whether a case was found: without one, the position in its row means nothing.
     """
 
     result: Encoded
+    has_case: bool
     trace: str
     format: str
     location: str | None

@@ -191,6 +191,8 @@ class _Encoding:
             if score.value is None:
                 outcome.reasons.setdefault(score.evaluator, score.reason)
         source = trace.source
+        has_case = result.position >= 0
+        result.position = max(result.position, 0)
         outcome.scored.append(
-            ScoredTrace(encoded(result), trace.id, source.format, source.location)
+            ScoredTrace(encoded(result), has_case, trace.id, source.format, source.location)
         )

@@ -1,0 +1,68 @@
+"""Folders of Baton 0.1 are read, and give the reports that 0.1 made of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+from tests.conftest import ROOT
+
+from baton.model import InputError
+from baton.reports.csv import write_csv
+from baton.reports.json import write_json
+from baton.reports.junit import write_junit
+from baton.reports.markdown import write_markdown
+from baton.store import Reportable, keep, read_evaluation
+
+OLD = ROOT / "tests" / "data" / "evaluations_0.1"
+NAMES = ("passing", "judged", "live")
+WRITERS: dict[str, Callable[[Reportable, IO[str]], None]] = {
+    "json": write_json,
+    "csv": write_csv,
+    "md": write_markdown,
+    "xml": write_junit,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", WRITERS)
+def test_reports_are_those_that_baton_0_1_made(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(OLD)
+    out = io.StringIO(newline="")
+    WRITERS[kind](read_evaluation(Path(name)), out)
+    assert out.getvalue().encode() == (OLD / name / f"report.{kind}").read_bytes()
+
+
+def test_scores_have_the_names_of_today() -> None:
+    first = next(iter(read_evaluation(OLD / "judged")))
+    score = next(score for score in first.scores if score.judge is not None)
+    assert (score.evaluator, score.value, score.threshold) == ("dispatch_correctness", 0.0, 0.85)
+    assert score.judge is not None
+    assert score.judge.model == "scripted"
+
+
+def test_a_trace_that_was_kept_is_still_there() -> None:
+    first = next(iter(read_evaluation(OLD / "live")))
+    assert first.trace is not None
+    assert [run.agent for run in first.trace.turns[0].runs] == ["desk", "billing"]
+
+
+def test_what_was_begun_by_0_1_is_not_resumed(tmp_path: Path) -> None:
+    shutil.copytree(OLD / "live", tmp_path / "live")
+    with pytest.raises(InputError, match="begun by an older Baton"):
+        keep(tmp_path / "live")
+
+
+def test_a_folder_of_a_newer_baton_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(OLD / "passing", tmp_path / "newer")
+    file = tmp_path / "newer" / "evaluation.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 99}))
+    with pytest.raises(InputError, match="newer Baton"):
+        read_evaluation(tmp_path / "newer")
