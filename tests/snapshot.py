@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 import baton
 from baton.model import InputError
@@ -69,7 +70,7 @@ def seen(path: Path) -> dict[str, Any]:
             verdicts.append({"evaluator": name, "error": str(error)})
             continue
         for result in results:
-            verdicts += [msgspec.to_builtins(score) for score in result.scores]
+            verdicts += [msgspec.to_builtins(asdict(score)) for score in result.scores]
             verdicts.append({"status": result.status})
     return {"records": records, "verdicts": verdicts}
 
@@ -85,6 +86,8 @@ def difference(before: Any, now: Any, at: str = "") -> str | None:
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         pairs = enumerate(zip(before, now, strict=True))
         return next((d for i, (a, b) in pairs if (d := difference(a, b, f"{at}[{i}]"))), None)
+    if (before is None and now in ([], {})) or (now is None and before in ([], {})):
+        return None  # a list or mapping that is left out, as it is empty
     return None if before == now else f"{at}: {str(before)[:200]!r} -> {str(now)[:200]!r}"
 
 

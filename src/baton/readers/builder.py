@@ -35,7 +35,9 @@ class Ids:
         if wanted and wanted not in self._taken:
             id_ = wanted
         else:
-            counter = self._counters.setdefault(kind, itertools.count(1))
+            counter = self._counters.get(kind)
+            if counter is None:
+                counter = self._counters[kind] = itertools.count(1)
             id_ = f"{kind}{next(counter)}"
             while id_ in self._taken:
                 id_ = f"{kind}{next(counter)}"

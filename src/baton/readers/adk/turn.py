@@ -80,6 +80,8 @@ class Lanes:
     def origin(self, event: Event, expected: str | None) -> Origin:
         """Place an event; ``expected`` is the agent that control was last handed to."""
         path = (event.node_info.path if event.node_info else None) or None
+        if path is None and not event.branch:
+            return Origin(event.author or "", _MAIN_LANE, (), None)
         names = [step.partition("@")[0] for step in path.split("/")] if path else []
         agent = event.author or ""
         if names and names[-1] != agent and event.error_code and event.content is None:
@@ -246,7 +248,8 @@ class _TurnReader:
         run = self._run(origin, event)
         self._cut = self._cut or bool(event.partial)
         # A paused call is answered with an earlier time than it was made at.
-        run.ended = max(filter(None, (run.ended, event.timestamp)), default=None)
+        if event.timestamp and (run.ended is None or event.timestamp > run.ended):
+            run.ended = event.timestamp
         run.model = event.model_version or run.model
         if event.usage_metadata or event.model_version:
             run.usage = add_usage(run.usage, event.usage_metadata)
@@ -254,8 +257,10 @@ class _TurnReader:
         calls = [part.function_call for part in parts if part.function_call]
         answers = [part.function_response for part in parts if part.function_response]
         self._say(run, event, parts, final=not calls and not answers)
-        self._read_calls(run, calls, event)
-        self._read_answers(run, answers, event)
+        if calls:
+            self._read_calls(run, calls, event)
+        if answers:
+            self._read_answers(run, answers, event)
         ordered = event.actions.transfer_to_agent if event.actions else None
         if ordered and not answers:
             # No tool call asked for this one: a callback may order a transfer.
@@ -301,14 +306,15 @@ class _TurnReader:
         return dispatch
 
     def _say(self, run: AgentRun, event: Event, parts: list[Part], final: bool) -> None:
-        spoken = [p for p in parts if not p.function_call and not p.function_response]
-        said = said_content([part for part in spoken if not part.thought])
+        if not final:
+            parts = [p for p in parts if not p.function_call and not p.function_response]
+        said = said_content([part for part in parts if not part.thought])
         if not said and event.output is not None:
             said = Content(data=event.output)
         if not said and event.output_transcription and event.output_transcription.text:
             said = Content(text=event.output_transcription.text)
         sources = [s for s in (event.grounding_metadata, event.citation_metadata) if s] or None
-        thoughts = said_content([part for part in spoken if part.thought])
+        thoughts = said_content([part for part in parts if part.thought])
         for content, is_thought in ((thoughts, True), (said, False)):
             if content:
                 step = Said(id=self._builder.new_id("said"), content=content, at=event.timestamp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -166,11 +167,14 @@ _OTHER = (
 )
 
 
+_MORE_THAN_TEXT = attrgetter(*_OTHER, "inline_data", "file_data")
+
+
 def said_content(parts: list[WirePart]) -> Content:
     """Join the parts that say something (calls and their answers are none of these)."""
-    if not parts:
-        return Content()
     texts = [part.text for part in parts if part.text]
+    if not any(any(_MORE_THAN_TEXT(part)) for part in parts):
+        return Content(text="\n".join(texts) if texts else None)
     other = [{kind: value} for kind, value in _values(parts, _OTHER)]
     return Content(
         text="\n".join(texts) if texts else None,
