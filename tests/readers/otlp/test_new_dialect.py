@@ -15,10 +15,10 @@ import baton
 DIALECT = '''
 """Acme's spans."""
 
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage
-from baton.readers.otlp.values import content, text, whole
+from baton.readers.otlp.values import text, whole
 
 from .base import Dialect
 
@@ -29,20 +29,23 @@ def claims(span: Span) -> bool:
     return "acme.kind" in span.attributes
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     told = span.attributes
-    kind = {"worker": "agent", "thought": "model"}.get(told["acme.kind"], "none")
-    node = Node(span=span, kind=kind, name=text(told.get("acme.name")), framework=_FRAMEWORK)
-    node.heard, node.spoken = told.get("acme.in"), told.get("acme.out")
-    if kind == "model":
-        node.usage = usage(input=whole(told.get("acme.read")), output=whole(told.get("acme.wrote")))
-    return node
+    if told["acme.kind"] == "worker":
+        says = AgentSpan(name=text(told.get("acme.name")))
+    elif told["acme.kind"] == "thought":
+        says = ModelSpan(heard=told.get("acme.in"), spoken=told.get("acme.out"))
+        says.usage = usage(input=whole(told.get("acme.read")), output=whole(told.get("acme.wrote")))
+    else:
+        says = PlainSpan()
+    says.framework = _FRAMEWORK
+    return says
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in nodes:
-        if claims(node.span) and node.name is not None:
-            node.name = node.name.removeprefix("worker/")
+        if isinstance(node.says, AgentSpan) and node.says.name is not None:
+            node.says.name = node.says.name.removeprefix("worker/")
     return []
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.model import Trace
-from baton.readers.otlp.node import Node, Overlaps
+from baton.readers.otlp.readings import Node, Overlaps, PlainSpan
 from baton.readers.otlp.sdk import log_from_sdk
 from baton.readers.otlp.span import Span
 
@@ -96,7 +96,7 @@ def _node(times: tuple[int, int | None]) -> Node:
     start, length = times
     ended = None if length is None else float(start + length)
     made: dict[str, Any] = {"trace_id": "", "span_id": "", "started": float(start), "ended": ended}
-    return Node(span=Span(**made), kind="none")
+    return Node(Span(**made), PlainSpan())
 
 
 @given(st.lists(_TIMES, max_size=30), _TIMES)

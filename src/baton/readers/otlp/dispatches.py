@@ -5,79 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from baton.model import AgentCard, Dispatch, Turn
-from baton.readers.builder import TraceBuilder, allow_tools, not_before
+from baton.model import AgentCard, Content, Dispatch, Turn
+from baton.model.trace import DispatchKind
+from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
-from .builder import Act, TurnDispatches, number_groups
-from .delegates import (
-    delegate,
-    delegate_without_call,
-    is_node,
-    last_act,
-    meant,
-    mentions,
-    passed_on,
-    tell,
-)
-from .node import Node, Overlaps
-from .runs import Work
+from .dialects.handover import prompt_of
+from .readings import AgentSpan, ModelSpan, Node, Overlaps
+from .runs import RunSpans
+from .steps import Action
 from .values import name_key, plain_name, same_name
 
-
-def runs_below(works: list[Work], acts: dict[int, list[Act]]) -> dict[int, list[Work]]:
-    """Return the runs below each call, those that only time and name put there too."""
-    kept = {key: node for work in works for key, node in work.stands_for.items()}
-    adopters = _adopters(works, acts)
-    below: dict[int, list[Work]] = {}
-    for work in works:
-        caller = work.caller or adopters.get(id(work))
-        if caller is not None:
-            work.caller = kept.get(id(caller), caller)
-            below.setdefault(id(work.caller), []).append(work)
-    return below
-
-
-def _adopters(works: list[Work], acts: dict[int, list[Act]]) -> dict[int, Node]:
-    """Find the runs that only time, and a name or text, put below a call: the nearest one."""
-    found: dict[int, Node] = {}
-    owners = {id(node): work for work in works for node in work.nodes}
-    called: dict[int, tuple[Work, Act]] = {}
-    calls: dict[int, Overlaps] = {}
-    for owner in works:
-        for act in acts[id(owner)]:
-            if act.node is not None and act.mode != "transfer":
-                called[id(act.node)] = owner, act
-                calls.setdefault(id(owner.place), Overlaps()).add(act.node)
-    for work in works:
-        if work.caller is not None:
-            continue
-        beside = calls.get(id(work.place))
-        for node in beside.around(work) if beside is not None else ():
-            owner, act = called[id(node)]
-            if owner is not work and _around(node, work) and meant(act, work):
-                found[id(work)] = node
-        outer = owners.get(id(work.outer))
-        waiting = [act for act in acts[id(outer)] if _waits_for(act, work)] if outer else []
-        for act in waiting:
-            if act.node is not None and (len(waiting) == 1 or meant(act, work)):
-                found[id(work)] = act.node
-    return found
-
-
-def _around(node: Node, work: Work) -> bool:
-    return node.started <= work.started and work.ended <= node.ended
-
-
-def _waits_for(act: Act, work: Work) -> bool:
-    """Tell a call of the agent around a run that lasted at least as long as the run."""
-    return act.node is not None and act.mode != "transfer" and _around(act.node, work)
-
-
 _PEOPLE = frozenset({"user", "human"})
+"""Names by which a transfer gives control to a person."""
 _TICK = 0.001
+"""Seconds by which clocks of one machine may seem to disagree."""
 _MOST_JOINS = 50_000
 """How many ways may lead into joins in one turn; it is the square of the runs that can."""
+
+ActionsByRun = dict[int, list[Action]]
+"""The actions of each run, by the ``id()`` of its spans."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,8 +33,8 @@ class _Transfer:
     """A transfer, with what made it; ``stated`` when that says to whom: ``key`` is the name's."""
 
     dispatch: Dispatch
-    sender: Work
-    act: Act
+    sender: RunSpans
+    action: Action
     stated: bool
     key: str
     answered: bool = False
@@ -99,271 +47,425 @@ class _Place:
     ``arrived`` are transfers by the id of the run that they led to.
     """
 
-    frontier: list[Work] = field(default_factory=list)
+    frontier: list[RunSpans] = field(default_factory=list)
     pending: list[_Transfer] = field(default_factory=list)
     arrived: dict[str, _Transfer] = field(default_factory=dict)
 
 
-def link(turn: Turn, works: list[Work], acts: dict[int, list[Act]], builder: TraceBuilder) -> None:
+def link(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder) -> None:
     """Make all dispatches between the runs of a turn, which come in start order."""
-    made = TurnDispatches(builder, turn)
-    linker = _Linker(made, works, acts)
-    for work in works:
-        linker.arrive(work)
-        linker.send(work)
+    linker = _Linker(turn, runs, actions, builder)
+    for run in runs:
+        linker.arrive(run)
+        linker.send(run)
     linker.settle_lost()
-    made.write()
-    number_groups(builder, turn, [acts[id(work)] for work in works])
+    linker.write_steps()
+    # Delegates are together when one message of a model asked for them, sequences when one run
+    # is followed by several.
+    by_id = {dispatch.id: dispatch for dispatch in turn.dispatches}
+    together: dict[tuple[object, ...], list[Dispatch]] = {}
+    for number, run in enumerate(runs):
+        for action in actions[id(run)]:
+            id_ = action.step.dispatch if action.step is not None else None
+            if id_ is not None and action.batch is not None and by_id[id_].kind == "delegate":
+                together.setdefault((number, action.batch), []).append(by_id[id_])
+    for dispatch in turn.dispatches:
+        if dispatch.kind == "sequence" and dispatch.from_run is not None:
+            together.setdefault((dispatch.from_run,), []).append(dispatch)
+    for dispatches in together.values():
+        builder.number_together(turn, dispatches)
     turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
 
 
 class _Linker:
-    def __init__(self, made: TurnDispatches, works: list[Work], acts: dict[int, list[Act]]) -> None:
-        self._made = made
-        self._acts = acts
+    def __init__(
+        self, turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder
+    ) -> None:
+        self._turn = turn
+        self._builder = builder
+        self._actions = actions
+        self._timelines: dict[str, Timeline] = {}
         self._places: dict[int, _Place] = {}
         self._delegates: dict[int, Dispatch] = {}
-        self._begun: dict[str, list[Work]] = {}
+        self._begun: dict[str, list[RunSpans]] = {}
         self._joins = 0
-        self._owners = {id(node): work for work in works for node in work.nodes}
-        self._by_name: dict[str, list[Work]] = {}
-        for work in works:
-            if work.nodes:
-                self._by_name.setdefault(name_key(work.run.agent), []).append(work)
-        self._below = runs_below(works, acts)
+        self._owners = {id(node): run for run in runs for node in run.nodes}
+        self._below = _runs_below(runs, actions, self._owners)
 
-    def arrive(self, work: Work) -> None:
+    def arrive(self, run: RunSpans) -> None:
         """Find what started a run."""
-        place = self._place(work)
-        before = _just_before(place, work)
-        if not self._transferred(place, work, before) and not self._nested(work, before):
+        place = self._place(run)
+        before = _just_before(place, run)
+        if not self._transferred(place, run, before) and not self._nested(run, before):
             if before:
-                self._followed(place, work, before)
-        self._place(work).frontier.append(work)
-        self._begun.setdefault(name_key(work.agent), []).append(work)
+                self._followed(place, run, before)
+        self._place(run).frontier.append(run)
+        self._begun.setdefault(name_key(run.agent), []).append(run)
 
-    def send(self, work: Work) -> None:
-        """Make the dispatches that a run's acts make."""
-        for act in self._acts[id(work)]:
-            if act.step is not None and act.step.dispatch is not None:
+    def send(self, run: RunSpans) -> None:
+        """Make the dispatches that a run's actions make."""
+        for action in self._actions[id(run)]:
+            step = action.step
+            if step is not None and step.dispatch is not None:
                 continue  # made when a run arrived whose clock is ahead
-            children = self._below.get(id(act.node), []) if act.node is not None else []
-            if children and (act.mode != "transfer" or _waits(work, act)):
-                self._delegate(work, act, children[0])
-            elif act.mode == "transfer":
-                self._transfer(work, act, act.target)
-            elif act.mode == "delegate" and act.target is not None:
-                self._delegate(work, act, None)
-            elif act.step is not None and self._is_agent(act.step.name, work):
-                act.target = act.step.name
-                self._delegate(work, act, None)
+            children = self._below.get(id(action.node), ()) if action.node is not None else ()
+            if children and (action.mode != "transfer" or _waits(run, action)):
+                self._delegate(run, action, children[0])
+            elif action.mode == "transfer":
+                self._transfer(run, action, action.target)
+            elif action.mode == "delegate" and action.target is not None:
+                self._delegate(run, action, None)
+            elif step is not None and step.name in self._builder.catalog:
+                if step.name != run.agent:  # a tool that is named as an agent is one
+                    action.target = step.name
+                    self._delegate(run, action, None)
 
     def settle_lost(self) -> None:
         """Settle the transfers that did not arrive."""
         beside: Counter[tuple[int, int | None]] = Counter(
-            (owner, act.batch)
-            for owner, acts in self._acts.items()
-            for act in acts
-            if act.mode == "transfer" and act.batch is not None
+            (owner, action.batch)
+            for owner, actions in self._actions.items()
+            for action in actions
+            if action.mode == "transfer" and action.batch is not None
         )
         for place in self._places.values():
             for transfer in place.pending:
-                self._lost(transfer, beside[id(transfer.sender), transfer.act.batch] > 1)
+                passed_over = beside[id(transfer.sender), transfer.action.batch] > 1
+                _settle_lost(transfer, passed_over)
 
-    def _place(self, work: Work) -> _Place:
-        return self._places.setdefault(id(work.place), _Place())
+    def write_steps(self) -> None:
+        """Write hand-offs and answers into the steps of the runs: only then they stand there."""
+        for run in self._turn.runs:
+            if run.id in self._timelines:
+                run.steps = self._timelines[run.id].steps()
 
-    def _is_agent(self, name: str, work: Work) -> bool:
-        return name in self._made.builder.catalog and name != work.agent
+    # Making dispatches
 
-    def _delegate(self, work: Work, act: Act, child: Work | None) -> None:
-        dispatch = delegate(self._made, work, act, child)
-        if act.node is not None:
-            self._delegates[id(act.node)] = dispatch
+    def _dispatch(
+        self,
+        kind: DispatchKind,
+        sender: RunSpans,
+        to: str,
+        at: float | None,
+        action: Action | None = None,
+    ) -> Dispatch:
+        """Add a dispatch; one that an action makes gets its step in the sender's run."""
+        call = action.step if action is not None else None
+        dispatch = self._builder.dispatch(self._turn, kind, sender.run, to, at, call)
+        if action is not None:
+            self._timeline(sender).hand_off(self._builder.handed_off(dispatch), call)
+        return dispatch
 
-    def _transfer(self, work: Work, act: Act, target: str | None) -> _Transfer:
-        dispatch = self._made.dispatch("transfer", work, target or "unknown", act.started, act)
+    def _follow(self, kind: DispatchKind, sender: RunSpans, run: RunSpans) -> Dispatch:
+        """Add a dispatch that happens to a run when another one has ended."""
+        dispatch = self._dispatch(kind, sender, run.agent, sender.run.ended)
+        dispatch.status = "completed"
+        dispatch.ended = not_before(dispatch.started, run.run.started)
+        self._builder.start(dispatch, run.run)
+        return dispatch
+
+    def _got_back(self, owner: RunSpans, dispatch: Dispatch) -> None:
+        """Note where in the sender's run the answer arrived."""
+        self._timeline(owner).got_back(self._builder.got_back(dispatch, dispatch.ended))
+
+    def _timeline(self, run: RunSpans) -> Timeline:
+        timeline = self._timelines.get(run.run.id)
+        if timeline is None:
+            timeline = self._timelines[run.run.id] = Timeline(run.run.steps)
+        return timeline
+
+    def _place(self, run: RunSpans) -> _Place:
+        place = self._places.get(id(run.place))
+        if place is None:
+            place = self._places[id(run.place)] = _Place()
+        return place
+
+    # Delegates: an agent answers a call
+
+    def _delegate(self, run: RunSpans, action: Action, child: RunSpans | None) -> Dispatch:
+        """Make the dispatch of a call that an agent answers; ``child`` is its run, where seen."""
+        to = child.agent if child is not None else action.target or ""
+        dispatch = self._dispatch("delegate", run, to, action.started, action)
+        dispatch.basis = "stated" if action.target is not None else "structure"
+        if child is not None and child.run.inside and child.first.in_tool is not None:
+            dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
+        elif child is not None and not child.named:
+            dispatch.unknown.append("to_agent")
+        _answer(dispatch, action, child)
+        _describe(dispatch, action)
+        if dispatch.prompt is None:
+            # The call passes something on that is no text: what the agent was given says what.
+            if child is not None and child.run.input is not None:
+                dispatch.prompt = child.run.input
+                dispatch.unknown = without(dispatch.unknown, "prompt")
+            elif dispatch.context:
+                dispatch.prompt, dispatch.context = Content(data=dispatch.context), {}
+        if child is None and dispatch.status != "refused":
+            status: Literal["completed", "failed", "unknown"] = "unknown"
+            if dispatch.status in ("completed", "failed"):
+                status = "completed" if dispatch.status == "completed" else "failed"
+            self._builder.unseen_run(
+                self._turn,
+                dispatch,
+                output=dispatch.result,
+                status=status,
+                error=dispatch.error,
+                ended=dispatch.ended,
+            )
+        if dispatch.status not in ("unanswered", "unknown"):
+            self._got_back(run, dispatch)
+        if action.node is not None:
+            self._delegates[id(action.node)] = dispatch
+        return dispatch
+
+    def _delegate_without_call(self, owner: RunSpans, run: RunSpans) -> None:
+        """Note that a run called another one of which no tool call tells."""
+        dispatch = self._dispatch("delegate", owner, run.agent, run.run.started, Action())
+        says = run.first.says
+        agent = says if isinstance(says, AgentSpan) else AgentSpan()
+        dispatch.basis = "stated" if same_name(agent.called_by, owner.agent) else "structure"
+        dispatch.prompt, dispatch.result = agent.task or run.run.input, run.run.output
+        if dispatch.prompt is None:
+            dispatch.unknown.append("prompt")
+        dispatch.status = "failed" if run.run.status == "failed" else "completed"
+        if dispatch.status == "failed":
+            dispatch.error, dispatch.result = run.run.error, None
+        elif dispatch.result is None:
+            dispatch.unknown.append("result")
+        dispatch.ended = run.run.ended
+        self._builder.start(dispatch, run.run)
+        self._got_back(owner, dispatch)
+
+    def _nested(self, run: RunSpans, before: list[RunSpans]) -> bool:
+        """Start a run that stands below a call, or below another run."""
+        if run.caller is not None:
+            dispatch = self._delegates.get(id(run.caller))
+            if dispatch is None or before:
+                return False
+            self._builder.start(dispatch, run.run)
+            return True
+        owner = self._owners.get(id(run.outer))
+        if owner is None:
+            # The run of the agent that it says it was called by: the last that began.
+            says = run.first.says
+            owner = next(self._named(says.called_by if isinstance(says, AgentSpan) else None), None)
+        if owner is None:
+            return False
+        # Its caller may have written a call of this agent that no span carried out.
+        written = (
+            action
+            for action in self._actions[id(owner)]
+            if action.node is None
+            and action.step is not None
+            and not action.step.dispatch
+            and _meant(action, run)
+        )
+        action = next(written, None)
+        if action is None:
+            self._delegate_without_call(owner, run)
+        else:
+            self._builder.start(self._delegate(owner, action, run), run.run)
+        return True
+
+    # Transfers: control passes, and may come back
+
+    def _transfer(self, run: RunSpans, action: Action, target: str | None) -> _Transfer:
+        dispatch = self._dispatch("transfer", run, target or "unknown", action.started, action)
         dispatch.basis = "stated" if target is not None else "structure"
         if target is None:
             dispatch.unknown.append("to_agent")
-        if act.node is not None and act.node.target_kind is not None:
-            dispatch.to_kind = act.node.target_kind
-        tell(dispatch, act)
+        if action.tool is not None and action.tool.target_kind is not None:
+            dispatch.to_kind = action.tool.target_kind
+        _describe(dispatch, action)
         key = name_key(dispatch.to_agent)
-        transfer = _Transfer(dispatch, work, act, target is not None, key)
-        if act.failed:
-            dispatch.status, dispatch.error = "refused", act.error
-            dispatch.ended = not_before(act.started, act.ended)
+        transfer = _Transfer(dispatch, run, action, target is not None, key)
+        if action.failed:
+            dispatch.status, dispatch.error = "refused", action.error
+            dispatch.ended = not_before(action.started, action.ended)
         else:
-            self._place(work).pending.append(transfer)
+            self._place(run).pending.append(transfer)
         return transfer
 
-    def _transferred(self, place: _Place, work: Work, before: list[Work]) -> bool:
+    def _transferred(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> bool:
         """Let a transfer arrive that is on its way to this run."""
-        for transfer in self._on_their_way(place, work):
-            if not _aims_at(transfer, work, before):
+        for transfer in self._on_their_way(place, run):
+            if not _aims_at(transfer, run, before):
                 continue
             dispatch = transfer.dispatch
-            known = same_name(dispatch.to_agent, work.agent) or is_node(work, dispatch)
+            known = same_name(dispatch.to_agent, run.agent) or _is_node(run, dispatch)
             if transfer.stated and not known:
                 dispatch.to_kind = "workflow"
             else:
-                dispatch.to_agent = work.agent
-            self._arrived(transfer, work)
+                dispatch.to_agent = run.agent
+            self._arrived(transfer, run)
             return True
         return False
 
-    def _on_their_way(self, place: _Place, work: Work) -> Iterator[_Transfer]:
+    def _on_their_way(self, place: _Place, run: RunSpans) -> Iterator[_Transfer]:
         """Yield the transfers that may reach a run: of its own place, or of the run around it."""
-        names = {name_key(name) for name in (work.agent, work.run.node, *work.run.inside) if name}
-        yield from [t for t in place.pending if not t.stated or t.key in names]
-        owner = self._owners.get(id(work.outer))
+        if place.pending:
+            names = {name_key(n) for n in (run.agent, run.run.node, *run.run.inside) if n}
+            yield from [t for t in place.pending if not t.stated or t.key in names]
+        owner = self._owners.get(id(run.outer))
         if owner is not None:
             yield from [t for t in self._place(owner).pending if t.sender is owner]
 
-    def _arrived(self, transfer: _Transfer, work: Work) -> None:
-        dispatch, step = transfer.dispatch, transfer.act.step
+    def _arrived(self, transfer: _Transfer, run: RunSpans) -> None:
+        dispatch, step = transfer.dispatch, transfer.action.step
         dispatch.status, dispatch.error = "completed", None
-        dispatch.unknown = [name for name in dispatch.unknown if name != "to_agent"]
-        dispatch.ended = not_before(dispatch.started, work.run.started)
+        dispatch.unknown = without(dispatch.unknown, "to_agent")
+        dispatch.ended = not_before(dispatch.started, run.run.started)
         if step is not None and step.status == "unanswered":
             step.status = "ok"
-        self._made.start(dispatch, work)
+        self._builder.start(dispatch, run.run)
         self._place(transfer.sender).pending.remove(transfer)
-        if self._owners.get(id(work.outer)) is transfer.sender:
-            _step_aside(transfer.sender, work)
-        self._place(work).arrived[work.run.id] = transfer
+        if self._owners.get(id(run.outer)) is transfer.sender:
+            _step_aside(transfer.sender, run)
+        self._place(run).arrived[run.run.id] = transfer
 
-    def _nested(self, work: Work, before: list[Work]) -> bool:
-        """Start a run that stands below a call, or below another run."""
-        if work.caller is not None:
-            dispatch = self._delegates.get(id(work.caller))
-            if dispatch is None or before:
-                return False
-            self._made.start(dispatch, work)
-            return True
-        owner = self._owners.get(id(work.outer)) or self._caller(work)
-        if owner is None:
-            return False
-        act = next((act for act in self._acts[id(owner)] if _only_written(act, work)), None)
-        if act is None:
-            delegate_without_call(self._made, owner, work)
-        else:
-            self._made.start(delegate(self._made, owner, act, work), work)
-        return True
+    # What follows without a call
 
-    def _caller(self, work: Work) -> Work | None:
-        """Find the run of the agent that a run says it was called by: the last that began."""
-        return next(self._named(work.first.called_by), None)
-
-    def _stated(self, work: Work) -> Work | None:
-        """Find the run of the agent that a run says went before: the last that has ended."""
-        runs = self._named(work.first.after)
-        return next((o for o in runs if o.ended <= work.started and o.place is work.place), None)
-
-    def _named(self, name: str | None) -> Iterator[Work]:
-        yield from reversed(self._begun.get(name_key(name), []) if name is not None else [])
-
-    def _followed(self, place: _Place, work: Work, before: list[Work]) -> None:
+    def _followed(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> None:
         """Tell why a run follows others: handed over, come back, or next in the program."""
-        if len(before) == 1 and self._handed_over_unnamed(before[0], work):
+        if len(before) == 1 and self._handed_over_unnamed(before[0], run):
             return
-        before = self._within_limits(before, work)
-        open_ = _open_transfer(place, work, before)
+        self._joins += len(before) if len(before) > 1 else 0
+        if self._joins > _MOST_JOINS and len(before) > 1:
+            run.run.unknown.append("started_by")
+            before = [max(before, key=lambda other: other.ended)]
+        open_ = _open_transfer(place, run, before)
         if open_ is not None:
             open_.answered = True
             for other in before:
-                self._come_back(open_, other, work)
+                dispatch = self._follow("return", other, run)
+                dispatch.basis, dispatch.answers = "structure", open_.dispatch.id
+                dispatch.result = other.run.output
+                if dispatch.result is None and "output" in other.run.unknown:
+                    dispatch.unknown.append("result")
             return
-        stated = self._stated(work)
+        # The last run that has ended of the agent that a run says went before.
+        says = run.first.says
+        after = self._named(says.after if isinstance(says, AgentSpan) else None)
+        stated = next((o for o in after if o.ended <= run.started and o.place is run.place), None)
         if stated is not None and stated not in before:
             before = [stated]
-        told = [other for other in before if passed_on(other, work)]
-        for other in told or before:
-            dispatch = self._made.follow("sequence", other, work)
-            dispatch.basis = "structure" if told else "order"
+        passing_on = [other for other in before if _passed_on(other, run)]
+        for other in passing_on or before:
+            dispatch = self._follow("sequence", other, run)
+            dispatch.basis = "structure" if passing_on else "order"
             if other is stated:
                 dispatch.basis = "stated"
 
-    def _within_limits(self, before: list[Work], work: Work) -> list[Work]:
-        """Keep of the runs at a join the last one, and say so, when there are far too many."""
-        self._joins += len(before) if len(before) > 1 else 0
-        if self._joins <= _MOST_JOINS or len(before) == 1:
-            return before
-        work.run.unknown.append("started_by")
-        return [max(before, key=lambda other: other.ended)]
-
-    def _handed_over_unnamed(self, before: Work, work: Work) -> bool:
+    def _handed_over_unnamed(self, before: RunSpans, run: RunSpans) -> bool:
         """Take the last call of a run for a hand-over: nothing ran it, or it names the next one."""
-        act = last_act(before, self._acts[id(before)], self._made.timeline(before).last())
-        if act is None or work.run.agent == before.run.agent:
+        last_step = self._timeline(before).last()
+        action = _last_action(before, self._actions[id(before)], last_step)
+        if action is None or run.run.agent == before.run.agent:
             return False
-        if act.step is not None and act.step.status != "unanswered" and not mentions(act, work):
-            return False
-        transfer = self._transfer(before, act, work.agent)
+        if action.step is not None and action.step.status != "unanswered":
+            if not _mentions(action, run):
+                return False
+        transfer = self._transfer(before, action, run.agent)
         transfer.dispatch.basis = "structure"
-        self._arrived(transfer, work)
+        self._arrived(transfer, run)
         return True
 
-    def _come_back(self, open_: _Transfer, other: Work, work: Work) -> None:
-        dispatch = self._made.follow("return", other, work)
-        dispatch.basis, dispatch.answers = "structure", open_.dispatch.id
-        dispatch.result = other.run.output
-        if dispatch.result is None and "output" in other.run.unknown:
-            dispatch.unknown.append("result")
-
-    def _lost(self, transfer: _Transfer, passed_over: bool) -> None:
-        """Settle a transfer that did not arrive, or was passed over for another of its message."""
-        dispatch, act = transfer.dispatch, transfer.act
-        person = plain_name(dispatch.to_agent) in _PEOPLE and transfer.stated
-        if person or dispatch.to_kind == "human":
-            dispatch.to_kind, dispatch.status = "human", "completed"
-            return
-        answer = act.result.plain() if act.result is not None else None
-        if act.handoff is not None and act.handoff.failed:
-            dispatch.status, dispatch.error = "failed", act.handoff.error
-        elif act.node is None and act.handoff is None and passed_over:
-            dispatch.status, dispatch.error = "refused", answer
-            if act.step is not None:
-                act.step.status, act.step.refused_by = "refused", "runtime"
-        elif act.node is None and act.handoff is None and act.answer is not None:
-            dispatch.status, dispatch.error = "refused", answer
+    def _named(self, name: str | None) -> Iterator[RunSpans]:
+        yield from reversed(self._begun.get(name_key(name), []) if name is not None else [])
 
 
-def _just_before(place: _Place, work: Work) -> list[Work]:
+def _runs_below(
+    runs: list[RunSpans], actions: ActionsByRun, owners: dict[int, RunSpans]
+) -> dict[int, list[RunSpans]]:
+    """Return the runs below each call, those that only time and name put there too."""
+    kept = {key: node for run in runs for key, node in run.kept.items()}
+    adopters = _adopters(runs, actions, owners)
+    below: dict[int, list[RunSpans]] = {}
+    for run in runs:
+        caller = run.caller or adopters.get(id(run))
+        if caller is not None:
+            run.caller = kept.get(id(caller), caller)
+            below.setdefault(id(run.caller), []).append(run)
+    return below
+
+
+def _adopters(
+    runs: list[RunSpans], actions: ActionsByRun, owners: dict[int, RunSpans]
+) -> dict[int, Node]:
+    """Find the runs that only time, and a name or text, put below a call: the nearest one."""
+    found: dict[int, Node] = {}
+    loose = [run for run in runs if run.caller is None]
+    # A call has to last as long as the run below it: most calls are shorter than any run.
+    shortest = min((run.ended - run.started for run in loose), default=0.0)
+    called: dict[int, tuple[RunSpans, Action]] = {}
+    calls: dict[int, Overlaps] = {}
+    for owner in runs if len(runs) > 1 else ():
+        for action in actions[id(owner)]:
+            node = action.node
+            if node is not None and action.mode != "transfer":
+                if node.ended - node.started >= shortest:
+                    called[id(node)] = owner, action
+                    calls.setdefault(id(owner.place), Overlaps()).add(node)
+    for run in loose:
+        beside = calls.get(id(run.place))
+        for node in beside.around(run) if beside is not None else ():
+            owner, action = called[id(node)]
+            if owner is not run and _around(node, run) and _meant(action, run):
+                found[id(run)] = node
+        outer = owners.get(id(run.outer))
+        waiting = [
+            (action, node)
+            for action in (actions[id(outer)] if outer is not None else ())
+            if (node := action.node) is not None
+            and action.mode != "transfer"
+            and _around(node, run)
+        ]
+        for action, node in waiting:
+            if len(waiting) == 1 or _meant(action, run):
+                found[id(run)] = node
+    return found
+
+
+def _around(node: Node, run: RunSpans) -> bool:
+    return node.started <= run.started and run.ended <= node.ended
+
+
+def _just_before(place: _Place, run: RunSpans) -> list[RunSpans]:
     """Return the runs that ended last before this one starts; others can follow no more."""
-    ended = [other for other in place.frontier if other.ended <= work.started]
-    latest = max((other.started for other in ended), default=0.0)
+    ended = [other for other in place.frontier if other.ended <= run.started]
+    if not ended:
+        return ended
+    latest = max(other.started for other in ended)
     gone = {id(other) for other in ended if other.ended <= latest}
     place.frontier = [other for other in place.frontier if id(other) not in gone]
     return [other for other in ended if id(other) not in gone]
 
 
-def _step_aside(sender: Work, work: Work) -> None:
+def _step_aside(sender: RunSpans, run: RunSpans) -> None:
     """Let a run follow the one below which it stands, and to which control does not come back."""
-    if any(node.started >= work.ended for node in sender.owned):
+    if any(node.started >= run.ended for node in sender.owned):
         return
-    work.caller, work.outer = sender.caller, sender.outer
-    sender.ended = work.started
-    sender.run.ended = not_before(sender.run.started, work.run.started)
-    if sender.run.status == "failed" and sender.run.error == work.run.error:
+    run.caller, run.outer = sender.caller, sender.outer
+    sender.ended = run.started
+    sender.run.ended = not_before(sender.run.started, run.run.started)
+    if sender.run.status == "failed" and sender.run.error == run.run.error:
         sender.run.status, sender.run.error = "completed", None
 
 
-def _aims_at(transfer: _Transfer, work: Work, before: list[Work]) -> bool:
+def _aims_at(transfer: _Transfer, run: RunSpans, before: list[RunSpans]) -> bool:
     made, target = transfer.dispatch.started, transfer.dispatch.to_agent
-    if made is not None and work.run.started is not None and made > work.run.started + _TICK:
+    if made is not None and run.run.started is not None and made > run.run.started + _TICK:
         return False
-    if transfer.sender is work:
+    if transfer.sender is run:
         return False
     if not transfer.stated:
         return transfer.sender in before or not before
-    if same_name(target, work.agent) or is_node(work, transfer.dispatch):
+    if same_name(target, run.agent) or _is_node(run, transfer.dispatch):
         return True
-    return any(same_name(target, name) for name in work.run.inside)
+    return any(same_name(target, name) for name in run.run.inside)
 
 
-def _open_transfer(place: _Place, work: Work, before: list[Work]) -> _Transfer | None:
+def _open_transfer(place: _Place, run: RunSpans, before: list[RunSpans]) -> _Transfer | None:
     """Find the transfer by which this run's agent gave control to those that had it last."""
     found: list[_Transfer] = []
     for other in before:
@@ -373,24 +475,156 @@ def _open_transfer(place: _Place, work: Work, before: list[Work]) -> _Transfer |
             met.add(at)
             transfer = place.arrived[at]
             at = transfer.dispatch.from_run
-            if not transfer.answered and same_name(transfer.sender.agent, work.agent):
+            if not transfer.answered and same_name(transfer.sender.agent, run.agent):
                 found.append(transfer)
                 break
     return max(found, key=lambda transfer: transfer.dispatch.ended or 0.0, default=None)
 
 
-def _waits(work: Work, act: Act) -> bool:
+def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:
+    """Settle a transfer that did not arrive, or was passed over for another of its message."""
+    dispatch, action = transfer.dispatch, transfer.action
+    person = plain_name(dispatch.to_agent) in _PEOPLE and transfer.stated
+    if person or dispatch.to_kind == "human":
+        dispatch.to_kind, dispatch.status = "human", "completed"
+        return
+    answer = action.result.plain() if action.result is not None else None
+    only_written = action.node is None and action.handoff is None
+    if action.handoff is not None and action.handoff.failed:
+        dispatch.status, dispatch.error = "failed", action.handoff.error
+    elif only_written and passed_over:
+        dispatch.status, dispatch.error = "refused", answer
+        if action.step is not None:
+            action.step.status, action.step.refused_by = "refused", "runtime"
+    elif only_written and action.answer is not None:
+        dispatch.status, dispatch.error = "refused", answer
+
+
+def _waits(run: RunSpans, action: Action) -> bool:
     """Tell whether a run goes on after a call by which it seems to give control away."""
-    node = act.node
-    if node is None or node.sure:
+    node = action.node
+    if node is None or action.tool is None or action.tool.sure:
         return False
-    return any(other is not node and other.started >= node.ended for other in work.owned)
+    return any(other is not node and other.started >= node.ended for other in run.owned)
 
 
-def _only_written(act: Act, work: Work) -> bool:
-    """Tell a call of this agent that its caller wrote and no span carried out."""
-    step = act.step
-    return act.node is None and step is not None and not step.dispatch and meant(act, work)
+def _meant(action: Action, run: RunSpans) -> bool:
+    """Tell whether a call is for this agent: by a name, or by the text that it was given.
+
+    A tool ``ask_billing_agent`` is for the agent ``billing``; what a tool that is named otherwise
+    passes on as its prompt is what the agent was given, word for word.
+    """
+    if action.mode == "delegate" and action.target is not None:
+        return same_name(action.target, run.agent)
+    name = plain_name(action.step.name) if action.step is not None else ""
+    if run.named and plain_name(run.agent) in name:
+        return True
+    given = run.run.input
+    prompt = prompt_of(action.arguments)[0] if action.arguments is not None else None
+    return bool(prompt and given and prompt.text and prompt.text == given.text)
+
+
+def _mentions(action: Action, run: RunSpans) -> bool:
+    """Tell whether a call names this agent: in its own name, its arguments or its result."""
+    name = plain_name(run.agent)
+    arguments = action.arguments
+    values = arguments.values() if isinstance(arguments, dict) else [arguments]
+    words = [action.step.name if action.step is not None else "", *(str(v) for v in values)]
+    words.append(action.result.plain() if action.result is not None else "")
+    return bool(name) and any(name in plain_name(word) for word in words)
+
+
+def _passed_on(before: RunSpans, run: RunSpans) -> bool:
+    """Tell whether a run was given what another one answered."""
+    said = before.run.output
+    text = said.text.strip() if said is not None and said.text else ""
+    return bool(text) and text in run.given()
+
+
+def _is_node(run: RunSpans, dispatch: Dispatch) -> bool:
+    """Tell whether a dispatch names the graph's node for the agent of this run."""
+    return run.run.node is not None and same_name(run.run.node, dispatch.to_agent)
+
+
+def _same_text(one: Content | None, other: Content | None) -> bool:
+    """Tell whether two contents say the same, but for the space around."""
+    if one is None or other is None or one.text is None or other.text is None:
+        return False
+    return one.text.strip() == other.text.strip()
+
+
+def _last_action(run: RunSpans, actions: list[Action], last_step: object) -> Action | None:
+    """Return the call that a run ends with, also one of which only its request tells."""
+    called = [action for action in actions if action.step is not None]
+    last = called[-1] if called else None
+    done = run.owned[-1].says if run.owned else None
+    asked = isinstance(done, ModelSpan) and done.calls
+    if last is None or (asked and last.node is not None):
+        return Action() if asked else None
+    handed = last.mode is not None or (last.step is not None and last.step.dispatch is not None)
+    ends = last.step is last_step and not handed and not last.failed
+    return last if ends else None
+
+
+def _describe(dispatch: Dispatch, action: Action) -> None:
+    """Move what the call says of a dispatch onto it: its prompt, not its answer."""
+    if action.handoff is not None and action.handoff.prompt is not None:
+        dispatch.prompt = action.handoff.prompt
+    elif action.arguments is None:
+        dispatch.unknown.append("prompt")
+    else:
+        dispatch.prompt, dispatch.description, dispatch.context = prompt_of(action.arguments)
+    if action.step is not None:
+        if dispatch.mode != "background":
+            action.step.result = action.step.error = None
+        action.step.unknown = without(action.step.unknown, "result")
+
+
+def _answer(dispatch: Dispatch, action: Action, child: RunSpans | None) -> None:
+    """Settle what came of a delegate; a tool may make a text of its agent's failure."""
+    late, own = action.late, child.run if child is not None else None
+    launched = action.tool is not None and action.tool.launched
+    if late is not None or launched or _outlived(action, child):
+        # The call only launched it: the answer came later, or is not told.
+        dispatch.mode, dispatch.status = "background", "unknown"
+        if late is None:
+            dispatch.unknown.append("result")
+            return
+        dispatch.ended = not_before(dispatch.started, late.at)
+        dispatch.status = "failed" if late.failed else "completed"
+        if late.failed:
+            dispatch.error = late.result.plain() if late.result is not None else None
+        else:
+            dispatch.result = late.result
+        return
+    ended = own.ended if own is not None and action.node is None else action.ended
+    dispatch.ended = not_before(dispatch.started, ended)
+    if action.failed:
+        dispatch.status = "failed" if own is not None else "refused"
+        dispatch.error = action.error
+    elif ended is not None or action.answer is not None:
+        dispatch.result = action.result or (own.output if own is not None else None)
+        if own is not None and _same_text(dispatch.result, own.output):
+            dispatch.result = own.output
+        dispatch.status = "completed"
+        if own is not None and own.status == "failed":
+            dispatch.status, dispatch.error = "failed", own.error
+        elif dispatch.result is None and (action.step is None or "result" in action.step.unknown):
+            dispatch.unknown.append("result")
+
+
+def _outlived(action: Action, child: RunSpans | None) -> bool:
+    """Tell whether an agent did something after its call had been answered.
+
+    A call that gave back what the agent answered has waited for it, whatever the clocks say: a
+    program may be stopped for some milliseconds between its looks at two clocks.
+    """
+    if child is None or action.node is None or action.ended is None:
+        return False
+    if action.result is not None and _same_text(action.result, child.run.output):
+        return False
+    done = (node.span.ended for node in child.owned if node.span.ended is not None)
+    return max(done, default=action.ended) > action.ended + _TICK
 
 
 def offer_tools(turn: Turn, cards: Mapping[str, AgentCard]) -> None:

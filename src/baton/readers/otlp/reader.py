@@ -8,27 +8,46 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
+import msgspec
+
 from baton.model import (
     SCHEMA_VERSION,
     AgentCard,
+    AgentRun,
+    Content,
     Dropped,
     InputError,
     Problem,
+    Said,
     Source,
+    ToolCall,
     Trace,
+    Turn,
+    Usage,
 )
 from baton.model.views import sum_usage
-from baton.readers.builder import TraceBuilder
+from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
 
-from .builder import Act
-from .describe import describe, finish
 from .dialects import DIALECTS, goes_on
-from .dispatches import link, offer_tools
-from .node import Node
+from .dialects.genai import error_text
+from .dispatches import ActionsByRun, link, offer_tools
+from .messages import last_of
 from .own import part, restore
-from .runs import find_runs, in_start_order, without_twins
-from .span import Conversation, Event, Span
+from .readings import (
+    OWNED,
+    AgentSpan,
+    HandoffSpan,
+    MessageSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    ToolSpan,
+    WorkflowSpan,
+    instructions_text,
+)
+from .runs import RunSpans, find_runs, in_start_order, without_twins
+from .span import ERROR, Conversation, Event, Span
 from .steps import write_steps
 from .tree import build_tree
 from .values import text
@@ -40,17 +59,6 @@ _LABELS = frozenset(
     key for dialect in DIALECTS for key in (*dialect.sessions, *dialect.conversations)
 )
 """Attributes that only say which conversation a span belongs to: no content is lost with them."""
-
-
-def unread(node: Node) -> str | None:
-    """Say what of a span is lost; ``None`` when it is read, or is known to be plumbing."""
-    if node.lost is not None or node.kind != "none":
-        return node.lost
-    if node.framework is None and node.name is None and node.card is None:
-        keys = node.span.attributes.keys() - _LABELS
-        if any(key.startswith(_FOREIGN) for key in keys):
-            return f"spans of `{node.span.scope or node.span.name}` that follow no known convention"
-    return None
 
 
 _CASE = "baton.case"
@@ -100,10 +108,10 @@ def _whole(turns: list[list[Span]]) -> list[list[Span]]:
 class _Reader:
     def __init__(self, catalog: Catalog, torn: bool) -> None:
         self._torn = torn
+        self.builder = TraceBuilder(catalog)
         self.cards: dict[str, AgentCard] = {}
         self.case: str | None = None
         self.dropped: Counter[str] = Counter()
-        self.builder = TraceBuilder(catalog)
         self._frameworks: Counter[str] = Counter()
 
     def framework(self) -> str | None:
@@ -115,38 +123,255 @@ class _Reader:
         nodes = build_tree(spans, logs)
         for node in nodes:
             self._note(node)
-        works = find_runs(nodes)
-        if not works:
+        runs = find_runs(nodes)
+        if not runs:
             return
         turn = self.builder.turn()
-        acts: dict[int, list[Act]] = {}
-        for work in works:
-            work.run = self.builder.run(turn, work.agent, work.first.span.span_id)
-            kept, work.stands_for = without_twins(work.owned)
-            work.owned = kept
-            acts[id(work)] = write_steps(work, kept, self.builder.new_id)
-            describe(work, opens=work is works[0])
-        link(turn, works, acts, self.builder)
+        actions: ActionsByRun = {}
+        for run in runs:
+            run.record = self.builder.run(turn, run.agent, run.first.span.span_id)
+            run.owned, run.kept = without_twins(run.owned)
+            actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
+            _describe(run, opens=run is runs[0])
+        link(turn, runs, actions, self.builder)
         offer_tools(turn, self.cards)
         turn.runs = in_start_order(turn)
-        finish(turn, nodes, works, self._torn)
+        _finish(turn, nodes, runs, self._torn)
 
     def _note(self, node: Node) -> None:
-        if node.framework is not None and node.kind != "none":
-            self._frameworks[node.framework] += 1
-        if node.card is not None and node.name is not None:
-            self._card(node.name, node.card, node)
-        self.case = self.case or text(node.span.attributes.get(_CASE))
-        lost = unread(node)
-        if lost is not None:
-            self.dropped[lost] += 1
+        """Take from a span what is told of the whole conversation."""
+        says, attributes = node.says, node.span.attributes
+        if self.case is None and _CASE in attributes:
+            self.case = text(attributes[_CASE])
+        if isinstance(says, PlainSpan):
+            lost = unread(node.span, says)
+            if lost is not None:
+                self.dropped[lost] += 1
+        elif says.framework is not None:
+            self._frameworks[says.framework] += 1
+        if isinstance(says, ModelSpan | ToolSpan | HandoffSpan | MessageSpan):
+            return
+        agent = says if isinstance(says, AgentSpan) else says.agent
+        if says.name is not None and agent is not None and agent.card is not None:
+            known = self.cards.setdefault(says.name, AgentCard())
+            known.description = known.description or agent.card.description
+            known.tools = known.tools or agent.card.tools
+            known.model = known.model or agent.card.model
+            known.instructions = known.instructions or instructions_text(agent)
 
-    def _card(self, name: str, card: AgentCard, node: Node) -> None:
-        known = self.cards.setdefault(name, AgentCard())
-        known.description = known.description or card.description
-        known.tools = known.tools or card.tools
-        known.model = known.model or card.model
-        known.instructions = known.instructions or node.instructions_text()
+
+def unread(span: Span, says: PlainSpan) -> str | None:
+    """Say what of a span is lost; ``None`` when it is known to hold nothing of an agent's work."""
+    if says.lost is not None:
+        return says.lost
+    if says.framework is None and says.name is None and says.agent is None:
+        keys = span.attributes.keys() - _LABELS
+        if any(key.startswith(_FOREIGN) for key in keys):
+            return f"spans of `{span.scope or span.name}` that follow no known convention"
+    return None
+
+
+def _describe(draft: RunSpans, opens: bool) -> None:
+    """Fill in what a run is besides its steps: input, output, times, tokens, status."""
+    run, agents, models = draft.run, draft.agents, draft.models
+    # The workflows around it, but for those that only wrap an agent of their name.
+    at = draft.first.in_workflow
+    while at is not None:
+        if isinstance(at.says, WorkflowSpan) and at.says.name not in (None, draft.agent):
+            run.inside.append(at.says.name or "")
+        at = at.in_workflow
+    if run.inside:
+        run.inside = list(dict.fromkeys(reversed(run.inside)))
+    spans = [node.span for node in (draft.nodes or draft.owned)]
+    run.started = min((s.started for s in spans if s.started is not None), default=None)
+    ends = [span.ended for span in spans if span.ended is not None]
+    run.ended = not_before(
+        run.started, max(ends, default=None) if len(ends) == len(spans) else None
+    )
+    run.node = next((agent.node for agent in agents if agent.node), None)
+    run.model = _last([model.model for model in models]) or _last([a.model for a in agents])
+    run.usage = _usage(draft, models, agents)
+    run.input = _input(agents, models)
+    run.output = _output(run, agents)
+    offered = [model.offered for model in models] + [agent.offered for agent in agents]
+    if any(names is not None for names in offered):
+        run.tools_offered = list(dict.fromkeys(name for names in offered for name in names or ()))
+    failed = next((agent for agent in agents if agent.failed), None)
+    if failed is not None:
+        run.status, run.error = "failed", failed.error
+    elif run.ended is None:
+        run.status = "unknown"
+    for name, value in (
+        ("input", run.input),
+        ("usage", run.usage),
+        ("model", run.model),
+        ("tools_offered", run.tools_offered),
+        ("started", run.started),
+    ):
+        if value is None:
+            run.unknown.append(name)
+    # Where a request does not say what was answered, texts may be missing.
+    speakers: list[ModelSpan] | list[AgentSpan] = models or agents
+    silent = [says for says in speakers if not says.failed and _is_silent(says)]
+    if silent or not speakers:
+        run.unknown.append("steps.said")
+        if run.output is None:
+            run.unknown.append("output")
+    if not draft.named and not opens:
+        run.unknown.append("agent")
+
+
+def _last(values: list[str | None]) -> str | None:
+    return next((value for value in reversed(values) if value), None)
+
+
+def _is_silent(says: ModelSpan | AgentSpan) -> bool:
+    """Tell a request of which is not recorded what was answered."""
+    return says.spoken is None or any(message.hidden for message in says.spoken_messages())
+
+
+def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) -> Usage | None:
+    """Add up the model requests; what an agent sums up itself counts only where they tell none."""
+    inner = [node.says for node in draft.inner if isinstance(node.says, ModelSpan)]
+    requests: list[Usage | None] = []
+    for model in (*models, *inner):
+        usage = model.usage or Usage(requests=1, complete=model.failed)
+        if model.failed:
+            usage.requests, usage.failed_requests = None, 1
+        requests.append(usage)
+    summed = sum_usage(requests)
+    if summed is not None and (summed.input_tokens, summed.output_tokens) != (None, None):
+        return summed
+    totals = [agent.totals for agent in agents if agent.totals is not None]
+    if totals:
+        total = sum_usage(totals)
+        if total is not None:
+            total.requests = summed.requests if summed is not None else None
+            total.failed_requests = summed.failed_requests if summed is not None else None
+        return total
+    return summed
+
+
+def _input(agents: list[AgentSpan], models: list[ModelSpan]) -> Content | None:
+    """Return what a run was given: the last user message before its first answer."""
+    for agent in agents:
+        found = agent.input if agent.input is not None else agent.asked()
+        if found is not None:
+            return found
+    return models[0].asked() if models else None
+
+
+def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:
+    """Return the last answer of a run: what its span says, else its words after its last call."""
+    stated = next((agent.output for agent in agents if agent.output is not None), None)
+    for step in reversed(run.steps):
+        if isinstance(step, ToolCall):
+            break
+        if isinstance(step, Said) and not step.thought:
+            same = stated is None or stated.plain().strip() == step.content.plain().strip()
+            return step.content if same else stated
+    for agent in agents:
+        found = stated or last_of(agent.spoken_messages(), "assistant")
+        if found is not None and found.text is not None:
+            return msgspec.structs.replace(found, text=found.text.rstrip())
+        if found is not None:
+            return found
+    return None
+
+
+def _finish(turn: Turn, nodes: list[Node], runs: list[RunSpans], torn: bool) -> None:
+    """Fill in what a turn is besides its runs."""
+    top = [run for run in runs if run.place is None] or runs
+    frames = [
+        (node, says)
+        for node in nodes
+        if isinstance(says := node.says, WorkflowSpan | PlainSpan)
+        and node.in_agent is None
+        and node.in_tool is None
+        and (isinstance(says, WorkflowSpan) or node.parent is None)
+    ]
+    turn.started = min((n.span.started for n in nodes if n.span.started is not None), default=None)
+    ends = [n.span.ended for n in nodes if n.span.ended is not None]
+    turn.ended = not_before(turn.started, max(ends, default=None))
+    turn.input = next((c for _, says in frames if (c := says.asked())), None)
+    turn.input = turn.input or top[0].run.input
+    last = max(top, key=lambda run: run.ended)
+    answered = [run for run in top if run.run.output is not None]
+    turn.output = max(answered, key=lambda run: run.ended).run.output if answered else None
+    if turn.output is None and last.run.status == "completed":
+        answers = (last_of(says.spoken_messages(), "assistant") for _, says in frames)
+        turn.output = next((content for content in answers if content), None)
+    _settle(turn, nodes, frames, last, torn)
+    by_id = {run.id: run for run in turn.runs}
+    for dispatch in turn.dispatches:
+        if dispatch.kind != "transfer" or dispatch.status != "unanswered":
+            continue
+        # What made the sender, or else the turn, fail is why the transfer did not arrive.
+        sender = by_id.get(dispatch.from_run or "")
+        error = turn.error if turn.status == "failed" else None
+        if sender is not None and sender.status == "failed":
+            error = sender.error
+        if error:
+            dispatch.status, dispatch.error = "failed", error
+    turn.unknown += [name for name in ("input", "started") if getattr(turn, name) is None]
+    if "output" in last.run.unknown and last.run.status != "failed":
+        turn.output = None
+        turn.unknown.append("output")
+
+
+def _settle(
+    turn: Turn,
+    nodes: list[Node],
+    frames: Sequence[tuple[Node, WorkflowSpan | PlainSpan]],
+    last: RunSpans,
+    torn: bool,
+) -> None:
+    """Tell how a turn ended; ``frames`` stand around its runs, of which ``last`` ended last."""
+    broken = [(node, says) for node, says in frames if node.span.status == ERROR]
+    failed = next(((n, says) for n, says in broken if _top(n) is _top(last.first)), None)
+    if last.run.status == "failed":
+        turn.status, turn.error, turn.output = "failed", last.run.error, None
+        return
+    if failed is not None:
+        turn.status, turn.error = "failed", failed[1].error or error_text(failed[0].span)
+        return
+    if last.run.ended is None:
+        turn.status = "incomplete"
+        turn.error = f"the recording ends before `{last.run.agent}` has ended"
+        return
+    lost = _lost_parents(nodes, torn)
+    if lost:
+        turn.status = "incomplete"
+        turn.error = f"spans are missing: {lost} of the spans around those recorded"
+        return
+    # The program stopped for a person, and did not go on after that.
+    asked = max((node.ended for node in nodes if node.says.waits), default=None)
+    if asked is not None and all(node.started <= asked for node in nodes):
+        turn.status = last.run.status = "waiting"
+        for step in last.run.steps:
+            if isinstance(step, ToolCall) and step.status == "unanswered":
+                step.status = "waiting"
+
+
+def _lost_parents(nodes: list[Node], torn: bool) -> int:
+    """Count the spans that others name as their parent and that are not in the recording.
+
+    An agent's parent may be another program's, and where no agent has a span, that of a model
+    request may be a web server's; where agents have spans, one is missing.
+    """
+    loose = nodes
+    if not torn:
+        if not any(isinstance(node.says, AgentSpan) for node in nodes):
+            return 0
+        loose = [n for n in nodes if n.in_agent is None and isinstance(n.says, OWNED)]
+    tops = {id(top): top for top in map(_top, loose)}
+    return len({top.span.parent_id for top in tops.values() if top.span.parent_id})
+
+
+def _top(node: Node) -> Node:
+    while node.parent is not None:
+        node = node.parent
+    return node
 
 
 _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"

@@ -5,103 +5,38 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 from baton.model import AgentRun, Turn
+from baton.readers.builder import MAIN
 
-from .node import Node, Overlaps
+from .readings import (
+    AgentSpan,
+    HandoffSpan,
+    MessageSpan,
+    ModelSpan,
+    Node,
+    Overlaps,
+    PlainSpan,
+    ToolSpan,
+    WorkflowSpan,
+    instructions_text,
+)
 from .values import name_key, plain_name, same_name
 
-
-class Calls:
-    """Requests and calls, among which the twins of others are found."""
-
-    def __init__(self) -> None:
-        self._alike: dict[tuple[str, str], Overlaps] = {}
-
-    def add(self, node: Node) -> None:
-        """Add a request or call."""
-        self._alike.setdefault(_kind(node), Overlaps()).add(node)
-
-    def twins(self, node: Node) -> Iterator[Node]:
-        """Yield what another instrumentation tells of the same one, in the order of adding."""
-        alike = self._alike.get(_kind(node))
-        if alike is not None:
-            yield from (other for other in alike.around(node) if same_call(other, node))
-
-
-def _kind(node: Node) -> tuple[str, str]:
-    return node.kind, name_key(node.name or "") if node.kind == "tool" else ""
-
-
-def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
-    """Return the nodes of a run, each call once, and for each node's ``id()`` the one that stands.
-
-    What one span lacks the other gives.
-
-    A model request inside a model request is the same one. So is a tool call inside a call of
-    the same tool, and what two instrumentations tell of one time, model or tool.
-    """
-    kept: list[Node] = []
-    stands_for: dict[int, Node] = {}
-    scopes = {node.span.scope for node in owned}
-    calls = Calls()
-    for node in owned:
-        around = node.in_model if node.kind == "model" else node.in_tool
-        twin = stands_for.get(id(around)) if around is not None else None
-        if twin is not None and node.kind == "tool" and not same_name(twin.name, node.name):
-            twin = None
-        if twin is None and len(scopes) > 1:
-            twin = next(reversed(list(calls.twins(node))), None)
-        if twin is None:
-            kept.append(node)
-            calls.add(node)
-        else:
-            _complete(twin, node)
-        stands_for[id(node)] = twin or node
-    return kept, stands_for
-
-
-def same_call(one: Node, other: Node) -> bool:
-    """Tell whether spans of two instrumentations are of one request or call."""
-    if one.kind != other.kind or one.span.scope == other.span.scope:
-        return False
-    if min(one.ended, other.ended) <= max(one.started, other.started):
-        return False
-    if one.kind == "model":
-        return one.model is None or other.model is None or one.model == other.model
-    if one.kind == "tool":
-        calls = one.call is None or other.call is None or one.call == other.call
-        return same_name(one.name, other.name) and calls
-    return one.target is None or other.target is None or one.target == other.target
-
-
-def _complete(node: Node, twin: Node) -> None:
-    """Give a node what only its twin knows."""
-    for name in ("agent", "usage", "model", "call", "arguments", "result", "error", "target"):
-        if getattr(node, name) is None:
-            setattr(node, name, getattr(twin, name))
-    node.offered = node.offered or twin.offered
-    node.mode = node.mode or twin.mode
-    node.failed = node.failed or twin.failed
-    if node.heard is None or not node.heard_messages():
-        node.take_heard(twin)
-    if node.spoken is None or not node.spoken_messages():
-        node.take_spoken(twin)
-
-
-_DONE = frozenset({"model", "tool", "handoff", "words", "answers"})
-MAIN = "main"
+_ROUNDS = ("autogen", "google-adk")
+"""Frameworks that invoke an agent anew for each round of its work."""
 
 
 @dataclass(slots=True, eq=False)
-class Work:
-    """An agent run in the making.
+class RunSpans:
+    """The spans of one agent run, of which the run is made.
 
     ``nodes`` are the spans of the agent itself, ``owned`` what it did, in start order; ``inner``
-    are model requests that its tools made. ``stands_for`` gives, for the ``id()`` of each owned
-    node, the one that is kept of its twins. ``caller`` is the tool call of another run below
-    which it stands, ``outer`` the agent span below which it stands without one. Times are seconds
-    since the epoch: 0 where no span has one, and what has not ended goes on for ever.
+    are model requests that its tools made. ``kept`` gives, for the ``id()`` of each owned node,
+    the one that is kept where two tell of the same call. ``caller`` is the tool call of another
+    run below which it stands, ``outer`` the agent span below which it stands without one. Times
+    are seconds since the epoch: 0 where no span has one, and what has not ended goes on for ever.
     """
 
     agent: str
@@ -111,10 +46,16 @@ class Work:
     nodes: list[Node] = field(default_factory=list)
     owned: list[Node] = field(default_factory=list)
     inner: list[Node] = field(default_factory=list)
-    stands_for: dict[int, Node] = field(default_factory=dict)
-    started: float = float("inf")
+    kept: dict[int, Node] = field(default_factory=dict)
+    started: float = inf
     ended: float = 0.0
-    run: AgentRun = field(default_factory=lambda: AgentRun(id="", agent=""))
+    record: AgentRun | None = None
+
+    @property
+    def run(self) -> AgentRun:
+        """The run in the record, which is made before anything asks for it."""
+        assert self.record is not None  # noqa: S101
+        return self.record
 
     @property
     def place(self) -> Node | None:
@@ -127,11 +68,20 @@ class Work:
         return self.nodes[0] if self.nodes else self.owned[0]
 
     @property
+    def agents(self) -> list[AgentSpan]:
+        """What the spans of the agent itself say."""
+        return [node.says for node in self.nodes if isinstance(node.says, AgentSpan)]
+
+    @property
+    def models(self) -> list[ModelSpan]:
+        """What its model requests say."""
+        return [node.says for node in self.owned if isinstance(node.says, ModelSpan)]
+
     def given(self) -> str:
-        """All text that its first request held, instructions too: what others may have said."""
-        model = next((node for node in self.owned if node.kind == "model"), None)
-        told = (*self.nodes, *((model,) if model else ()))
-        texts = [node.instructions_text() or "" for node in told]
+        """Return all text of its first request, instructions too: others may have said it."""
+        model = next(iter(self.models), None)
+        tellers: list[AgentSpan | ModelSpan] = [*self.agents, *((model,) if model else ())]
+        texts = [instructions_text(says) or "" for says in tellers]
         for message in model.heard_messages() if model is not None else ():
             texts.append(message.content.plain() if message.content is not None else "")
         texts.append(self.run.input.plain() if self.run.input is not None else "")
@@ -139,11 +89,11 @@ class Work:
 
     def add(self, node: Node) -> None:
         """Add a span of the agent itself, or of what it did."""
-        (self.nodes if node.kind == "agent" else self.owned).append(node)
+        (self.nodes if isinstance(node.says, AgentSpan) else self.owned).append(node)
         self.started = min(self.started, node.started)
         self.ended = max(self.ended, node.ended)
 
-    def join(self, other: Work) -> None:
+    def join(self, other: RunSpans) -> None:
         """Take in another visit to the same agent."""
         self.nodes += other.nodes
         self.owned += other.owned
@@ -151,82 +101,197 @@ class Work:
         self.ended = max(self.ended, other.ended)
 
 
-def find_runs(ordered: list[Node]) -> list[Work]:
+class Calls:
+    """Requests and calls, among which those are found that two instrumentations tell of."""
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[type, str], Overlaps] = {}
+
+    def add(self, node: Node) -> None:
+        """Add a request or call."""
+        self._alike.setdefault(_kind(node), Overlaps()).add(node)
+
+    def twins(self, node: Node) -> Iterator[Node]:
+        """Yield what another instrumentation tells of the same one, in the order of adding."""
+        alike = self._alike.get(_kind(node))
+        if alike is not None:
+            yield from (other for other in alike.around(node) if _same_call(other, node))
+
+
+def _kind(node: Node) -> tuple[type, str]:
+    says = node.says
+    return type(says), name_key(says.name or "") if isinstance(says, ToolSpan) else ""
+
+
+def _same_call(one: Node, other: Node) -> bool:
+    """Tell whether spans of two instrumentations are of one request or call."""
+    if one.span.scope == other.span.scope:
+        return False
+    if min(one.ended, other.ended) <= max(one.started, other.started):
+        return False
+    match one.says, other.says:
+        case ModelSpan(model=first), ModelSpan(model=second):
+            return first is None or second is None or first == second
+        case ToolSpan(call=first) as tool, ToolSpan(call=second) as twin:
+            alike = first is None or second is None or first == second
+            return alike and same_name(tool.name, twin.name)
+        case HandoffSpan(target=first), HandoffSpan(target=second):
+            return first is None or second is None or first == second
+        case MessageSpan(), MessageSpan():
+            return True
+    return False
+
+
+def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
+    """Return the nodes of a run, each call once, and for each node's ``id()`` the one that is kept.
+
+    What one span lacks the other gives.
+
+    A model request inside a model request is the same one. So is a tool call inside a call of
+    the same tool, a hand-off inside the call that makes it, and what two instrumentations tell of
+    one time, model or tool.
+    """
+    scopes = {node.span.scope for node in owned}
+    if len(scopes) == 1 and not any(node.in_model or node.in_tool for node in owned):
+        return owned, {id(node): node for node in owned}
+    single: list[Node] = []
+    kept: dict[int, Node] = {}
+    calls = Calls()
+    for node in owned:
+        around = node.in_model if isinstance(node.says, ModelSpan) else node.in_tool
+        twin = kept.get(id(around)) if around is not None else None
+        if isinstance(node.says, ToolSpan) and twin is not None:
+            same = isinstance(twin.says, ToolSpan) and same_name(twin.says.name, node.says.name)
+            twin = twin if same else None
+        if len(scopes) > 1:
+            if twin is None:
+                twin = next(reversed(list(calls.twins(node))), None)
+            if twin is None:
+                calls.add(node)
+        if twin is None:
+            single.append(node)
+        else:
+            _complete(twin, node)
+        kept[id(node)] = twin or node
+    return single, kept
+
+
+def _complete(node: Node, twin: Node) -> None:
+    """Give a node what only its twin knows."""
+    match node.says, twin.says:
+        case ModelSpan() as model, ModelSpan() as other:
+            for name in ("agent", "usage", "model", "error"):
+                if getattr(model, name) is None:
+                    setattr(model, name, getattr(other, name))
+            model.offered = model.offered or other.offered
+            if model.heard is None or not model.heard_messages():
+                model.heard, model._heard = other.heard, None
+            if model.spoken is None or not model.spoken_messages():
+                model.spoken, model._spoken = other.spoken, None
+        case ToolSpan() as tool, ToolSpan() as other_tool:
+            for name in ("agent", "call", "arguments", "result", "error", "target", "mode"):
+                if getattr(tool, name) is None:
+                    setattr(tool, name, getattr(other_tool, name))
+        case ToolSpan() as tool, HandoffSpan() as inside:
+            tool.agent = tool.agent if tool.agent is not None else inside.agent
+            tool.result = tool.result if tool.result is not None else inside.result
+            tool.error = tool.error if tool.error is not None else inside.error
+            tool.target = tool.target if tool.target is not None else inside.target
+            tool.mode = tool.mode or "transfer"
+        case HandoffSpan() as handoff, HandoffSpan() as other_handoff:
+            for name in ("agent", "result", "error", "target"):
+                if getattr(handoff, name) is None:
+                    setattr(handoff, name, getattr(other_handoff, name))
+    node.says.failed = node.says.failed or twin.says.failed
+
+
+def find_runs(ordered: list[Node]) -> list[RunSpans]:
     """Return the runs of a turn in start order."""
-    finder = _Finder()
-    for node in ordered:
-        if node.kind == "agent":
-            finder.enter(node)
-    loose = [node for node in ordered if node.kind in _DONE and not finder.take(node)]
+    finder = _Finder(ordered)
+    loose = [
+        node
+        for node in ordered
+        if not isinstance(node.says, AgentSpan | WorkflowSpan | PlainSpan) and not finder.take(node)
+    ]
     found = sorted(finder.found, key=_start)
     if loose:
         found += _Program(found).runs(sorted(loose, key=_done))
         found.sort(key=_start)
-    for work in found:
-        work.owned.sort(key=_done)
+    for run in found:
+        run.owned.sort(key=_done)
     return _joined(found)
 
 
-def _start(item: Node | Work) -> float:
+def _start(item: Node | RunSpans) -> float:
     return item.started
 
 
 def _done(node: Node) -> tuple[float, bool]:
     """Order what was done: of a request and a tool that start together, the request comes first."""
-    return node.started, node.kind == "tool"
+    return node.started, type(node.says) is ToolSpan
 
 
 class _Finder:
     """Makes runs of agent spans, and gives them what was done below these."""
 
-    def __init__(self) -> None:
-        self.found: list[Work] = []
-        self._of: dict[int, Work] = {}
+    def __init__(self, ordered: list[Node]) -> None:
+        self.found: list[RunSpans] = []
+        self._of: dict[int, RunSpans] = {}
         self._rank: dict[int, int] = {}
         self._named: dict[str, Overlaps] = {}
-        self._runs: dict[tuple[str, str], Work] = {}
-
-    def enter(self, node: Node) -> None:
-        """Open the run of an agent span, or add the span to the run it is another telling of."""
-        name = node.name or MAIN
-        outer = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
-        nested = outer is not None and node.in_tool is None and outer.agent == name
-        work = outer if nested else self._twin(name, node)
-        if work is None:
-            work = Work(name, node.name is not None, node.in_tool, node.in_agent)
-            self._rank[id(work)] = len(self.found)
-            self.found.append(work)
-        if node.run is not None:
-            self._runs[name, node.run] = work
-        work.add(node)
-        self._named.setdefault(name, Overlaps()).add(node)
-        self._of[id(node)] = work
+        self._runs: dict[tuple[str, str], RunSpans] = {}
+        agents = [node for node in ordered if isinstance(node.says, AgentSpan)]
+        self._has_scopes = len({node.span.scope for node in agents}) > 1
+        for node in agents:
+            self._enter(node, node.says)  # type: ignore[arg-type]
 
     def take(self, node: Node) -> bool:
         """Give a node to the run it belongs to; false when no agent stands above it."""
-        work = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
-        if work is None:
+        run = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
+        if run is None:
             return False
-        if node.kind == "model" and node.in_tool is not None:
-            work.inner.append(node)
+        if node.in_tool is not None and isinstance(node.says, ModelSpan):
+            run.inner.append(node)
         else:
-            work.add(node)
+            run.add(node)
         return True
 
-    def _twin(self, name: str, node: Node) -> Work | None:
+    def _enter(self, node: Node, says: AgentSpan) -> None:
+        """Open the run of an agent span, or add the span to the run it is another telling of."""
+        name = says.name or MAIN
+        outer = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
+        nested = outer is not None and node.in_tool is None and outer.agent == name
+        run = outer if nested else self._twin(name, node, says)
+        if run is None:
+            run = RunSpans(name, says.name is not None, node.in_tool, node.in_agent)
+            self._rank[id(run)] = len(self.found)
+            self.found.append(run)
+        if says.run is not None:
+            self._runs[name, says.run] = run
+        run.add(node)
+        if self._has_scopes:
+            self._named.setdefault(name, Overlaps()).add(node)
+        self._of[id(node)] = run
+
+    def _twin(self, name: str, node: Node, says: AgentSpan) -> RunSpans | None:
         """Find the run that another span of it, or another instrumentation, has told of."""
-        if node.run is not None and (name, node.run) in self._runs:
-            return self._runs[name, node.run]
+        if says.run is not None and (name, says.run) in self._runs:
+            return self._runs[name, says.run]
         named = self._named.get(name)
-        told = [
+        same = [
             self._of[id(other)]
             for other in (named.around(node) if named is not None else ())
             if other.span.scope != node.span.scope and _mostly_together(other, node)
         ]
-        return min(told, key=lambda work: self._rank[id(work)], default=None)
+        return min(same, key=lambda run: self._rank[id(run)], default=None)
 
 
 def _mostly_together(one: Node, other: Node) -> bool:
+    """Tell whether two spans share at least half of the shorter one.
+
+    Two instrumentations wrap one agent at nearly the same moments; two runs of an agent that
+    follow each other may touch, but do not overlap.
+    """
     shared = min(one.ended, other.ended) - max(one.started, other.started)
     shorter = min(one.ended - one.started, other.ended - other.started)
     return shared > 0 and shared >= 0.5 * shorter
@@ -236,25 +301,25 @@ class _Visits:
     """The runs of an agent in start order."""
 
     def __init__(self) -> None:
-        self._works: list[Work] = []
+        self._runs: list[RunSpans] = []
         self._starts: list[float] = []
         self._ends: list[float] = []
 
-    def add(self, work: Work) -> None:
+    def add(self, run: RunSpans) -> None:
         """Add one that starts no earlier than those that are here."""
-        self._works.append(work)
-        self._starts.append(work.started)
-        self._ends.append(max(work.ended, *self._ends[-1:]) if self._ends else work.ended)
+        self._runs.append(run)
+        self._starts.append(run.started)
+        self._ends.append(max(run.ended, *self._ends[-1:]) if self._ends else run.ended)
 
-    def last(self, at: float) -> Work | None:
+    def last(self, at: float) -> RunSpans | None:
         """Return the last one at work at a time, else the last one that had begun."""
         begun = bisect_right(self._starts, at)
         for place in range(begun - 1, -1, -1):
             if self._ends[place] < at:
                 break
-            if self._works[place].ended >= at:
-                return self._works[place]
-        return self._works[begun - 1] if begun else None
+            if self._runs[place].ended >= at:
+                return self._runs[place]
+        return self._runs[begun - 1] if begun else None
 
 
 class _Program:
@@ -263,101 +328,114 @@ class _Program:
     What follows without another agent at work in between belongs to one run.
     """
 
-    def __init__(self, found: list[Work]) -> None:
+    def __init__(self, found: list[RunSpans]) -> None:
         self._found = found
-        self._starts = [work.started for work in found]
+        self._starts = [run.started for run in found]
         self._named: dict[str, _Visits] = {}
-        self._owner: dict[int, Work] = {}
-        self._made: list[Work] = []
+        self._owner: dict[int, RunSpans] = {}
+        self._made: list[RunSpans] = []
         self._made_starts: list[float] = []
-        self._last: dict[tuple[str, int], Work] = {}
+        self._last: dict[tuple[str, int], RunSpans] = {}
         self._calls = Calls()
-        self._works = {id(node): work for work in found for node in work.owned}
-        for work in found:
-            self._named.setdefault(plain_name(work.agent), _Visits()).add(work)
-            for node in work.owned:
+        self._runs = {id(node): run for run in found for node in run.owned}
+        for run in found:
+            self._named.setdefault(plain_name(run.agent), _Visits()).add(run)
+            for node in run.owned:
                 self._calls.add(node)
 
-    def runs(self, loose: list[Node]) -> list[Work]:
+    def runs(self, loose: list[Node]) -> list[RunSpans]:
         """Return the runs that these nodes, in start order, are the only sign of."""
         for node in loose:
             owner = self._owner.get(id(node.in_tool)) if node.in_tool is not None else None
-            if owner is not None and node.kind == "model":
+            if owner is not None and isinstance(node.says, ModelSpan):
                 owner.inner.append(node)
                 continue
-            work = self._told_already(node) or self._at_work(node) or self._going_on(node)
-            if work is None:
-                work = Work(node.agent or MAIN, node.agent is not None, node.in_tool)
-                self._made.append(work)
+            agent = _agent_of(node)
+            run = self._already_known(node)
+            if run is None and agent is not None:
+                # The agent that a node names was at work when it happened, or before.
+                visits = self._named.get(plain_name(agent))
+                run = visits.last(node.started) if visits is not None else None
+            if run is None:
+                # The run of the program may still be going on when this happens.
+                last = self._last.get((agent or MAIN, id(node.in_tool)))
+                run = None if last is None or self._came_between(last, node) else last
+            if run is None:
+                run = RunSpans(agent or MAIN, agent is not None, node.in_tool)
+                self._made.append(run)
                 self._made_starts.append(node.started)
-                self._last[work.agent, id(work.caller)] = work
-            work.add(node)
-            self._owner[id(node)] = work
+                self._last[run.agent, id(run.caller)] = run
+            run.add(node)
+            self._owner[id(node)] = run
         return self._made
 
-    def _told_already(self, node: Node) -> Work | None:
+    def _already_known(self, node: Node) -> RunSpans | None:
         """Find the run that another instrumentation saw make the same request or call."""
         twin = next(self._calls.twins(node), None)
-        work = self._works[id(twin)] if twin is not None else None
-        if work is not None:
-            self._works[id(node)] = work
+        run = self._runs[id(twin)] if twin is not None else None
+        if run is not None:
+            self._runs[id(node)] = run
             self._calls.add(node)
-        return work
+        return run
 
-    def _at_work(self, node: Node) -> Work | None:
-        """Find the run of the agent that a node names, at work when it happened, or before."""
-        own = self._named.get(plain_name(node.agent)) if node.agent is not None else None
-        return own.last(node.started) if own is not None else None
-
-    def _going_on(self, node: Node) -> Work | None:
-        """Find the run of the program that is still going on when this happens."""
-        work = self._last.get((node.agent or MAIN, id(node.in_tool)))
-        return None if work is None or self._came_between(work, node) else work
-
-    def _came_between(self, work: Work, node: Node) -> bool:
+    def _came_between(self, run: RunSpans, node: Node) -> bool:
         """Tell whether another agent, not one that the run itself called, began meanwhile."""
-        since = work.owned[-1].started
+        since = run.owned[-1].started
         first, last = (bisect_right(self._starts, at) for at in (since, node.started))
         others = [*self._found[first:last], *self._made[bisect_right(self._made_starts, since) :]]
         return any(
-            other is not work and self._owner.get(id(other.caller)) is not work for other in others
+            other is not run and self._owner.get(id(other.caller)) is not run for other in others
         )
 
 
-def _joined(found: list[Work]) -> list[Work]:
+def _agent_of(node: Node) -> str | None:
+    """Return the agent that a span says it belongs to."""
+    match node.says:
+        case ModelSpan(agent=name) | ToolSpan(agent=name):
+            return name
+        case HandoffSpan(agent=name) | MessageSpan(agent=name):
+            return name
+    return None
+
+
+def _joined(found: list[RunSpans]) -> list[RunSpans]:
     """Join successive visits to one agent that nothing was handed over between."""
-    kept: list[Work] = []
-    last: dict[int, tuple[Work, float]] = {}
-    for work in found:
-        before, others_end = last.get(id(work.place), (None, 0.0))
+    kept: list[RunSpans] = []
+    last: dict[int, tuple[RunSpans, float]] = {}
+    for run in found:
+        before, others_end = last.get(id(run.place), (None, 0.0))
         alone = before is not None and others_end <= before.started
-        follows = before is not None and before.ended <= work.started
-        if before is not None and alone and follows and _same_visit(before, work):
-            before.join(work)
+        follows = before is not None and before.ended <= run.started
+        if before is not None and alone and follows and _same_visit(before, run):
+            before.join(run)
         else:
-            kept.append(work)
-            before, others_end = work, max(others_end, before.ended if before else 0.0)
-        last[id(work.place)] = before, others_end
+            kept.append(run)
+            before, others_end = run, max(others_end, before.ended if before else 0.0)
+        last[id(run.place)] = before, others_end
     return kept
 
 
-def _stopped_at_calls(work: Work) -> bool:
-    spoke = [node for node in work.owned if node.kind in ("model", "words")]
-    last = spoke[-1] if spoke else None
-    return last is not None and (last.calls or any(m.calls for m in last.spoken_messages()))
-
-
-def _same_visit(before: Work, work: Work) -> bool:
+def _same_visit(before: RunSpans, run: RunSpans) -> bool:
     """Tell a visit that goes on: AutoGen and ADK invoke an agent anew for each round of its work.
 
-    A program gives it to one that waited for a person to allow a call, and Claude Code to one
-    whose agents in the background have answered.
+    A program gives it to one that waited for a person to allow a call (it stopped at a call), and
+    Claude Code to one whose agents in the background have answered.
     """
-    rounds = before.first.framework in ("autogen", "google-adk")
-    goes_on = rounds or any(node.told for node in work.nodes)
-    if before.agent != work.agent or not (goes_on or _stopped_at_calls(before)):
+    if before.agent != run.agent:
         return False
-    return not any(node.kind == "handoff" or node.mode == "transfer" for node in before.owned)
+    goes_on = before.first.says.framework in _ROUNDS or any(agent.late for agent in run.agents)
+    if not goes_on:
+        spoke = [n.says for n in before.owned if isinstance(n.says, ModelSpan | MessageSpan)]
+        spoke = [says for says in spoke if isinstance(says, ModelSpan) or says.heard is None]
+        last = spoke[-1] if spoke else None
+        stops = isinstance(last, ModelSpan) and last.calls
+        if last is None or not (stops or any(m.calls for m in last.spoken_messages())):
+            return False
+    return not any(
+        isinstance(node.says, HandoffSpan)
+        or (isinstance(node.says, ToolSpan) and node.says.mode == "transfer")
+        for node in before.owned
+    )
 
 
 def in_start_order(turn: Turn) -> list[AgentRun]:

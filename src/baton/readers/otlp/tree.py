@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .dialects import read_node, resolve
-from .node import Node
+from .dialects import read_span, resolve
+from .readings import OWNED, AgentSpan, ModelSpan, Node, ToolSpan, WorkflowSpan, as_workflow
 from .span import Event, Span
 
-_OWNED = frozenset({"model", "tool", "handoff"})
 _MILLISECOND = 0.001
 _FLOAT_ERROR = 0.0005
 """How far from a whole number of milliseconds a time of today may be as a float of seconds."""
@@ -22,24 +21,25 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
 
     A span whose parent is missing, or is below itself, is a root.
     """
-    nodes = {
-        (span.trace_id, span.span_id): read_node(span) or Node(span=span, kind="none")
-        for span in spans
-    }
-    for node in nodes.values():
-        parent = nodes.get((node.span.trace_id, node.span.parent_id or ""))
-        if parent is not None and parent is not node:
-            node.parent = parent
-    _rejoin(list(nodes.values()))
-    _cut_cycles(list(nodes.values()))
-    for node in nodes.values():
+    names: set[str | None] = set()
+    by_id = {(span.trace_id, span.span_id): Node(span, read_span(span, names)) for span in spans}
+    nodes = list(by_id.values())
+    for node in nodes:
+        span = node.span
+        if span.parent_id is not None:
+            parent = by_id.get((span.trace_id, span.parent_id))
+            node.parent = parent if parent is not node else None
+    _rejoin(nodes)
+    for node in nodes:
         if node.parent is not None:
             node.parent.children.append(node)
-    for node in nodes.values():
-        node.children.sort(key=_in_turn)
-    roots = sorted((node for node in nodes.values() if node.parent is None), key=_in_turn)
-    ordered = list(_walk(roots))
-    alone = resolve(ordered, logs)
+    roots = [node for node in nodes if node.parent is None]
+    ordered = _in_order(roots)
+    if len(ordered) < len(nodes):
+        _open_circles(nodes)
+        roots = [node for node in nodes if node.parent is None]
+        ordered = _in_order(roots)
+    alone = resolve(ordered, names, logs)
     _take_in(ordered)
     roots = [node for node in roots if node.parent is None]
     ordered = list(_walk(roots))
@@ -52,11 +52,28 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     return ordered + alone
 
 
+def _in_order(roots: list[Node]) -> list[Node]:
+    """Sort the nodes of a tree by their start, parents before children."""
+    roots.sort(key=_time)
+    return list(_walk(roots, sort=True))
+
+
+def _walk(roots: list[Node], *, sort: bool = False) -> Iterator[Node]:
+    stack = roots[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if node.children:
+            if sort and len(node.children) > 1:
+                node.children.sort(key=_time)
+            stack += node.children[::-1]
+
+
 def _start(node: Node) -> float:
     return node.started
 
 
-def _in_turn(node: Node) -> tuple[float, float]:
+def _time(node: Node) -> tuple[float, float]:
     """Order what stands below one thing: of two that start together, the one that ends first.
 
     Clocks may count whole milliseconds, as those of JavaScript do: a request of 0.3 ms and the
@@ -65,7 +82,7 @@ def _in_turn(node: Node) -> tuple[float, float]:
     return node.started, node.ended
 
 
-def _cut_cycles(nodes: list[Node]) -> None:
+def _open_circles(nodes: list[Node]) -> None:
     """Make one node of each circle of parents a root."""
     safe: set[int] = set()
     for node in nodes:
@@ -73,6 +90,8 @@ def _cut_cycles(nodes: list[Node]) -> None:
         at: Node | None = node
         while at is not None and id(at) not in safe:
             if id(at) in path:
+                if at.parent is not None:
+                    at.parent.children.remove(at)
                 at.parent = None
                 break
             path[id(at)] = at
@@ -83,16 +102,25 @@ def _cut_cycles(nodes: list[Node]) -> None:
 def _rejoin(nodes: list[Node]) -> None:
     """Put a request that failed below the agent that failed of it, where a span between is lost.
 
-    Older versions of Strands never end the span of a cycle that fails.
+    Older versions of Strands never end the span of a cycle that fails, so that it is not
+    exported: the request names a parent that is not there, and the agent has the same error.
     """
+    lost = [
+        node
+        for node in nodes
+        if node.parent is None
+        and node.span.parent_id
+        and isinstance(node.says, ModelSpan)
+        and node.says.failed
+    ]
+    if not lost:
+        return
     failed: dict[tuple[str, str | None], list[Node]] = {}
     for node in nodes:
-        if node.kind == "agent" and node.failed and node.error:
-            failed.setdefault((node.span.trace_id, node.error), []).append(node)
-    for node in nodes:
-        if node.kind != "model" or not node.failed or node.parent or not node.span.parent_id:
-            continue
-        same = failed.get((node.span.trace_id, node.error), [])
+        if isinstance(node.says, AgentSpan) and node.says.failed and node.says.error:
+            failed.setdefault((node.span.trace_id, node.says.error), []).append(node)
+    for node in lost:
+        same = failed.get((node.span.trace_id, node.says.error), [])
         around = [a for a in same if a.started <= node.started and node.ended <= a.ended]
         node.parent = max(around, key=_start, default=None)
 
@@ -100,20 +128,23 @@ def _rejoin(nodes: list[Node]) -> None:
 def _take_in(nodes: list[Node]) -> None:
     """Put what an agent did below its span, where the span has ended up beside it.
 
-    So it is where the answer of an agent is streamed, and read by its caller.
+    So it is where the answer of an agent is streamed, and read by its caller: then the context
+    of the caller, not of the agent, is around each request.
     """
+    bare = [node for node in nodes if not node.children and isinstance(node.says, AgentSpan)]
+    if not bare:
+        return
     beside: dict[tuple[str, int], list[Node]] = {}
     for node in nodes:
-        if node.kind in _OWNED:
+        if isinstance(node.says, OWNED):
             beside.setdefault(_beside(node), []).append(node)
     around: dict[int, list[Node]] = {}
-    for agent in nodes:
-        if agent.kind == "agent" and not agent.children:
-            done = beside.get(_beside(agent), [])
-            first, last = bisect_left(done, agent.started, key=_start), len(done)
-            for node in done[first : bisect_right(done, agent.ended, first, last, key=_start)]:
-                if node.ended <= agent.ended:
-                    around.setdefault(id(node), []).append(agent)
+    for agent in bare:
+        done = beside.get(_beside(agent), [])
+        first, last = bisect_left(done, agent.started, key=_start), len(done)
+        for node in done[first : bisect_right(done, agent.ended, first, last, key=_start)]:
+            if node.ended <= agent.ended:
+                around.setdefault(id(node), []).append(agent)
     for done in beside.values():
         old, moved = done[0].parent, [node for node in done if len(around.get(id(node), ())) == 1]
         for node in moved:
@@ -127,14 +158,6 @@ def _beside(node: Node) -> tuple[str, int]:
     return node.span.trace_id, id(node.parent)
 
 
-def _walk(roots: list[Node]) -> Iterator[Node]:
-    stack = list(reversed(roots))
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(node.children))
-
-
 def _look_up(ordered: list[Node]) -> None:
     """Note for each node what stands around it; parents come first in ``ordered``."""
     for node in ordered:
@@ -142,26 +165,25 @@ def _look_up(ordered: list[Node]) -> None:
         if parent is None:
             node.in_agent = node.in_tool = node.in_model = node.in_workflow = None
             continue
-        kind = parent.kind
-        node.in_agent = parent if kind == "agent" else parent.in_agent
-        node.in_tool = parent if kind == "tool" else None if kind == "agent" else parent.in_tool
-        node.in_model = parent if kind == "model" else None if kind == "agent" else parent.in_model
-        closed = kind in ("agent", "tool")
-        node.in_workflow = parent if kind == "workflow" else None if closed else parent.in_workflow
+        kind = type(parent.says)
+        if kind is AgentSpan:
+            node.in_agent = parent
+            node.in_tool = node.in_model = node.in_workflow = None
+        else:
+            node.in_agent = parent.in_agent
+            node.in_tool = parent if kind is ToolSpan else parent.in_tool
+            node.in_model = parent if kind is ModelSpan else parent.in_model
+            closed = None if kind is ToolSpan else parent.in_workflow
+            node.in_workflow = parent if kind is WorkflowSpan else closed
         agent = node.in_agent
-        if agent is not None and node.kind in _OWNED and _had_ended(agent, node):
-            _leave(node, agent)
-
-
-def _leave(node: Node, agent: Node | None) -> None:
-    """Give what starts when its agent has ended to the next one around it that is at work.
-
-    Some instrumentations leave the context of an agent open behind it.
-    """
-    while agent is not None and _had_ended(agent, node):
-        agent = agent.in_agent
-    if agent is not None:
-        node.in_agent, node.in_tool, node.in_model = agent, None, None
+        if agent is not None and agent.ended < node.started and isinstance(node.says, OWNED):
+            # Some instrumentations leave the context of an agent open behind it: what starts
+            # when it has ended belongs to the next one around it that is at work.
+            outer: Node | None = agent
+            while outer is not None and _had_ended(outer, node):
+                outer = outer.in_agent
+            if outer is not None and outer is not agent:
+                node.in_agent, node.in_tool, node.in_model = outer, None, None
 
 
 def _had_ended(agent: Node, node: Node) -> bool:
@@ -184,57 +206,51 @@ def _in_milliseconds(at: float) -> bool:
 def _imply(ordered: list[Node]) -> bool:
     """Put an agent below each tool call in which models were asked though no agent span tells.
 
-    It goes by the name that the call gives it; a tool that merely asks a model once is none.
+    It goes by the name that the call gives it. A tool that merely asks a model once, to sum up
+    what it found, is none: it takes a model and a tool of its own.
     """
-    asking = {id(node.in_tool) for node in ordered if node.kind == "model" and node.in_tool}
-    working = {id(node.in_tool) for node in ordered if node.kind == "tool" and node.in_tool}
-    found = [
-        node
-        for node in ordered
-        if node.kind == "tool" and _is_agent(node, id(node) in asking, id(node) in working)
-    ]
-    for node in found:
-        _put_agent_below(node)
-    return bool(found)
-
-
-def _is_agent(tool: Node, asking: bool, working: bool) -> bool:
-    if tool.mode == "delegate" and tool.target is not None:
-        return asking or working
-    return asking and working
-
-
-def _put_agent_below(tool: Node) -> None:
-    ends = [below.span.ended for below in _walk([tool])]
-    span = msgspec.structs.replace(
-        tool.span,
-        span_id=f"{tool.span.span_id}/agent",
-        attributes={},
-        ended=None if None in ends else max(end for end in ends if end is not None),
-    )
-    agent = Node(span=span, kind="agent", name=tool.target, parent=tool)
-    agent.children, tool.children = tool.children, [agent]
-    for child in agent.children:
-        child.parent = agent
+    asking = {id(n.in_tool) for n in ordered if n.in_tool and type(n.says) is ModelSpan}
+    working = {id(n.in_tool) for n in ordered if n.in_tool and type(n.says) is ToolSpan}
+    if not asking and not working:
+        return False
+    implied = []
+    for node in ordered:
+        says, asks, works = node.says, id(node) in asking, id(node) in working
+        if isinstance(says, ToolSpan):
+            delegates = says.mode == "delegate" and says.target is not None
+            if (asks or works) if delegates else (asks and works):
+                implied.append((node, says.target))
+    for tool, name in implied:
+        ends = [below.span.ended for below in _walk([tool])]
+        span = msgspec.structs.replace(
+            tool.span,
+            span_id=f"{tool.span.span_id}/agent",
+            attributes={},
+            ended=None if None in ends else max(end for end in ends if end is not None),
+        )
+        agent = Node(span, AgentSpan(name=name), tool)
+        agent.children, tool.children = tool.children, [agent]
+        for child in agent.children:
+            child.parent = agent
+    return bool(implied)
 
 
 def _demote(ordered: list[Node]) -> bool:
     """Make a workflow of each agent span that itself does nothing and has agents in it.
 
-    Where no model request and no tool call is recorded at all, an agent with a name stays one.
+    Google ADK writes one for a SequentialAgent, for example. Where no model request and no tool
+    call is recorded at all, an agent with a name stays one.
     """
-    blind = not any(node.kind in _OWNED for node in ordered)
-    busy = {id(node.in_agent) for node in ordered if node.kind in _OWNED and node.in_agent}
-    outer = {
-        id(node.in_agent): node.in_agent
-        for node in ordered
-        if node.kind == "agent" and node.in_agent and node.in_tool is None
-    }
-    idle = [
-        node
-        for key, node in outer.items()
-        if key not in busy and node.totals is None and not (blind and node.name)
-    ]
-    for node in idle:
-        node.kind = "workflow"
+    owned = [node for node in ordered if isinstance(node.says, OWNED)]
+    busy = {id(node.in_agent) for node in owned}
+    idle: dict[int, tuple[Node, str | None]] = {}
+    for node in ordered:
+        outer = node.in_agent
+        if outer is None or node.in_tool is not None or id(outer) in busy:
+            continue
+        if isinstance(node.says, AgentSpan) and isinstance(outer.says, AgentSpan):
+            if outer.says.totals is None and (owned or not outer.says.name):
+                idle[id(outer)] = outer, outer.says.name
+    for node, name in idle.values():
+        node.says = as_workflow(node.says, name)
     return bool(idle)

@@ -1,33 +1,34 @@
 """The conventions that instrumentations write spans in, chosen span by span.
 
-Each is a file of this folder that ends with ``DIALECT``; ``base`` says what that holds. The other
-files read what frameworks add to a convention.
+Each is a file of this folder that ends with ``DIALECT``; files that end with ``FRAMEWORK`` read
+what a framework adds to a convention. ``base`` says what both hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 
-from baton.readers.otlp.dialects import crewai, langchain, llama_index
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import Node, PlainSpan, Reading
 from baton.readers.otlp.span import Event, Span
 
-from .base import Dialect
+from .base import Dialect, Framework
 
-__all__ = ["DIALECTS", "Dialect", "goes_on", "read_node", "resolve"]
+__all__ = ["DIALECTS", "Dialect", "Framework", "goes_on", "read_span", "resolve"]
 
-
-def _found() -> Iterator[Dialect]:
-    for module in iter_modules(__path__, f"{__name__}."):
-        dialect = getattr(import_module(module.name), "DIALECT", None)
-        if isinstance(dialect, Dialect):
-            yield dialect
-
-
-DIALECTS: tuple[Dialect, ...] = tuple(sorted(_found(), key=lambda dialect: dialect.rank))
+_MODULES = [import_module(module.name) for module in iter_modules(__path__, f"{__name__}.")]
+DIALECTS: tuple[Dialect, ...] = tuple(
+    sorted(
+        (m.DIALECT for m in _MODULES if isinstance(getattr(m, "DIALECT", None), Dialect)),
+        key=lambda dialect: dialect.rank,
+    )
+)
 """All conventions, in the order in which they are asked."""
+FRAMEWORKS: dict[str | None, Framework] = {
+    m.FRAMEWORK.name: m.FRAMEWORK
+    for m in _MODULES
+    if isinstance(getattr(m, "FRAMEWORK", None), Framework)
+}
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:
@@ -35,27 +36,36 @@ def goes_on(before: list[Span], spans: list[Span]) -> bool:
     return any(d.goes_on is not None and d.goes_on(before, spans) for d in DIALECTS)
 
 
-def read_node(span: Span) -> Node | None:
-    """Read a span by the first convention that knows it; ``None`` when none does."""
+def read_span(span: Span, names: set[str | None]) -> Reading:
+    """Read a span by the first convention that knows it; a span of none is a plain one.
+
+    The names of the dialect and the framework are added to ``names``.
+    """
     for dialect in DIALECTS:
         if dialect.claims(span):
-            return dialect.read(span)
-    return None
+            says = dialect.read(span)
+            framework = FRAMEWORKS.get(says.framework)
+            if framework is not None and framework.refine is not None:
+                says = framework.refine(says, span)
+            names.add(dialect.name)
+            names.add(says.framework)
+            return says
+    return PlainSpan()
 
 
-def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
+def resolve(nodes: list[Node], names: set[str | None], logs: list[Event]) -> list[Node]:
     """Settle what one span alone does not tell; ``nodes`` are a tree, parents first.
 
-    Frameworks come before conventions: these are told by several of them. ``logs`` are records
-    that belong to no span.
+    Frameworks come before conventions: these are told by several of them. ``names`` are those of
+    the dialects and frameworks that have a span here; ``logs`` are records that belong to none.
 
     Returns nodes that stand in no tree: messages that spans of others carry.
     """
-    crewai.resolve(nodes)
-    langchain.resolve(nodes)
-    llama_index.resolve(nodes)
+    for framework in FRAMEWORKS.values():
+        if framework.resolve is not None and framework.name in names:
+            framework.resolve(nodes)
     alone: list[Node] = []
     for dialect in DIALECTS:
-        if dialect.resolve is not None:
+        if dialect.resolve is not None and dialect.name in names:
             alone += dialect.resolve(nodes, logs)
     return alone

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import Reading, ToolSpan
+from baton.readers.otlp.span import Span
+
+from .base import Framework
 
 _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 
 
-def refine(node: Node) -> None:
+def refine(says: Reading, _span: Span) -> Reading:
     """Tell a delegation to nobody, which Agno answers with words alone."""
-    said = node.result.text if node.result is not None else None
-    if node.mode == "delegate" and said is not None and _NO_MEMBER.match(said):
-        node.failed, node.error, node.result = True, said, None
+    if isinstance(says, ToolSpan) and says.mode == "delegate":
+        said = says.result.text if says.result is not None else None
+        if said is not None and _NO_MEMBER.match(said):
+            says.failed, says.error, says.result = True, said, None
+    return says
+
+
+FRAMEWORK = Framework(name="agno", refine=refine)

@@ -14,7 +14,18 @@ from datetime import datetime
 from typing import Any
 
 from baton.readers.otlp.messages import Answer, Call, Message
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    HandoffSpan,
+    MessageSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    WorkflowSpan,
+    as_agent,
+)
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import content, first, parsed, shown, text, whole
@@ -23,11 +34,13 @@ from .base import Dialect
 from .genai import fail
 from .handover import hand_over
 
+_FRAMEWORK = "autogen"
 _USER = "user"
 _TOOLS = "base_tool"
 _AGENT_CLASS = "ChatAgentContainer"
 _ASKED = "{}"
 _STOPS = "DiGraphStopAgent"
+_NOT_SAID = ("UserInputRequestedEvent", "MemoryQueryEvent", "SelectSpeakerEvent")
 _KEY = re.compile(r"\.\((.+)\)-A$")
 _HANDOFF_TOOL = re.compile(r"Handoff to (.+)\.")
 _GENERATED = "Transferred to {0}, adopting the role of {0} immediately."
@@ -40,24 +53,27 @@ def claims(span: Span) -> bool:
     return span.scope.startswith("autogen") and "messaging.operation" in span.attributes
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read a span: the ones that process a message hold it."""
-    node = Node(span=span, kind="none", framework="autogen")
-    if span.scope == _TOOLS:
-        node.kind, node.name = "tool", text(span.attributes["tool_name"])
-        node.arguments = shown(span.attributes.get("tool_args"))
-        fail(node)
-        hand_over(node, None, span.attributes)
-    return node
+    if span.scope != _TOOLS:
+        return PlainSpan(framework=_FRAMEWORK)
+    says = ToolSpan(
+        name=text(span.attributes["tool_name"]),
+        arguments=shown(span.attributes.get("tool_args")),
+        framework=_FRAMEWORK,
+    )
+    fail(says, span)
+    hand_over(says, None, span.attributes)
+    return says
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Return what the messages in these spans tell, as nodes of their own in time order."""
     seen: dict[str, Node] = {}
-    named = any(node.kind == "agent" for node in nodes)
+    named = any(isinstance(node.says, AgentSpan) for node in nodes)
     for node in nodes:
-        if node.kind == "tool":
-            _hands_off(node)
+        if isinstance(node.says, ToolSpan):
+            _hands_off(node.says, node.span.attributes)
         if not claims(node.span) or node.span.attributes.get("messaging.operation") != "process":
             continue
         if not named:
@@ -79,22 +95,21 @@ def _works(node: Node) -> None:
     type_, key = text(attributes.get("recipient_agent_type")), _KEY.search(node.span.name)
     name = (type_ or "").removesuffix(f"_{key.group(1)}" if key else "")
     if name not in ("", _STOPS) and attributes.get("message") == _ASKED:
-        node.kind, node.name = "agent", name
-        fail(node)
+        node.says = as_agent(node.says, name)
+        fail(node.says, node.span)
 
 
-def _hands_off(node: Node) -> None:
+def _hands_off(says: ToolSpan, attributes: Mapping[str, Any]) -> None:
     """Tell a tool that hands over by what AutoGen says it does, whatever its name.
 
     It takes nothing: what is handed over with it is what it returns.
     """
-    if node.mode is None and node.framework == "autogen":
-        attributes = node.span.attributes
+    if says.mode is None and says.framework == _FRAMEWORK:
         said = text(first(attributes, "gen_ai.tool.description", "tool_description"))
         found = _HANDOFF_TOOL.fullmatch(said) if said is not None else None
         if found is not None:
-            node.mode, node.target = "transfer", found.group(1)
-            node.arguments = node.arguments or None
+            says.mode, says.target = "transfer", found.group(1)
+            says.arguments = says.arguments or None
 
 
 def _messages(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -122,45 +137,44 @@ def _node(message: Mapping[str, Any], id_: str, around: Span) -> Node:
         ended=at,
         scope=around.scope,
     )
+    says = _reading(message)
+    says.framework = _FRAMEWORK
+    return Node(span, says)
+
+
+def _reading(message: Mapping[str, Any]) -> Reading:
     source, kind, body = text(message["source"]), text(message.get("type")), message.get("content")
-    node = Node(span=span, kind="words", agent=source, framework="autogen")
-    if "content" not in message and source != _USER:
-        node.spoken = lambda: [Message(role="assistant", hidden=True)]
-    elif source == _USER:
-        node.kind, node.name, node.agent = "workflow", None, None
-        node.heard = [{"role": "user", "content": body}] if "content" in message else None
-    elif kind == "HandoffMessage":
-        _handoff(node, message)
-    elif kind == "ToolCallExecutionEvent":
-        node.kind = "answers"
-        node.heard = lambda: [Message(role="tool", answers=list(_answers(body)))]
+    if source == _USER:
+        heard = [{"role": "user", "content": body}] if "content" in message else None
+        return WorkflowSpan(heard=heard)
+    if "content" in message and kind == "HandoffMessage":
+        said, target = text(body), text(message.get("target"))
+        # What AutoGen writes where the agent says nothing is no prompt.
+        stated = said is not None and said != _GENERATED.format(target)
+        prompt = content(said) if stated else None
+        return HandoffSpan(agent=source, target=target, result=content(said), prompt=prompt)
+    if "content" in message and kind == "ToolCallExecutionEvent":
+        answers = Message(role="tool", answers=list(_answers(body)))
+        return MessageSpan(agent=source, heard=lambda: [answers])
+    if "content" in message and kind in _NOT_SAID:
+        return PlainSpan()
+    said_as = Message(role="assistant")
+    if "content" not in message:
+        said_as.hidden = True
     elif kind == "ToolCallRequestEvent":
-        node.spoken = lambda: [Message(role="assistant", calls=list(_calls(body)))]
+        said_as.calls = list(_calls(body))
     elif kind == "ThoughtEvent":
-        node.spoken = lambda: [Message(role="assistant", thought=text(body))]
-    elif kind in ("UserInputRequestedEvent", "MemoryQueryEvent", "SelectSpeakerEvent"):
-        node.kind = "none"
+        said_as.thought = text(body)
     else:
-        node.spoken = lambda: [Message(role="assistant", content=content(body))]
-    _count(node, message.get("models_usage"))
-    return node
-
-
-def _count(node: Node, told: Any) -> None:
-    """Take a message with token counts for the request that it is the answer of."""
-    if isinstance(told, dict) and node.kind == "words":
-        node.kind = "model"
-        node.usage = usage(
-            input=whole(told.get("prompt_tokens")), output=whole(told.get("completion_tokens"))
+        said_as.content = content(body)
+    counts = message.get("models_usage")
+    if isinstance(counts, dict):
+        # A message with token counts stands for the request that it is the answer of.
+        spent = usage(
+            input=whole(counts.get("prompt_tokens")), output=whole(counts.get("completion_tokens"))
         )
-
-
-def _handoff(node: Node, message: Mapping[str, Any]) -> None:
-    node.kind, node.mode, node.target = "handoff", "transfer", text(message.get("target"))
-    said = text(message.get("content"))
-    node.result = content(said)
-    if said is not None and said != _GENERATED.format(node.target):
-        node.prompt = content(said)
+        return ModelSpan(agent=source, spoken=lambda: [said_as], usage=spent)
+    return MessageSpan(agent=source, spoken=lambda: [said_as])
 
 
 def _calls(body: Any) -> Iterator[Call]:
@@ -191,4 +205,4 @@ def _time(value: Any) -> float | None:
         return None
 
 
-DIALECT = Dialect(name="autogen", rank=80, claims=claims, read=read, resolve=resolve)
+DIALECT = Dialect(name=_FRAMEWORK, rank=80, claims=claims, read=read, resolve=resolve)

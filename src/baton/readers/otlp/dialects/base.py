@@ -1,12 +1,12 @@
-"""What a convention tells about its spans: all of it, in one object that its file ends with."""
+"""What a convention, or a framework, tells of its spans: all of it, in one object."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import Node, Reading
 from baton.readers.otlp.span import Event, Span
 
 
@@ -18,31 +18,52 @@ class Dialect:
     found by that.
 
     Attributes:
-        name: What it is called.
+        name: What it is called. Readings whose ``framework`` has this name are its own too.
         rank: Dialects are asked in this order, lowest first; the first that claims a span reads
             it. Low for what only its own instrumentation writes (Claude Code: 10), high for
             names that many write (OpenTelemetry GenAI: 90).
         claims: Tells whether a span follows this convention.
-        read: Reads a span that does: its kind, names, content, tokens.
-        resolve: Settles what one span alone does not tell. It gets all nodes of a turn as a
-            tree, parents first, also those of other dialects, and the log records of no span.
-            It returns nodes that stand in no tree: messages that other spans carry.
+        read: Reads a span that does, with its names, content and tokens. ``handover`` tells
+            which tool calls pass work on, ``tokens`` adds up the counts.
+        resolve: Settles what one span alone does not tell. It is called for a turn in which the
+            dialect has a span, and gets all nodes of it as a tree, parents first, also those of
+            other dialects, and the log records of no span. It returns nodes that stand in no
+            tree: messages that other spans carry.
         goes_on: Tells whether spans (the second argument) belong to the turn of the spans
             before, though nothing links them.
         prefixes: How names of attributes begin that hold content or names. A span that has such
             attributes and that no dialect reads is reported as dropped.
         sessions: Attributes that name the conversation a span belongs to.
         conversations: The same for weaker names, which sub-agents may set to one of their own.
-        session: Reads the conversation where the names of attributes are not enough.
+        session: Attributes that name the conversation only sometimes, each with a function that
+            reads it from all attributes.
     """
 
     name: str
     rank: int
     claims: Callable[[Span], bool]
-    read: Callable[[Span], Node]
+    read: Callable[[Span], Reading]
     resolve: Callable[[list[Node], list[Event]], list[Node]] | None = None
     goes_on: Callable[[list[Span], list[Span]], bool] | None = None
     prefixes: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()
-    session: Callable[[Mapping[str, Any]], str | None] | None = None
+    session: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Framework:
+    """What a framework adds to the conventions that its spans are written in.
+
+    It is found like a dialect: its file ends with ``FRAMEWORK = Framework(...)``.
+
+    Attributes:
+        name: What readings of its spans have as ``framework``.
+        refine: Returns the reading of one of its spans with what the convention does not know.
+        resolve: Settles what one span alone does not tell, in all nodes of a turn, parents
+            first. It comes before those of the conventions.
+    """
+
+    name: str
+    refine: Callable[[Reading, Span], Reading] | None = None
+    resolve: Callable[[list[Node]], None] | None = None

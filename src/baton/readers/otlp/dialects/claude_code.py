@@ -6,11 +6,13 @@ A sub-agent has no span: its requests and calls stand below the call that dispat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from baton.model import Content
 from baton.readers.otlp.messages import Answer, Message
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, shown, text, whole
@@ -32,29 +34,36 @@ def claims(span: Span) -> bool:
     return span.scope.startswith(_SCOPE) or span.name.startswith(_NAME)
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one span."""
     attributes = span.attributes
     kind = span.name.removeprefix(_NAME)
-    node = Node(span=span, kind="none", framework="claude-code")
+    says: Reading
     if kind == "interaction":
-        node.kind = "agent"
-        _interaction(node)
+        says = _interaction(span)
     elif kind == "llm_request":
-        node.kind, node.usage = "model", _usage(attributes)
-        node.model = text(first(attributes, "gen_ai.request.model", "model"))
-        node.failed = attributes.get("success") is False
-        node.error = text(attributes.get("error")) if node.failed else None
+        says = ModelSpan(
+            usage=_usage(attributes),
+            model=text(first(attributes, "gen_ai.request.model", "model")),
+            failed=attributes.get("success") is False,
+        )
+        says.error = text(attributes.get("error")) if says.failed else None
     elif kind == "tool":
-        node.kind = "tool"
-        node.name = text(first(attributes, "gen_ai.tool.name", "tool_name"))
-        node.call = text(first(attributes, "gen_ai.tool.call.id", "tool_use_id"))
-        if node.name in _DISPATCH:
-            node.mode = "delegate"
-            node.target = text(attributes.get("subagent_type")) or _DEFAULT
-        _output(node)
-    fail(node)
-    return node
+        says = ToolSpan(
+            name=text(first(attributes, "gen_ai.tool.name", "tool_name")),
+            call=text(first(attributes, "gen_ai.tool.call.id", "tool_use_id")),
+        )
+        if says.name in _DISPATCH:
+            says.mode = "delegate"
+            says.target = text(attributes.get("subagent_type")) or _DEFAULT
+        for event in span.events:
+            if event.name == "tool.output":
+                says.result = content(first(event.attributes, "output", "content", "result"))
+    else:
+        says = PlainSpan()
+    says.framework = "claude-code"
+    fail(says, span)
+    return says
 
 
 def goes_on(_before: list[Span], spans: list[Span]) -> bool:
@@ -64,20 +73,18 @@ def goes_on(_before: list[Span], spans: list[Span]) -> bool:
     return isinstance(prompt, str) and prompt.lstrip().startswith(_NOTICE)
 
 
-def _interaction(node: Node) -> None:
-    prompt = text(node.span.attributes.get("user_prompt"))
+def _interaction(span: Span) -> AgentSpan:
+    prompt = text(span.attributes.get("user_prompt"))
     if prompt is None or not prompt.lstrip().startswith(_NOTICE):
-        node.heard = shown(prompt)
-        return
-    told = dict(_TAG.findall(prompt))
-    node.told.append(
-        Answer(
-            id=text(told.get("tool-use-id")),
-            result=content(told.get("result")),
-            failed=told.get("status", _DONE) != _DONE,
-            at=node.span.started,
-        )
+        return AgentSpan(heard=shown(prompt))
+    notice = dict(_TAG.findall(prompt))
+    answer = Answer(
+        id=text(notice.get("tool-use-id")),
+        result=content(notice.get("result")),
+        failed=notice.get("status", _DONE) != _DONE,
+        at=span.started,
     )
+    return AgentSpan(late=[answer])
 
 
 def _usage(attributes: Mapping[str, Any]) -> Any:
@@ -93,68 +100,47 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
     return usage(**counts, total=sum(count or 0 for count in counts.values()))
 
 
-def _output(node: Node) -> None:
-    for event in node.span.events:
-        if event.name == "tool.output":
-            node.result = content(first(event.attributes, "output", "content", "result"))
-
-
 def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
     """Take content, cost and refusals out of the log records, by the ids of request and call."""
     own = [node for node in nodes if claims(node.span)]
-    if not own:
-        return []
-    requests = {
-        id_: node
-        for node in own
-        if node.kind == "model"
-        and (id_ := text(first(node.span.attributes, "gen_ai.response.id", "request_id")))
-    }
-    calls = {node.call: node for node in own if node.kind == "tool" and node.call is not None}
-    for name, told in _records(own, logs):
-        request = requests.get(str(told.get("request_id")))
-        call = calls.get(str(told.get("tool_use_id")))
+    requests: dict[str, ModelSpan] = {}
+    calls: dict[str, ToolSpan] = {}
+    for node in own:
+        says = node.says
+        if isinstance(says, ModelSpan):
+            id_ = text(first(node.span.attributes, "gen_ai.response.id", "request_id"))
+            if id_ is not None:
+                requests[id_] = says
+        elif isinstance(says, ToolSpan) and says.call is not None:
+            calls[says.call] = says
+    for event in (*logs, *(event for node in own for event in node.span.events)):
+        name, record = event.name.removeprefix(_NAME), event.attributes
+        request = requests.get(str(record.get("request_id")))
+        call = calls.get(str(record.get("tool_use_id")))
         if name == "api_request" and request is not None:
-            _cost(request, told)
+            cost = amount(record.get("cost_usd"))
+            if request.usage is None:
+                request.usage = _usage(record)
+            if request.usage is not None and cost is not None:
+                request.usage.cost_usd, request.usage.cost_from = cost, "source"
         elif name == "assistant_response" and request is not None:
-            _answered(request, told)
+            said = content(record.get("response"))
+            if said is not None:
+                request.spoken = partial(_one_message, said)
         elif name == "tool_result" and call is not None:
-            _called(call, told)
+            call.arguments = shown(record.get("tool_input"))
+            if str(record.get("success")).lower() == "false":
+                call.failed = True
+                call.error = call.error or text(record.get("error"))
         elif name == "tool_decision" and call is not None:
-            _decided(call, told)
+            if record.get("decision") == "reject":
+                by_user = str(record.get("source", "")).startswith("user")
+                call.refused_by = "user" if by_user else "policy"
     return []
 
 
-def _records(own: list[Node], logs: list[Event]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for event in (*logs, *(event for node in own for event in node.span.events)):
-        yield event.name.removeprefix(_NAME), event.attributes
-
-
-def _cost(request: Node, told: Mapping[str, Any]) -> None:
-    cost = amount(told.get("cost_usd"))
-    if request.usage is None:
-        request.usage = _usage(told)
-    if request.usage is not None and cost is not None:
-        request.usage.cost_usd, request.usage.cost_from = cost, "source"
-
-
-def _answered(request: Node, told: Mapping[str, Any]) -> None:
-    said = content(told.get("response"))
-    if said is not None:
-        request.spoken = lambda: [Message(role="assistant", content=said)]
-
-
-def _called(call: Node, told: Mapping[str, Any]) -> None:
-    call.arguments = shown(told.get("tool_input"))
-    if str(told.get("success")).lower() == "false":
-        call.failed = True
-        call.error = call.error or text(told.get("error"))
-
-
-def _decided(call: Node, told: Mapping[str, Any]) -> None:
-    if told.get("decision") == "reject":
-        source = str(told.get("source", ""))
-        call.refused_by = "user" if source.startswith("user") else "policy"
+def _one_message(said: Content) -> list[Message]:
+    return [Message(role="assistant", content=said)]
 
 
 DIALECT = Dialect(

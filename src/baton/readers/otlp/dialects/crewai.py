@@ -10,11 +10,22 @@ import re
 from ast import literal_eval
 from typing import Any
 
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_plain,
+    as_workflow,
+)
+from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, parsed, text
 
+from .base import Framework
 from .handover import hand_over
 
+_NAME = "crewai"
 _KICKOFF = ".kickoff"
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
 _REFUSED = ("Error executing tool", "I encountered an error while trying to use the tool.")
@@ -22,36 +33,41 @@ _ROLE = re.compile(r"\brole='([^']+)'")
 _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
 
 
-def refine(node: Node) -> None:
+def refine(says: Reading, span: Span) -> Reading:
     """Tell a crew from a chain, and a tool's error that CrewAI writes as its result."""
-    said = node.result.text if node.result is not None else None
-    if node.kind == "none" and node.span.name.endswith(_KICKOFF):
-        node.kind, node.name = "workflow", "crew"
-    elif node.kind == "tool" and said is not None and said.strip().startswith(_REFUSED):
-        node.failed, node.error, node.result = True, said.strip(), None
-    if node.kind == "agent" and node.span.name == _TASK:
-        _task(node)
-    elif node.kind == "tool" and node.span.name == _USE:
-        node.arguments = _printed(node.arguments)
-        hand_over(node, None, node.span.attributes)
+    if isinstance(says, PlainSpan) and span.name.endswith(_KICKOFF):
+        return as_workflow(says, "crew")
+    if isinstance(says, ToolSpan):
+        said = says.result.text if says.result is not None else None
+        if said is not None and said.strip().startswith(_REFUSED):
+            says.failed, says.error, says.result = True, said.strip(), None
+        if span.name == _USE:
+            says.arguments = _printed(says.arguments)
+            hand_over(says, None, span.attributes)
+    elif isinstance(says, AgentSpan) and span.name == _TASK:
+        _task(says, span)
+    return says
 
 
 def resolve(nodes: list[Node]) -> None:
     """Let agents have been asked their task, and a tool that was tried again count once.
 
-    Each further try stands below the one before.
+    Each further try stands below the one before, so that they are settled from below.
     """
-    for node in nodes:
-        if node.kind == "agent" and node.framework == "crewai" and node.span.name != _TASK:
-            _ask(node)
-        outer = node.parent
-        if outer is None or node.kind != "tool" or outer.span.name != _USE:
+    for node in reversed(nodes):
+        says, outer = node.says, node.parent
+        if isinstance(says, AgentSpan) and says.framework == _NAME and node.span.name != _TASK:
+            _ask(node, says)
+        if outer is None or not isinstance(says, ToolSpan) or node.span.name != _USE:
             continue
-        if node.span.name == _USE and (node.name, node.arguments) == (outer.name, outer.arguments):
-            node.kind, node.framework = "none", "crewai"
+        before = outer.says
+        if outer.span.name == _USE and isinstance(before, ToolSpan):
+            if (says.name, says.arguments) == (before.name, before.arguments):
+                says.framework = _NAME
+                node.says = as_plain(says)
 
 
-def _ask(node: Node) -> None:
+def _ask(node: Node, says: AgentSpan) -> None:
     """Put the task of an agent in the place of the arguments of the method that ran it.
 
     They hold the agent itself, with its place in memory, and what earlier tasks answered; what
@@ -60,28 +76,28 @@ def _ask(node: Node) -> None:
     given = parsed(node.span.attributes.get("input.value"))
     if not isinstance(given, dict) or "agent" not in given:
         return
-    node.heard = None
+    says.heard = None
     wanted, above = node.span.attributes.get("task_id"), node.parent
     while above is not None:
         tasks = parsed(above.span.attributes.get("crew_tasks"))
         for task in tasks if isinstance(tasks, list) else ():
             if isinstance(task, dict) and task.get("id") == wanted:
                 asked = [text(task.get("description")), text(given.get("context"))]
-                node.input = content("\n\n".join(part for part in asked if part) or None)
+                says.input = content("\n\n".join(part for part in asked if part) or None)
                 return
         above = above.parent
 
 
-def _task(node: Node) -> None:
+def _task(says: AgentSpan, span: Span) -> None:
     """Take the agent, what it was asked and its answer out of the result of its task."""
-    told = parsed(node.span.attributes.get("output.value"))
-    result = told if isinstance(told, dict) else {}
-    asked = parsed(node.span.attributes.get("input.value"))
+    made = parsed(span.attributes.get("output.value"))
+    result = made if isinstance(made, dict) else {}
+    asked = parsed(span.attributes.get("input.value"))
     agent = text(asked.get("agent")) if isinstance(asked, dict) else None
     role = _ROLE.search(agent) if agent is not None else None
-    node.name = text(result.get("agent")) or (role.group(1) if role else None)
-    node.input, node.output = content(result.get("description")), content(result.get("raw"))
-    node.heard = node.spoken = None
+    says.name = text(result.get("agent")) or (role.group(1) if role else None)
+    says.input, says.output = content(result.get("description")), content(result.get("raw"))
+    says.heard = says.spoken = None
 
 
 def _printed(given: Any) -> Any:
@@ -94,3 +110,6 @@ def _printed(given: Any) -> Any:
         return literal_eval(found.group(1))
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+FRAMEWORK = Framework(name=_NAME, refine=refine, resolve=resolve)

@@ -6,9 +6,21 @@ Google ADK, Strands, pydantic-ai, Microsoft Agent Framework and AutoGen write th
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from baton.model import Usage
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    HandoffSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    WorkflowSpan,
+    as_plain,
+)
 from baton.readers.otlp.span import ERROR, Event, Span
 from baton.readers.otlp.tokens import usage_of, usage_of_gemini
 from baton.readers.otlp.values import amount, content, first, parsed, text
@@ -31,7 +43,7 @@ _FRAMEWORKS = {
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
 _HANDOFFS = frozenset({"handoff", "agent_handoff"})
-_PLUMBING = frozenset({"execute_event_loop_cycle", "invoke_node", "goto", "unknown"})
+_BOOKKEEPING = frozenset({"execute_event_loop_cycle", "invoke_node", "goto", "unknown"})
 _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 _MAF = "agent_framework"
@@ -59,32 +71,42 @@ def claims(span: Span) -> bool:
     )
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one span."""
-    operation = text(span.attributes.get("gen_ai.operation.name")) or _operation(span)
+    attributes = span.attributes
+    operation = text(attributes.get("gen_ai.operation.name")) or _operation(span)
+    says: Reading
     if span.scope == _MAF and operation is None:
-        node = _of_workflow(span)
-    elif operation in _HANDOFFS:
-        node = _handoff(span)
+        says = _of_workflow(span)
     elif operation in _AGENTS:
-        node = read_agent(span)
+        says = read_agent(span)
     elif operation in _MODELS or (operation is not None and _COMPLETION in operation):
-        node = read_model(span)
+        says = read_model(span)
     elif operation == "execute_tool":
-        node = read_tool(span)
+        says = read_tool(span)
+    elif operation in _HANDOFFS:
+        says = HandoffSpan(
+            agent=text(first(attributes, "gen_ai.handoff.from_agent", "gen_ai.agent.name")),
+            target=text(attributes.get("gen_ai.handoff.to_agent")),
+        )
+        fail(says, span)
     elif operation in _WORKFLOWS:
-        node = _workflow(span, operation)
+        named = text(attributes.get("gen_ai.workflow.name"))
+        says = WorkflowSpan(name=named or (operation or "").removeprefix("invoke_"))
+        says.heard, says.spoken = carried.messages(span)
+        fail(says, span)
     elif operation == "create_agent":
-        node = Node(span=span, kind="none", card=carried.card(span))
-        node.name = text(span.attributes.get("gen_ai.agent.name"))
+        name = text(attributes.get("gen_ai.agent.name"))
+        says = PlainSpan(name=name, agent=AgentSpan(card=carried.card(span)))
     else:
-        known = operation is None or operation in _PLUMBING
-        lost = None if known else f"spans of operation `{operation}`"
-        node = Node(span=span, kind="none", name=span.name, lost=lost)
-    node.framework = _FRAMEWORKS.get(span.scope)
-    if span.attributes.get("gen_ai.system") == _STRANDS:
-        node.framework = "strands"
-    return node
+        known = operation is None or operation in _BOOKKEEPING
+        says = PlainSpan(
+            name=span.name, lost=None if known else f"spans of operation `{operation}`"
+        )
+    says.framework = _FRAMEWORKS.get(span.scope)
+    if attributes.get("gen_ai.system") == _STRANDS:
+        says.framework = "strands"
+    return says
 
 
 def _operation(span: Span) -> str | None:
@@ -108,61 +130,68 @@ def _operation(span: Span) -> str | None:
     return "chat" if span.name == "call_llm" and span.status == ERROR else None
 
 
-def read_agent(span: Span) -> Node:
+def read_agent(span: Span) -> AgentSpan:
     """Read the span of one agent's work."""
     attributes = span.attributes
-    node = Node(span=span, kind="agent")
-    node.name = text(first(attributes, "gen_ai.agent.name", "agent_name"))
-    node.name = node.name or _named_agent(span.name)
-    node.run = text(attributes.get("gen_ai.agent.call.id"))
-    if attributes.get("gen_ai.caller.type", "agent") == "agent":
-        node.called_by = text(attributes.get("gen_ai.caller.name"))
-    node.model = _model(span)
-    node.totals = usage_of(attributes, "gen_ai.usage.") or usage_of(
-        attributes, "gen_ai.aggregated_usage."
+    says = AgentSpan(
+        name=text(first(attributes, "gen_ai.agent.name", "agent_name")) or _named_agent(span.name),
+        run=text(attributes.get("gen_ai.agent.call.id")),
+        model=_model(attributes),
+        output=content(attributes.get("final_result")),
+        instructions=carried.instructions(span),
+        card=carried.card(span),
+        totals=usage_of(attributes, "gen_ai.usage.")
+        or usage_of(attributes, "gen_ai.aggregated_usage."),
     )
-    node.heard, node.spoken = carried.messages(span)
-    node.output = content(attributes.get("final_result"))
-    node.instructions = carried.instructions(span)
-    node.card = carried.card(span)
-    node.offered = node.card.tools if isinstance(node.card.tools, list) else None
-    fail(node)
-    return node
+    if attributes.get("gen_ai.caller.type", "agent") == "agent":
+        says.called_by = text(attributes.get("gen_ai.caller.name"))
+    says.heard, says.spoken = carried.messages(span)
+    if says.card is not None and isinstance(says.card.tools, list):
+        says.offered = says.card.tools
+    fail(says, span)
+    return says
 
 
-def read_model(span: Span) -> Node:
+def read_model(span: Span) -> ModelSpan:
     """Read the span of one model request."""
     attributes = span.attributes
-    node = Node(span=span, kind="model", model=_model(span))
-    node.agent = text(first(attributes, "gen_ai.agent.name", "agent_name"))
-    node.run = text(attributes.get("gen_ai.agent.call.id"))
-    node.heard, node.spoken = carried.messages(span)
-    node.usage = _usage(span)
-    node.instructions = carried.instructions(span)
-    node.offered = tool_names(carried.definitions(span))
-    node.answers_by = carried.answer_tools(span)
-    node.calls = not _CALLS.isdisjoint(_reasons(span))
-    fail(node)
-    return node
+    heard, spoken = carried.messages(span)
+    says = ModelSpan(
+        agent=text(first(attributes, "gen_ai.agent.name", "agent_name")),
+        model=_model(attributes),
+        heard=heard,
+        spoken=spoken,
+        usage=_usage(attributes),
+        instructions=carried.instructions(span),
+        offered=tool_names(carried.definitions(span)),
+    )
+    if "model_request_parameters" in attributes:
+        says.answers_by = carried.answer_tools(attributes["model_request_parameters"])
+    if "gen_ai.response.finish_reasons" in attributes:
+        says.calls = not _CALLS.isdisjoint(_reasons(attributes["gen_ai.response.finish_reasons"]))
+    fail(says, span)
+    return says
 
 
-def read_tool(span: Span) -> Node:
+def read_tool(span: Span) -> ToolSpan | PlainSpan:
     """Read the span of one tool call."""
     attributes = span.attributes
     name = text(first(attributes, "gen_ai.tool.name", "tool.name")) or _named_tool(span.name)
     if name is None or name.startswith(_MERGED):
-        return Node(span=span, kind="none")
-    node = Node(span=span, kind="tool", name=name)
-    node.agent = text(first(attributes, "gen_ai.agent.name", "agent_name"))
-    node.run = text(attributes.get("gen_ai.agent.call.id"))
-    node.call = text(first(attributes, "gen_ai.tool.call.id", "tool.id"))
-    node.arguments, node.result = carried.tool(span)
-    fail(node)
+        return PlainSpan()
+    says = ToolSpan(
+        name=name,
+        agent=text(first(attributes, "gen_ai.agent.name", "agent_name")),
+        call=text(first(attributes, "gen_ai.tool.call.id", "tool.id")),
+    )
+    says.arguments, says.result = carried.tool(span)
+    fail(says, span)
     if first(attributes, "gen_ai.tool.status", "tool.status") == "error":
-        node.failed = True
-    carried.adk_error(node)
-    hand_over(node, text(attributes.get("gen_ai.tool.type")), attributes)
-    return node
+        says.failed = True
+    if span.scope == "gcp.vertex.agent":
+        carried.adk_error(says)
+    hand_over(says, text(attributes.get("gen_ai.tool.type")), attributes)
+    return says
 
 
 def _named_agent(name: str) -> str | None:
@@ -176,82 +205,60 @@ def _named_tool(name: str) -> str | None:
     return rest if prefix == "execute_tool" and rest else None
 
 
-def _usage(span: Span) -> Usage | None:
+def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     """Return what a request spent; older ADKs give the total as the output beside its counts."""
-    attributes = span.attributes
-    found = (
-        usage_of_gemini(parsed(attributes.get("gcp.vertex.agent.llm_response")))
-        or usage_of(attributes, "gen_ai.usage.")
-        or usage_of(attributes, "llm.usage.")
-    )
+    found = None
+    if "gcp.vertex.agent.llm_response" in attributes:
+        found = usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
+    found = found or usage_of(attributes, "gen_ai.usage.") or usage_of(attributes, "llm.usage.")
     cost = amount(first(attributes, *_COSTS))
     if found is not None and cost is not None:
         found.cost_usd, found.cost_from = cost, "source"
     return found
 
 
-def _workflow(span: Span, operation: str) -> Node:
-    node = Node(span=span, kind="workflow")
-    named = text(span.attributes.get("gen_ai.workflow.name"))
-    node.name = named or operation.removeprefix("invoke_")
-    node.heard, node.spoken = carried.messages(span)
-    fail(node)
-    return node
-
-
-def _handoff(span: Span) -> Node:
-    attributes = span.attributes
-    node = Node(span=span, kind="handoff", mode="transfer")
-    node.agent = text(first(attributes, "gen_ai.handoff.from_agent", "gen_ai.agent.name"))
-    node.target = text(attributes.get("gen_ai.handoff.to_agent"))
-    fail(node)
-    return node
-
-
-def _of_workflow(span: Span) -> Node:
+def _of_workflow(span: Span) -> Reading:
     """Read a span of Microsoft's workflows: only a message to one executor hands work over."""
     attributes = span.attributes
     if span.name == "workflow.run":
-        return Node(span=span, kind="workflow", name=text(attributes.get("workflow.name")))
-    node = Node(span=span, kind="none", name=text(attributes.get("executor.id")))
+        return WorkflowSpan(name=text(attributes.get("workflow.name")))
     if attributes.get("message.type") == "AgentExecutorRequest":
-        node.target = text(attributes.get("message.destination_executor_id"))
-    if node.target is not None:
-        node.kind, node.mode = "handoff", "transfer"
-    return node
+        target = text(attributes.get("message.destination_executor_id"))
+        if target is not None:
+            return HandoffSpan(target=target)
+    return PlainSpan(name=text(attributes.get("executor.id")))
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Tell by the executor around a message who hands work over with it."""
     for node in nodes:
-        if node.kind != "handoff" or node.span.scope != _MAF:
+        if not isinstance(node.says, HandoffSpan) or node.span.scope != _MAF:
             continue
         executor = node.parent
-        if executor is not None and any(child.kind == "agent" for child in executor.children):
-            node.agent = executor.name
+        agents = executor.children if executor is not None else ()
+        if executor is not None and any(isinstance(child.says, AgentSpan) for child in agents):
+            named = executor.says if not isinstance(executor.says, HandoffSpan) else None
+            node.says.agent = named.name if named is not None else None
         else:
-            node.kind = "none"
+            node.says = as_plain(node.says)
     return []
 
 
-def _reasons(span: Span) -> list[str]:
+def _reasons(told: Any) -> list[str]:
     """Return why the model stopped: a list, or the text that one was made of."""
-    told = span.attributes.get("gen_ai.response.finish_reasons")
     if isinstance(told, str):
         return _WORD.findall(told)
     return [reason for reason in told if isinstance(reason, str)] if isinstance(told, list) else []
 
 
-def _model(span: Span) -> str | None:
-    return text(
-        first(span.attributes, "gen_ai.response.model", "gen_ai.request.model", "model_name")
-    )
+def _model(attributes: Mapping[str, Any]) -> str | None:
+    return text(first(attributes, "gen_ai.response.model", "gen_ai.request.model", "model_name"))
 
 
-def fail(node: Node) -> None:
+def fail(says: Reading, span: Span) -> None:
     """Note that a span failed: by its status, as exception events stand on successes too."""
-    if node.span.status == ERROR:
-        node.failed, node.error = True, error_text(node.span)
+    if span.status == ERROR:
+        says.failed, says.error = True, error_text(span)
 
 
 def error_text(span: Span) -> str | None:

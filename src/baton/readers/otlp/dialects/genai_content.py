@@ -8,7 +8,7 @@ from typing import Any
 
 from baton.model import AgentCard, Content
 from baton.readers.otlp.messages import Message, read_message, read_messages
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import ToolSpan
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, numbered, parsed, shown, text
 
@@ -185,10 +185,9 @@ def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def answer_tools(span: Span) -> frozenset[str]:
+def answer_tools(parameters: Any) -> frozenset[str]:
     """Return the tools by which pydantic-ai has a model give its structured answer."""
-    told = span.attributes.get("model_request_parameters")
-    return _answer_tools(told) if isinstance(told, str) else frozenset()
+    return _answer_tools(parameters) if isinstance(parameters, str) else frozenset()
 
 
 @lru_cache(maxsize=512)
@@ -254,12 +253,12 @@ def _details(event: Event, arguments: Any, result: Any) -> tuple[Any, Any]:
     return arguments, result
 
 
-def adk_error(node: Node) -> None:
+def adk_error(says: ToolSpan) -> None:
     """Take an error that ADK writes as the tool's result, and unwrap its plain results."""
-    data = node.result.data if node.result is not None else None
-    if node.span.scope != "gcp.vertex.agent" or not isinstance(data, dict):
+    data = says.result.data if says.result is not None else None
+    if not isinstance(data, dict):
         return
     if set(data) == {"error"} and data["error"]:
-        node.failed, node.error, node.result = True, str(data["error"]), None
+        says.failed, says.error, says.result = True, str(data["error"]), None
     elif set(data) == {"result"}:
-        node.result = content(data["result"])
+        says.result = content(data["result"])

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from baton.model import Content
-from baton.readers.otlp.node import Mode, Node
+from baton.readers.otlp.readings import Mode, ToolSpan
 from baton.readers.otlp.values import content, first, parsed, plain_name, text
 
 _TRANSFER = re.compile(
@@ -25,6 +25,11 @@ _TARGETS = (
     "to_agent",
     "member_id",
 )
+_TARGET_ATTRIBUTES = (
+    "gen_ai.transfer.target.name",
+    "gen_ai.agent.handoff.target.name",
+    "gen_ai.handoff.to_agent",
+)
 _PROMPTS = (
     "prompt", "request", "task", "task_description", "input", "message", "query", "question",
     "description",
@@ -37,26 +42,19 @@ _COWORKER = frozenset(
 _SUB_AGENT = frozenset({"task", "agent"})
 
 
-def hand_over(node: Node, type_: str | None, attributes: Mapping[str, Any]) -> None:
-    """Note on a tool node what it says of passing work on."""
+def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) -> None:
+    """Note on a tool span what it says of passing work on."""
     mode = text(attributes.get("gen_ai.transfer.mode"))
-    target = text(
-        first(
-            attributes,
-            "gen_ai.transfer.target.name",
-            "gen_ai.agent.handoff.target.name",
-            "gen_ai.handoff.to_agent",
-        )
-    )
+    target = text(first(attributes, *_TARGET_ATTRIBUTES))
     if mode is None and target is None:
-        node.mode, node.target = by_name(node.name or "", node.arguments, type_)
+        says.mode, says.target = by_name(says.name or "", says.arguments, type_)
     else:
-        node.mode = "delegate" if mode == "return_to_caller" else "transfer"
-        node.target = target or _argument(node.arguments)
-        node.sure = mode in ("pass_control", "return_to_caller")
-    told = attributes.get("gen_ai.transfer.target.type")
-    if told in ("human", "workflow"):
-        node.target_kind = told
+        says.mode = "delegate" if mode == "return_to_caller" else "transfer"
+        says.target = target or _argument(says.arguments)
+        says.sure = mode in ("pass_control", "return_to_caller")
+    kind = attributes.get("gen_ai.transfer.target.type")
+    if kind in ("human", "workflow"):
+        says.target_kind = kind
 
 
 def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode | None, str | None]:

@@ -9,9 +9,23 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from baton.readers.otlp.messages import read_messages
-from baton.readers.otlp.node import GraphPlace, Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    GraphPlace,
+    HandoffSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_agent,
+    as_plain,
+    as_workflow,
+)
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, first, parsed, text
+
+from .base import Framework
 
 _SEND = re.compile(r"Send\(node='([^']*)'")
 _GOTO = re.compile(r"\bgoto=\[?(?:Send\(node=)?'([^']+)'")
@@ -30,24 +44,30 @@ class Carried(NamedTuple):
     made: Any
 
 
-def refine(node: Node, carried: Carried | None = None) -> None:
+def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading:
     """Read LangChain's own metadata and serialised values.
 
-    ``carried`` holds them where the convention of the span has names of its own for them.
+    ``carried`` holds them where the convention of the span has names of its own for them. What
+    is an agent only the whole graph tells: until then the span of one is a plain one.
     """
-    carried = carried or _carried(node.span)
-    node.framework = "langgraph"
-    node.graph = _place(carried.metadata)
-    node.waits = moved(node.span, _ASKS)
-    if node.failed and moved(node.span):
-        node.failed, node.error = False, None
-    if node.kind == "tool":
-        _tool(node, carried.made)
-    elif node.kind in ("agent", "none"):
-        node.kind = "none"
-        _run(node, carried.given, carried.made)
-    elif node.kind == "model":
-        node.model = None if node.model == "unknown" else node.model
+    carried = carried or _carried(span)
+    says.framework = "langgraph"
+    says.graph = _place(carried.metadata)
+    says.waits = moved(span, _ASKS)
+    if says.failed and moved(span):
+        says.failed, says.error = False, None
+    if isinstance(says, ToolSpan):
+        _tool(says, carried.made)
+    elif isinstance(says, AgentSpan):
+        plain = as_plain(says)
+        plain.agent = says
+        _run(plain, carried.given, carried.made)
+        return plain
+    elif isinstance(says, PlainSpan):
+        _run(says, carried.given, carried.made)
+    elif isinstance(says, ModelSpan):
+        says.model = None if says.model == "unknown" else says.model
+    return says
 
 
 def is_from(span: Span) -> bool:
@@ -89,7 +109,6 @@ def _place(told: Mapping[str, Any]) -> GraphPlace:
     return GraphPlace(
         path=tuple(step.partition(":")[0] for step in steps),
         agent=text(told.get("lc_agent_name")),
-        integration=text(told.get("ls_integration")),
     )
 
 
@@ -108,10 +127,10 @@ def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
     return False
 
 
-def _run(node: Node, given: Any, made: Any) -> None:
+def _run(says: PlainSpan, given: Any, made: Any) -> None:
     """Tell what a graph added from what it has at its end: all messages, those given it too."""
-    node.heard = None if given is None else (lambda: read_messages(_asked(_inner(given, "inputs"))))
-    node.spoken = None if made is None else (lambda: _added(node, _inner(made, "outputs")))
+    says.heard = None if given is None else (lambda: read_messages(_asked(_inner(given, "inputs"))))
+    says.spoken = None if made is None else (lambda: _added(says, _inner(made, "outputs")))
 
 
 def _asked(state: Any) -> Any:
@@ -127,48 +146,48 @@ def _inner(value: Any, key: str) -> Any:
     return value[key] if isinstance(value, dict) and key in value else value
 
 
-def _added(node: Node, made: Any) -> list[Any]:
+def _added(says: PlainSpan, made: Any) -> list[Any]:
     if not isinstance(made, dict) or not isinstance(made.get("messages"), list):
         return []
-    return list(read_messages(made["messages"])[len(node.heard_messages()) :])
+    return list(read_messages(made["messages"])[len(says.heard_messages()) :])
 
 
-def _tool(node: Node, made: Any) -> None:
+def _tool(says: ToolSpan, made: Any) -> None:
     """Take the result out of a serialised ToolMessage, or the target out of a Command."""
-    node.arguments = _arguments(node.arguments)
+    says.arguments = _arguments(says.arguments)
     value = _inner(made, "output")
     if isinstance(value, dict) and "goto" in value and "update" in value:
         target = _goto(value["goto"])
         if target is not None:
-            node.mode, node.target = "transfer", target
+            says.mode, says.target = "transfer", target
         value = value["update"]
     elif isinstance(value, str):
-        value = _printed(node, value)
+        value = _printed(says, value)
     answers = [a for message in read_messages(value) for a in message.answers]
     answer = answers[-1] if answers else None
     if answer is not None:
-        node.call = node.call or answer.id
-        node.result = answer.result
+        says.call = says.call or answer.id
+        says.result = answer.result
         if answer.failed:
-            node.failed, node.error = True, answer.result.plain() if answer.result else None
+            says.failed, says.error = True, answer.result.plain() if answer.result else None
     elif value is not None:
-        node.result = content(value)
+        says.result = content(value)
 
 
-def _printed(node: Node, value: str) -> Any:
+def _printed(says: ToolSpan, value: str) -> Any:
     """Read what older versions wrote down as Python prints it: a Command or a ToolMessage."""
     if value.startswith("Command("):
         goto = _GOTO.findall(value)
         if goto:
-            node.mode, node.target = "transfer", goto[-1]
+            says.mode, says.target = "transfer", goto[-1]
         return None
     said = _PRINTED.match(value)
     call = _CALL_ID.search(value, said.end()) if said is not None else None
     if said is None or call is None:
         return value
     status = "error" if " status='error'" in value[call.end() :] else None
-    told = {"role": "tool", "tool_call_id": call.group(1), "status": status}
-    return {**told, "content": _literal(said.group(1))}
+    answer = {"role": "tool", "tool_call_id": call.group(1), "status": status}
+    return {**answer, "content": _literal(said.group(1))}
 
 
 def _literal(printed: str) -> Any:
@@ -207,13 +226,17 @@ def _goto(value: Any) -> str | None:
 
 
 _UNNAMED = frozenset({"LangGraph", "RunnableSequence", "AgentExecutor"})
-_MADE = "langchain_create_agent"
+"""Names that LangChain gives what has none."""
 _LOOP = frozenset({"agent", "model", "call_model", "llm", "chatbot", "tools", "call_tools"})
+"""Names that nodes of an agent's own loop have in LangChain's guides."""
 
 
 @dataclass(slots=True, eq=False)
 class _Graph:
-    """A span that runs a graph: its node spans by name, and what these do themselves."""
+    """A span that runs a graph: its node spans by ``id()``, and what these do themselves.
+
+    ``asking`` and ``running`` are those that ask a model, and that run a tool.
+    """
 
     span: Node
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -223,38 +246,57 @@ class _Graph:
 
 
 def resolve(nodes: list[Node]) -> None:
-    """Make agents of the graphs and nodes that are some, and workflows of those around them."""
+    """Make agents of the graphs and nodes that are some, and workflows of those around them.
+
+    A graph in which one node asks a model and another runs what it calls is the loop of one
+    agent. In any other graph each node that asks a model is an agent.
+    """
     graphs: dict[int, _Graph] = {}
     place: dict[int, tuple[_Graph, Node] | None] = {}
     for node in nodes:
+        says, parent = node.says, node.parent
         if node.span.attributes.get("gen_ai.operation.name") == "goto":
-            _langgraph_goto(node)
-        if node.graph is None:
+            # The span below a tool which left its graph says where to.
+            target = node.span.attributes.get("langgraph.command.goto_node")
+            if parent is not None and isinstance(parent.says, ToolSpan) and isinstance(target, str):
+                parent.says.mode, parent.says.target = "transfer", target
+        if says.graph is None:
             continue
-        if node.kind == "model" and not node.graph.path and node.parent is not None:
-            node.graph = node.parent.graph or node.graph
-        at = _find(node, graphs, place)
+        if isinstance(says, ModelSpan) and not says.graph.path and parent is not None:
+            says.graph = parent.says.graph or says.graph
+        at = _find(node, says.graph, graphs, place)
         place[id(node)] = at
         if at is None:
             continue
         graph, inner = at
-        if node.kind == "model":
+        if isinstance(says, ModelSpan):
             graph.asking.add(id(inner))
-            if node.graph.agent is not None and node.graph.path[-1:] != (node.graph.agent,):
-                graph.made = node.graph.agent
-        elif node.kind == "tool":
+            if says.graph.agent is not None and says.graph.path[-1:] != (says.graph.agent,):
+                graph.made = says.graph.agent
+        elif isinstance(says, ToolSpan):
             graph.running.add(id(inner))
-            _called(node, inner)
-    loops = {_loop_key(graph) for graph in graphs.values() if _is_loop(graph)}
+            _called(says, inner)
+    loops = {
+        _loop_key(graph)
+        for graph in graphs.values()
+        if graph.asking - graph.running and graph.running - graph.asking
+    }
     for graph in graphs.values():
         _settle(graph, _loop_key(graph) in loops)
-    _settle_plain(nodes, graphs)
     for node in nodes:
-        if node.kind == "tool" and node.graph is not None and node.mode is None:
-            _moved(node)
+        says = node.says
+        if says.graph is None:
+            continue
+        if isinstance(says, PlainSpan) and not says.graph.path and id(node) not in graphs:
+            # A chain that was named as an agent, and stands in no graph.
+            kind = str(node.span.attributes.get("openinference.span.kind", "")).upper()
+            if kind == "AGENT" and node.parent is None:
+                node.says = as_agent(says, says.graph.agent or _name(node))
+        elif isinstance(says, ToolSpan) and says.mode is None:
+            _moved(node, says, says.graph)
 
 
-def _called(tool: Node, inner: Node) -> None:
+def _called(tool: ToolSpan, inner: Node) -> None:
     """Take a call out of what the node that runs it was given: a tool may tell of its text only."""
     if isinstance(tool.arguments, dict) or tool.arguments is None:
         return
@@ -266,89 +308,68 @@ def _called(tool: Node, inner: Node) -> None:
 
 
 def _find(
-    node: Node, graphs: dict[int, _Graph], place: dict[int, tuple[_Graph, Node] | None]
+    node: Node,
+    own: GraphPlace,
+    graphs: dict[int, _Graph],
+    place: dict[int, tuple[_Graph, Node] | None],
 ) -> tuple[_Graph, Node] | None:
     """Return the graph in which a span stands, and the node of that graph which it is part of."""
-    assert node.graph is not None  # noqa: S101
-    depth = len(node.graph.path)
+    depth = len(own.path)
     parent = node.parent
-    while parent is not None and parent.graph is None:
+    while parent is not None and parent.says.graph is None:
         parent = parent.parent
-    if parent is None or parent.graph is None or not depth:
+    around = parent.says.graph if parent is not None else None
+    if parent is None or around is None or not depth:
         return None
-    if len(parent.graph.path) == depth and parent.kind != "tool":
-        return place.get(id(parent)) if id(parent) in place else None
-    if len(parent.graph.path) >= depth:
+    if len(around.path) >= depth:
         return place.get(id(parent))
     graph = graphs.setdefault(id(parent), _Graph(parent))
     graph.nodes[id(node)] = node
     return graph, node
 
 
-def _is_loop(graph: _Graph) -> bool:
-    """Tell a graph in which one node asks a model and another runs what it calls."""
-    return bool(graph.asking - graph.running) and bool(graph.running - graph.asking)
-
-
 def _loop_key(graph: _Graph) -> tuple[str, tuple[str, ...]]:
-    place = graph.span.graph
+    """Name a graph by its span and place: each run of it is one, and one may call no tool."""
+    place = graph.span.says.graph
     return graph.span.span.name, place.path if place is not None else ()
 
 
 def _settle(graph: _Graph, loop: bool) -> None:
-    names = {node.graph.path[-1] for node in graph.nodes.values() if node.graph}
+    around = graph.span
+    place, own = around.says.graph, _name(around)
+    names = {node.says.graph.path[-1] for node in graph.nodes.values() if node.says.graph}
     if loop or graph.made is not None or (graph.asking and names <= _LOOP):
-        _make_agent(graph.span, graph.made)
+        inner = place.path[-1] if place is not None and place.path else None
+        name = graph.made or (own if own not in _UNNAMED else inner)
+        agent = around.says = as_agent(around.says, name)
+        if inner is not None and inner != name and around.in_tool is None:
+            agent.node = inner
         return
-    graph.span.kind = "workflow"
-    name = _name(graph.span)
-    graph.span.name = "graph" if name in _UNNAMED else name
+    around.says = as_workflow(around.says, "graph" if own in _UNNAMED else own)
     for key, node in graph.nodes.items():
-        if key in graph.asking and node.graph is not None:
-            node.kind, node.name = "agent", node.graph.path[-1]
-
-
-def _make_agent(node: Node, made: str | None) -> None:
-    place = node.graph
-    own = _name(node)
-    inner = place.path[-1] if place is not None and place.path else None
-    node.kind = "agent"
-    node.name = made or (own if own not in _UNNAMED else inner)
-    if inner is not None and inner != node.name and node.in_tool is None:
-        node.node = inner
+        if key in graph.asking and node.says.graph is not None:
+            node.says = as_agent(node.says, node.says.graph.path[-1])
 
 
 def _name(node: Node) -> str:
     """Return the name of what a span runs, without the words that tools put around it."""
-    return node.name or node.span.name
+    named = node.says.name if not isinstance(node.says, HandoffSpan) else None
+    return named or node.span.name
 
 
-def _settle_plain(nodes: list[Node], graphs: dict[int, _Graph]) -> None:
-    """Make agents of chains that were named as agents and stand in no graph."""
-    for node in nodes:
-        place = node.graph
-        if node.kind != "none" or place is None or place.path or id(node) in graphs:
-            continue
-        kind = str(node.span.attributes.get("openinference.span.kind", "")).upper()
-        if kind == "AGENT" and node.parent is None:
-            node.kind, node.name = "agent", place.agent or _name(node)
-
-
-def _langgraph_goto(node: Node) -> None:
-    """Take the target out of the span that stands below a tool which left its graph."""
-    tool = node.parent
-    target = node.span.attributes.get("langgraph.command.goto_node")
-    if tool is not None and tool.kind == "tool" and isinstance(target, str):
-        tool.mode, tool.target = "transfer", target
-
-
-def _moved(node: Node) -> None:
+def _moved(node: Node, says: ToolSpan, own: GraphPlace) -> None:
     """Tell a tool that left its graph by what it raised in the span around it."""
     around = node.parent
-    while around is not None and around.kind == "none" and around.graph is not None:
-        if moved(around.span):
-            node.mode = "transfer"
+    while around is not None and isinstance(around.says, PlainSpan):
+        place = around.says.graph
+        if place is None:
             return
-        if around.graph.path != (node.graph.path if node.graph else ()):
+        if moved(around.span):
+            says.mode = "transfer"
+            return
+        if place.path != own.path:
             return
         around = around.parent
+
+
+FRAMEWORK = Framework(name="langgraph", resolve=resolve)

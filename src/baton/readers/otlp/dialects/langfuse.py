@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Usage
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import AgentSpan, ModelSpan, PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
@@ -24,34 +24,30 @@ def claims(span: Span) -> bool:
     return KIND in span.attributes
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one observation."""
     attributes = span.attributes
     kind = str(attributes[KIND]).lower()
     given, made = attributes.get(_PREFIX + "input"), attributes.get(_PREFIX + "output")
-    node = Node(span=span, kind="none", name=span.name, framework="langfuse")
+    says: Reading
     if kind == "agent":
-        node.kind = "agent"
-        node.heard, node.spoken = _arguments(given, only=True), made
-        node.output = content(made)
+        heard = _arguments(given, only=True)
+        says = AgentSpan(name=span.name, heard=heard, spoken=made, output=content(made))
     elif kind == "generation":
-        node.kind, node.name = "model", None
-        node.model = text(first(attributes, _PREFIX + "model.name", "gen_ai.request.model"))
-        node.heard, node.spoken = given, made
-        node.usage = _usage(attributes)
+        model = text(first(attributes, _PREFIX + "model.name", "gen_ai.request.model"))
+        says = ModelSpan(model=model, heard=given, spoken=made, usage=_usage(attributes))
     elif kind == "tool":
-        node.kind = "tool"
-        node.arguments = _arguments(given, only=False)
-        node.result = content(made)
+        arguments = _arguments(given, only=False)
+        says = ToolSpan(name=span.name, arguments=arguments, result=content(made))
+        hand_over(says, None, attributes)
     else:
-        node.heard = _arguments(given, only=True)
-    fail(node)
+        says = PlainSpan(name=span.name, heard=_arguments(given, only=True))
+    says.framework = "langfuse"
+    fail(says, span)
     if attributes.get(_PREFIX + "level") == "ERROR":
-        node.failed = True
-        node.error = node.error or text(attributes.get(_PREFIX + "status_message"))
-    if node.kind == "tool":
-        hand_over(node, None, attributes)
-    return node
+        says.failed = True
+        says.error = says.error or text(attributes.get(_PREFIX + "status_message"))
+    return says
 
 
 def _arguments(raw: Any, *, only: bool) -> Any:

@@ -15,7 +15,15 @@ from typing import Any
 
 from baton.model import Usage
 from baton.readers.otlp.dialects import genai, langchain
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_agent,
+)
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage, usage_of
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
@@ -46,7 +54,7 @@ def claims(span: Span) -> bool:
     return KIND in span.attributes or span.scope == _SCOPE
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one run."""
     attributes = span.attributes
     operation = text(attributes.get("gen_ai.operation.name"))
@@ -54,26 +62,27 @@ def read(span: Span) -> Node:
         return genai.read(span)  # labelled for LangSmith by hand, such as an `invoke_agent`
     kind = str(attributes.get(KIND, "chain")).lower()
     carried = _carried(span)
+    says: Reading
     if kind == "llm":
-        node = _model(span, carried)
+        says = _model(span, carried)
     elif kind == "tool":
-        node = _tool(span, carried)
+        says = _tool(span, carried)
     elif kind == "agent":  # no run type of its SDK, but what spans made by hand say
-        node = Node(span=span, kind="agent", heard=carried.given, spoken=carried.made)
-        node.name = text(attributes.get("gen_ai.agent.name")) or _named(span)
+        says = AgentSpan(heard=carried.given, spoken=carried.made)
+        says.name = text(attributes.get("gen_ai.agent.name")) or _named(span)
     else:
-        node = Node(span=span, kind="none", name=_named(span))
-    genai.fail(node)
-    if node.failed:
-        node.error = _error(node.error)
-    if node.kind != "agent":
-        langchain.refine(node, carried)
+        says = PlainSpan(name=_named(span))
+    genai.fail(says, span)
+    if says.failed:
+        says.error = _error(says.error)
+    if not isinstance(says, AgentSpan):
+        says = langchain.refine(says, span, carried)
     target = text(carried.metadata.get("__handoff_destination"))
-    if node.kind == "tool" and target is not None:
-        node.mode, node.target = "transfer", node.target or target
-    if node.graph is not None and not _is_langchain(carried.metadata):
-        node.framework = "langsmith"
-    return node
+    if isinstance(says, ToolSpan) and target is not None:
+        says.mode, says.target = "transfer", says.target or target
+    if says.graph is not None and not _is_langchain(carried.metadata):
+        says.framework = "langsmith"
+    return says
 
 
 def _is_langchain(metadata: Mapping[str, Any]) -> bool:
@@ -111,29 +120,29 @@ def _content(span: Span) -> tuple[Any, Any]:
     return given, made
 
 
-def _model(span: Span, carried: langchain.Carried) -> Node:
-    node = genai.read_model(span)
+def _model(span: Span, carried: langchain.Carried) -> ModelSpan:
+    says = genai.read_model(span)
     if _GIVEN in span.attributes:
-        node.heard = carried.given or None
+        says.heard = carried.given or None
     if _MADE in span.attributes:
-        node.spoken = carried.made or None
-    node.agent = node.agent or text(carried.metadata.get("lc_agent_name"))
-    node.model = node.model or text(carried.metadata.get("ls_model_name"))
-    node.usage = _usage(span.attributes, carried.metadata)
-    return node
+        says.spoken = carried.made or None
+    says.agent = says.agent or text(carried.metadata.get("lc_agent_name"))
+    says.model = says.model or text(carried.metadata.get("ls_model_name"))
+    says.usage = _usage(span.attributes, carried.metadata)
+    return says
 
 
-def _tool(span: Span, carried: langchain.Carried) -> Node:
-    attributes = span.attributes
-    node = Node(span=span, kind="tool")
-    node.name = text(attributes.get("gen_ai.tool.name")) or _named(span)
-    node.call = text(first(attributes, "gen_ai.tool.call.id", _METADATA + "tool_call_id"))
-    node.agent = text(carried.metadata.get("lc_agent_name"))
-    node.arguments = _arguments(carried.given)
-    made = carried.made
-    node.result = content(made["output"] if isinstance(made, dict) and "output" in made else made)
-    hand_over(node, None, attributes)
-    return node
+def _tool(span: Span, carried: langchain.Carried) -> ToolSpan:
+    attributes, made = span.attributes, carried.made
+    says = ToolSpan(
+        name=text(attributes.get("gen_ai.tool.name")) or _named(span),
+        call=text(first(attributes, "gen_ai.tool.call.id", _METADATA + "tool_call_id")),
+        agent=text(carried.metadata.get("lc_agent_name")),
+        arguments=_arguments(carried.given),
+        result=content(made["output"] if isinstance(made, dict) and "output" in made else made),
+    )
+    hand_over(says, None, attributes)
+    return says
 
 
 def _arguments(given: Any) -> Any:
@@ -205,16 +214,19 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """
     above: dict[int, frozenset[str]] = {}
     for node in nodes:
+        says = node.says
         around = above.get(id(node.parent), frozenset())
-        above[id(node)] = around - {"subagent"} if node.kind == "tool" else around
+        is_tool = isinstance(says, ToolSpan)
+        above[id(node)] = around - {"subagent"} if is_tool else around
         mark = text(node.span.attributes.get(_MARK))
-        if mark not in _AGENTS or node.kind == "tool" or not claims(node.span):
+        if mark not in _AGENTS or is_tool or not claims(node.span):
             continue
         above[id(node)] = around | {mark}
-        unclear = node.kind == "none" and node.graph is not None and not node.graph.path
-        if unclear and mark not in around:
+        if not isinstance(says, PlainSpan) or says.graph is None or says.graph.path:
+            continue
+        if mark not in around:
             own = text(node.span.attributes.get(_METADATA + "lc_agent_name"))
-            node.kind, node.name = "agent", own or (node.name if mark == "subagent" else None)
+            node.says = as_agent(says, own or (says.name if mark == "subagent" else None))
     return []
 
 
@@ -234,5 +246,5 @@ DIALECT = Dialect(
     resolve=resolve,
     prefixes=("langsmith.",),
     sessions=tuple(_METADATA + key for key in ("session_id", "thread_id", "conversation_id")),
-    session=session,
+    session={"langsmith.trace.session_id": session},
 )

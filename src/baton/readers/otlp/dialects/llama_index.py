@@ -10,8 +10,21 @@ from collections.abc import Mapping
 
 import msgspec
 
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_agent,
+    as_plain,
+    as_workflow,
+)
+from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, parsed
+
+from .base import Framework
 
 _FRAMEWORK = "llama-index"
 _NOT_ASKING = "._prepare_chat_with_tools"
@@ -20,41 +33,38 @@ _SEVERAL = "AgentWorkflow."
 _CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
 
 
-def refine(node: Node) -> None:
+def refine(says: Reading, span: Span) -> Reading:
     """Read what tools were given and gave back; tell what only looks like a request."""
-    if node.kind == "model" and node.span.name.endswith(_NOT_ASKING):
-        node.kind = "none"
-    elif node.kind == "tool":
-        _tool(node)
-
-
-def _tool(node: Node) -> None:
-    given = node.arguments
+    if isinstance(says, ModelSpan) and span.name.endswith(_NOT_ASKING):
+        return as_plain(says)
+    if not isinstance(says, ToolSpan):
+        return says
+    given = says.arguments
     if isinstance(given, Mapping) and "kwargs" in given and set(given) <= {"args", "kwargs"}:
         named = given["kwargs"] if isinstance(given["kwargs"], Mapping) else {}
-        node.arguments = {key: value for key, value in named.items() if key != "ctx"}
-    made = node.result.data if node.result is not None else None
-    if not isinstance(made, Mapping) or "raw_output" not in made:
-        return
-    node.result = content(made.get("blocks")) or content(parsed(made["raw_output"]))
-    if made.get("is_error") is True:
-        node.failed, node.error = True, node.result.plain() if node.result else None
+        says.arguments = {key: value for key, value in named.items() if key != "ctx"}
+    made = says.result.data if says.result is not None else None
+    if isinstance(made, Mapping) and "raw_output" in made:
+        says.result = content(made.get("blocks")) or content(parsed(made["raw_output"]))
+        if made.get("is_error") is True:
+            says.failed, says.error = True, says.result.plain() if says.result else None
+    return says
 
 
 def resolve(nodes: list[Node]) -> None:
     """Make agents of the runs of one agent, and of the steps of each in a run of several."""
     for node in nodes:
-        if node.framework == _FRAMEWORK and node.kind == "none":
+        if node.says.framework == _FRAMEWORK and isinstance(node.says, PlainSpan):
             if any(child.span.name.endswith(_STEP) for child in node.children):
                 _make_agents(node)
 
 
 def _make_agents(around: Node) -> None:
     if not around.span.name.startswith(_SEVERAL):
-        around.kind = "agent"
-        around.name = next(filter(None, map(_named, around.children)), None)
+        name = next(filter(None, map(_named, around.children)), None)
+        around.says = as_agent(around.says, name)
         return
-    around.kind, around.name = "workflow", None
+    around.says = as_workflow(around.says, None)
     groups: list[list[Node]] = [[]]
     current: str | None = None
     for child in around.children:
@@ -68,8 +78,10 @@ def _make_agents(around: Node) -> None:
 
 def _left(steps: list[Node], child: Node) -> bool:
     """Tell that an agent without a name has handed over before the next is set up."""
-    tools = (tool for step in steps for tool in step.children if tool.kind == "tool")
-    return child.span.name.endswith(_SETUP) and any(tool.mode == "transfer" for tool in tools)
+    tools = (tool.says for step in steps for tool in step.children)
+    return child.span.name.endswith(_SETUP) and any(
+        isinstance(tool, ToolSpan) and tool.mode == "transfer" for tool in tools
+    )
 
 
 def _agent(around: Node, steps: list[Node], number: int) -> Node:
@@ -87,7 +99,7 @@ def _agent(around: Node, steps: list[Node], number: int) -> Node:
     )
     setups = (step for step in steps if step.span.name.endswith(_SETUP))
     name = next(filter(None, map(_named, setups)), None)
-    agent = Node(span=span, kind="agent", name=name, framework=_FRAMEWORK, parent=around)
+    agent = Node(span, AgentSpan(name=name, framework=_FRAMEWORK), around)
     agent.children = steps
     for step in steps:
         step.parent = agent
@@ -101,3 +113,6 @@ def _named(step: Node) -> str | None:
         if found:
             return str(found[-1])
     return None
+
+
+FRAMEWORK = Framework(name=_FRAMEWORK, refine=refine, resolve=resolve)

@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import AgentCard
-from baton.readers.otlp.dialects import agno, crewai, langchain, llama_index, smolagents
+from baton.readers.otlp.dialects import langchain
 from baton.readers.otlp.messages import Message, read_message, read_messages
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    HandoffSpan,
+    ModelSpan,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+)
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import (
@@ -27,7 +34,7 @@ from .genai import fail
 from .handover import hand_over, tool_names
 
 KIND = "openinference.span.kind"
-_PLUMBING = frozenset({"CHAIN", "PROMPT"})
+_CHAINS = frozenset({"CHAIN", "PROMPT"})
 _HANDOFF = "handoff to "
 _ANSWERED = "llm.output_messages."
 _CALLING = ("tool_call", "tool_use", "function_call")
@@ -40,79 +47,69 @@ def claims(span: Span) -> bool:
     return KIND in span.attributes
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one span."""
-    kind = str(span.attributes[KIND]).upper()
+    attributes = span.attributes
+    kind = str(attributes[KIND]).upper()
+    says: Reading
     if kind == "LLM":
-        node = _model(span)
+        says = ModelSpan(
+            model=text(first(attributes, "llm.response.model_name", "llm.model_name")),
+            agent=text(attributes.get("agent.name")),
+            heard=_messages(attributes, "input"),
+            spoken=_messages(attributes, "output"),
+            offered=_offered(attributes),
+            usage=_usage(attributes),
+        )
+        fail(says, span)
     elif kind == "TOOL":
-        node = _tool(span)
+        says = _tool(span)
     elif kind == "AGENT":
-        node = _agent(span)
-    elif kind in _PLUMBING:
-        node = Node(span=span, kind="none", name=span.name)
-        fail(node)
+        named = text(first(attributes, "agent.name", "graph.node.id", "graph.node.name"))
+        tools = tool_names(parsed(attributes.get("agent.tools")))
+        says = AgentSpan(
+            name=named or span.name,
+            after=text(attributes.get("graph.node.parent_id")),
+            heard=attributes.get("input.value"),
+            spoken=attributes.get("output.value"),
+            card=AgentCard(description=text(attributes.get("agent.description")), tools=tools),
+            totals=_usage(attributes),
+        )
+        fail(says, span)
+    elif kind in _CHAINS:
+        says = PlainSpan(name=span.name)
+        fail(says, span)
     else:
-        node = Node(span=span, kind="none", lost=f"spans of kind {kind}")
+        says = PlainSpan(lost=f"spans of kind {kind}")
     name = span.scope.removeprefix(_SCOPE).partition(".")[0]
-    node.framework = _FRAMEWORKS.get(name, name.replace("_", "-") or None)
-    if node.framework == "langgraph" or langchain.is_from(span):
-        langchain.refine(node)
-    elif node.framework == "crewai":
-        crewai.refine(node)
-    elif node.framework == "agno":
-        agno.refine(node)
-    elif node.framework == "smolagents":
-        smolagents.refine(node)
-    elif node.framework == "llama-index":
-        llama_index.refine(node)
-    return node
+    says.framework = _FRAMEWORKS.get(name, name.replace("_", "-") or None)
+    if says.framework == "langgraph" or langchain.is_from(span):
+        says = langchain.refine(says, span)
+    return says
 
 
-def _agent(span: Span) -> Node:
-    attributes = span.attributes
-    named = text(first(attributes, "agent.name", "graph.node.id", "graph.node.name"))
-    node = Node(span=span, kind="agent", name=named or span.name)
-    node.after = text(attributes.get("graph.node.parent_id"))
-    node.heard = attributes.get("input.value")
-    node.spoken = attributes.get("output.value")
-    tools = tool_names(parsed(attributes.get("agent.tools")))
-    node.card = AgentCard(description=text(attributes.get("agent.description")), tools=tools)
-    node.totals = _usage(attributes)
-    fail(node)
-    return node
-
-
-def _model(span: Span) -> Node:
-    attributes = span.attributes
-    node = Node(span=span, kind="model")
-    node.model = text(first(attributes, "llm.response.model_name", "llm.model_name"))
-    node.agent = text(attributes.get("agent.name"))
-    node.heard, node.spoken = _messages(attributes, "input"), _messages(attributes, "output")
-    node.offered = _offered(attributes)
-    node.usage = _usage(attributes)
-    fail(node)
-    return node
-
-
-def _tool(span: Span) -> Node:
+def _tool(span: Span) -> Reading:
     attributes = span.attributes
     name = text(attributes.get("tool.name"))
     if name is None and span.name.lower().partition(" ")[0] == "handoff":
-        node = Node(span=span, kind="handoff", mode="transfer")
-        told = text(shown(attributes.get("output.value")))
-        node.agent = text(shown(attributes.get("input.value")))
-        node.target = told or span.name[len(_HANDOFF) :] or None
-        fail(node)
-        return node
-    node = Node(span=span, kind="tool", name=name or span.name)
-    node.agent = text(attributes.get("agent.name"))
-    node.call = text(first(attributes, "tool.id", "tool_call.id", "tool.call_id"))
-    node.arguments = shown(attributes.get("input.value"))
-    node.result = content(attributes.get("output.value"))
-    fail(node)
-    hand_over(node, None, attributes)
-    return node
+        # OpenAI Agents: a tool without a name, with the names of both agents as in and output.
+        target = text(shown(attributes.get("output.value")))
+        handoff = HandoffSpan(
+            agent=text(shown(attributes.get("input.value"))),
+            target=target or span.name[len(_HANDOFF) :] or None,
+        )
+        fail(handoff, span)
+        return handoff
+    says = ToolSpan(
+        name=name or span.name,
+        agent=text(attributes.get("agent.name")),
+        call=text(first(attributes, "tool.id", "tool_call.id", "tool.call_id")),
+        arguments=shown(attributes.get("input.value")),
+        result=content(attributes.get("output.value")),
+    )
+    fail(says, span)
+    hand_over(says, None, attributes)
+    return says
 
 
 def _messages(attributes: Mapping[str, Any], side: str) -> Any:

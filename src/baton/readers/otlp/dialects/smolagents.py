@@ -11,9 +11,11 @@ from itertools import count
 from typing import Any
 
 from baton.readers.otlp.messages import Call, Message
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import AgentSpan, ModelSpan, Reading, ToolSpan, as_plain
+from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, parsed, text
 
+from .base import Framework
 from .handover import tool_names
 
 _ANSWER = "final_answer"
@@ -22,35 +24,35 @@ _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
 _CLASSES = frozenset({"ToolCallingAgent", "CodeAgent", "MultiStepAgent"})
 
 
-def refine(node: Node) -> None:
+def refine(says: Reading, span: Span) -> Reading:
     """Read the names, tasks, arguments and answers as smolagents writes them."""
-    if node.kind == "agent":
-        _agent(node)
-    elif node.kind == "tool":
-        node.arguments = _arguments(node.arguments, node.span.attributes.get("tool.parameters"))
-        if node.name == _ANSWER:
-            node.kind = "none"
-    elif node.kind == "model":
-        node.offered = _without_answer(node.offered)
-        answered = Node(span=node.span, kind="model", spoken=node.spoken)
-        node.spoken = lambda: [_said(message) for message in answered.spoken_messages()]
+    if isinstance(says, AgentSpan):
+        _agent(says, span.attributes)
+    elif isinstance(says, ToolSpan):
+        says.arguments = _arguments(says.arguments, span.attributes.get("tool.parameters"))
+        if says.name == _ANSWER:
+            return as_plain(says)
+    elif isinstance(says, ModelSpan):
+        says.offered = _without_answer(says.offered)
+        answered = ModelSpan(spoken=says.spoken)
+        says.spoken = lambda: [_said(message) for message in answered.spoken_messages()]
+    return says
 
 
-def _agent(node: Node) -> None:
-    attributes = node.span.attributes
-    name = (node.name or "").removesuffix(_RUN)
-    node.name = None if name in _CLASSES else name or None
+def _agent(says: AgentSpan, attributes: Mapping[str, Any]) -> None:
+    name = (says.name or "").removesuffix(_RUN)
+    says.name = None if name in _CLASSES else name or None
     given = parsed(attributes.get("input.value"))
     if isinstance(given, Mapping) and "task" in given:
-        node.heard = given["task"]
+        says.heard = given["task"]
         task = _TASK.search(str(given["task"]))
-        node.prompt = content(task.group(1)) if task is not None else None
-    node.output = content(attributes.get("output.value"))
+        says.task = content(task.group(1)) if task is not None else None
+    says.output = content(attributes.get("output.value"))
     names = tool_names(attributes.get("smolagents.tools_names"))
     if names is not None:
-        node.offered = _without_answer([*names, *_managed(attributes)])
-    if node.card is not None:
-        node.card.tools = node.offered
+        says.offered = _without_answer([*names, *_managed(attributes)])
+    if says.card is not None:
+        says.card.tools = says.offered
 
 
 def _managed(attributes: Mapping[str, Any]) -> list[str]:
@@ -91,3 +93,6 @@ def _said(message: Message) -> Message:
 def _answer(call: Call) -> Any:
     told = call.arguments
     return content(told["answer"] if isinstance(told, Mapping) and "answer" in told else told)
+
+
+FRAMEWORK = Framework(name="smolagents", refine=refine)

@@ -10,7 +10,15 @@ from itertools import pairwise
 from math import inf
 
 from baton.readers.claude.wire import answer_content
-from baton.readers.otlp.node import Node, Overlaps
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    Node,
+    Overlaps,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_plain,
+)
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, shown, text
 
@@ -29,21 +37,25 @@ def claims(span: Span) -> bool:
     return KIND in span.attributes
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one span."""
     attributes = span.attributes
     kind = attributes[KIND]
-    node = Node(span=span, kind="none", framework="claude-agent-sdk")
+    says: Reading
     if kind == "conversation":
-        node.kind = "agent"
-        node.heard = shown(attributes.get("claude_agent.prompt"))
-        node.spoken = attributes.get("output")
-        node.model = text(attributes.get("claude_agent.model"))
+        says = AgentSpan(
+            heard=shown(attributes.get("claude_agent.prompt")),
+            spoken=attributes.get("output"),
+            model=text(attributes.get("claude_agent.model")),
+        )
     elif kind == "assistant_turn" and "claude_agent.message.content" in attributes:
-        node.lost = "texts of which the source does not tell whose they are"
+        says = PlainSpan(lost="texts of which the source does not tell whose they are")
     elif kind in ("tool_execution", "subagent", "mcp_tool"):
-        _tool(node)
-    return node
+        says = _tool(span)
+    else:
+        says = PlainSpan()
+    says.framework = "claude-agent-sdk"
+    return says
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:
@@ -58,45 +70,43 @@ def _prompt(spans: list[Span]) -> str | None:
     return next((prompt for prompt in told if prompt is not None), None)
 
 
-def _tool(node: Node) -> None:
-    attributes = node.span.attributes
-    node.kind = "tool"
-    node.name = text(attributes.get(_TOOL + "name")) or node.span.name.rpartition(".")[2]
-    node.call = text(attributes.get(_TOOL + "use_id"))
-    node.arguments = shown(attributes.get(_TOOL + "input"))
-    node.result = content(first(attributes, _TOOL + "output", _SUB + "result"))
-    node.failed = attributes.get(_TOOL + "is_error") is True
-    node.error = text(attributes.get(_TOOL + "error_message")) if node.failed else None
-    asked = node.arguments if isinstance(node.arguments, dict) else {}
+def _tool(span: Span) -> ToolSpan:
+    attributes = span.attributes
+    says = ToolSpan(
+        name=text(attributes.get(_TOOL + "name")) or span.name.rpartition(".")[2],
+        call=text(attributes.get(_TOOL + "use_id")),
+        arguments=shown(attributes.get(_TOOL + "input")),
+        result=content(first(attributes, _TOOL + "output", _SUB + "result")),
+        failed=attributes.get(_TOOL + "is_error") is True,
+    )
+    says.error = text(attributes.get(_TOOL + "error_message")) if says.failed else None
+    asked = says.arguments if isinstance(says.arguments, dict) else {}
     target = text(first(attributes, _SUB + "type")) or text(asked.get("subagent_type"))
-    if node.name in _DISPATCH or target is not None:
-        node.mode, node.target = "delegate", target or _DEFAULT
-        _answer(node)
+    if says.name in _DISPATCH or target is not None:
+        says.mode, says.target = "delegate", target or _DEFAULT
+        # The answer of a sub-agent stands in the object that its call returns.
+        made = says.result.data if says.result is not None else None
+        if isinstance(made, dict) and made.get("status") == _LAUNCHED:
+            says.launched = True
+        elif isinstance(made, dict) and "content" in made:
+            says.result = answer_content(None, made)
         prompt = text(attributes.get(_SUB + "prompt"))
         if not asked and prompt is not None:
-            node.arguments = {"prompt": prompt}
-
-
-def _answer(node: Node) -> None:
-    """Take the answer of a sub-agent out of the object that its call returns."""
-    told = node.result.data if node.result is not None else None
-    if not isinstance(told, dict):
-        return
-    if told.get("status") == _LAUNCHED:
-        node.launched = True
-    elif "content" in told:
-        node.result = answer_content(None, told)
+            says.arguments = {"prompt": prompt}
+    return says
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Put calls below the one dispatch during which they were made, where there is just one."""
-    dispatches = [node for node in nodes if claims(node.span) and node.mode == "delegate"]
-    at_work = Overlaps(dispatches)
-    launched = min((node.ended for node in dispatches if node.launched), default=inf)
-    for node in nodes:
-        if not claims(node.span) or node.kind != "tool" or node.parent is None:
-            continue
-        if node.parent.kind != "agent":
+    tools = [
+        (node, says)
+        for node in nodes
+        if claims(node.span) and isinstance(says := node.says, ToolSpan)
+    ]
+    at_work = Overlaps(node for node, says in tools if says.mode == "delegate")
+    launched = min((node.ended for node, says in tools if says.launched), default=inf)
+    for node, says in tools:
+        if node.parent is None or not isinstance(node.parent.says, AgentSpan):
             continue
         around = [
             other
@@ -104,7 +114,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             if other is not node and other.started <= node.started and node.ended <= other.ended
         ]
         if not around and launched <= node.started:
-            node.kind, node.lost = "none", "calls of which the source does not tell whose they are"
+            lost = "calls of which the source does not tell whose they are"
+            node.says = as_plain(says, lost)
         if len(around) == 1 or (around and _nested(around)):
             inner = max(around, key=lambda other: other.started)
             node.parent.children.remove(node)

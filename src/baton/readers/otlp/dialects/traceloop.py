@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.readers.otlp.dialects import genai, langchain
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, first, parsed, shown, text
 
@@ -21,42 +21,46 @@ def claims(span: Span) -> bool:
     )
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one span."""
     kind = text(span.attributes.get(KIND))
     operation = text(span.attributes.get("gen_ai.operation.name"))
+    says: Reading
     if span.scope == _LANGCHAIN:
-        node = _langchain(span, kind, operation)
+        says = _langchain(span, kind, operation)
     elif operation is not None and kind not in ("workflow", "task"):
-        node = genai.read(span)
+        says = genai.read(span)
     elif kind == "agent":
-        node = _agent(span)
+        says = genai.read_agent(span)
+        says.name = says.name or _entity(span)
+        says.heard = span.attributes.get("traceloop.entity.input")
+        says.spoken = span.attributes.get("traceloop.entity.output")
     elif kind == "tool":
-        node = _tool(span)
+        says = _tool(span)
     elif kind is None:
-        node = genai.read_model(span)
+        says = genai.read_model(span)
     else:
-        node = Node(span=span, kind="none", name=_entity(span))
+        says = PlainSpan(name=_entity(span))
     if "openai_agents" in span.scope:
-        node.framework = "openai-agents"
-    return node
+        says.framework = "openai-agents"
+    return says
 
 
-def _langchain(span: Span, kind: str | None, operation: str | None) -> Node:
+def _langchain(span: Span, kind: str | None, operation: str | None) -> Reading:
     """Read a span of LangChain: agent spans stand beside the chains they are, without content."""
+    says: Reading
     if kind == "tool":
-        node = _tool(span)
+        says = _tool(span)
     elif operation == "chat" or "llm.request.type" in span.attributes:
-        node = genai.read_model(span)
+        says = genai.read_model(span)
+    elif operation == "create_agent":
+        says = genai.read(span)
+    elif kind is None:
+        return PlainSpan(name=_entity(span))
     else:
-        node = Node(span=span, kind="none", name=_entity(span))
-        if operation == "create_agent":
-            node = genai.read(span)
-        elif kind is None:
-            return node
-    genai.fail(node)
-    langchain.refine(node)
-    return node
+        says = PlainSpan(name=_entity(span))
+    genai.fail(says, span)
+    return langchain.refine(says, span)
 
 
 def _entity(span: Span) -> str:
@@ -64,27 +68,17 @@ def _entity(span: Span) -> str:
     return named or span.name.rpartition(".")[0] or span.name
 
 
-def _agent(span: Span) -> Node:
-    node = genai.read_agent(span)
-    node.name = node.name or _entity(span)
-    node.heard = first(span.attributes, "traceloop.entity.input")
-    node.spoken = first(span.attributes, "traceloop.entity.output")
-    return node
-
-
-def _tool(span: Span) -> Node:
-    node = Node(span=span, kind="tool", name=_entity(span))
+def _tool(span: Span) -> ToolSpan:
     arguments = parsed(span.attributes.get("traceloop.entity.input"))
     if isinstance(arguments, dict) and "inputs" in arguments:
         arguments = arguments["inputs"]
-    node.arguments = shown(arguments)
     result = parsed(span.attributes.get("traceloop.entity.output"))
     if isinstance(result, dict) and "output" in result:
         result = result["output"]
-    node.result = content(result)
-    genai.fail(node)
-    hand_over(node, None, span.attributes)
-    return node
+    says = ToolSpan(name=_entity(span), arguments=shown(arguments), result=content(result))
+    genai.fail(says, span)
+    hand_over(says, None, span.attributes)
+    return says
 
 
 DIALECT = Dialect(

@@ -15,7 +15,15 @@ import msgspec
 
 from baton.model import AgentCard, Content, Usage
 from baton.readers.otlp.messages import Call, Message, read_messages
-from baton.readers.otlp.node import Node
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_plain,
+)
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.tokens import usage, usage_of
 from baton.readers.otlp.values import content, finite, first, parsed, shown, text, whole
@@ -55,52 +63,54 @@ def claims(span: Span) -> bool:
     return _OPERATION in attributes or (span.scope == _SCOPE and _NAME.match(span.name) is not None)
 
 
-def read(span: Span) -> Node:
+def read(span: Span) -> Reading:
     """Read one span."""
     operation = text(span.attributes.get(_OPERATION))
+    says: Reading
     if operation is None and "gen_ai.operation.name" in span.attributes:
-        node = _of_version_7(span)
+        says = _of_version_7(span)
     else:
         operation = operation or span.name.partition(" ")[0]
         if operation in _AGENTS:
-            node = _agent(span)
+            says = _agent(span)
         elif operation in _REQUESTS:
-            node = _model(span)
+            says = _model(span)
         elif operation == _TOOL:
-            node = _tool(span)
+            says = _tool(span)
         else:  # embeddings, images, speech: no agent is at work in them
-            node = Node(span=span, kind="none", name=operation)
-        genai.fail(node)
-    node.framework = _FRAMEWORK
-    return node
+            says = PlainSpan(name=operation)
+        genai.fail(says, span)
+    says.framework = _FRAMEWORK
+    return says
 
 
-def _of_version_7(span: Span) -> Node:
+def _of_version_7(span: Span) -> Reading:
     """Read what version 7 writes by OpenTelemetry's names, with results as JSON."""
     if span.attributes["gen_ai.operation.name"] == "agent_step":
-        return Node(span=span, kind="none", name=span.name)
-    node = genai.read(span)
-    if node.kind == "tool" and "gen_ai.tool.call.result" in span.attributes:
-        node.result = _result(span.attributes["gen_ai.tool.call.result"])
-    return node
+        return PlainSpan(name=span.name)
+    says = genai.read(span)
+    if isinstance(says, ToolSpan) and "gen_ai.tool.call.result" in span.attributes:
+        says.result = _result(span.attributes["gen_ai.tool.call.result"])
+    return says
 
 
-def _agent(span: Span) -> Node:
+def _agent(span: Span) -> AgentSpan:
     attributes = span.attributes
-    node = Node(span=span, kind="agent")
-    node.name = text(attributes.get(_FUNCTION))
-    node.model = text(first(attributes, "ai.response.model", "ai.model.id"))
-    told = parsed(first(attributes, "ai.prompt", "ai.input"))
-    if told is not None:
-        node.heard = lambda: _asked(told)
-        system = first(told, "system", "instructions") if isinstance(told, dict) else None
-        node.instructions = _instructions(system)
-    node.output = _said(attributes)
-    if node.output is not None:
-        node.spoken = lambda: _answered(attributes, calls=False)
-    node.totals = _usage(attributes)
-    node.card = AgentCard(model=node.model)
-    return node
+    says = AgentSpan(
+        name=text(attributes.get(_FUNCTION)),
+        model=text(first(attributes, "ai.response.model", "ai.model.id")),
+        output=_said(attributes),
+        totals=_usage(attributes),
+    )
+    asked = parsed(first(attributes, "ai.prompt", "ai.input"))
+    if asked is not None:
+        says.heard = lambda: _asked(asked)
+        system = first(asked, "system", "instructions") if isinstance(asked, dict) else None
+        says.instructions = _instructions(system)
+    if says.output is not None:
+        says.spoken = lambda: _answered(attributes, calls=False)
+    says.card = AgentCard(model=says.model)
+    return says
 
 
 def _asked(told: Any) -> list[Message]:
@@ -119,27 +129,26 @@ def _instructions(told: Any) -> Any:
     return "\n".join(said) or None
 
 
-def _model(span: Span) -> Node:
+def _model(span: Span) -> ModelSpan:
     """Read a request; where tools took the SDK's own names away, OpenTelemetry's are left."""
     attributes = span.attributes
-    node = genai.read_model(span)
-    node.agent = text(attributes.get(_FUNCTION))  # counts where the span of the call is lost
-    node.model = text(
-        first(attributes, "ai.response.model", "gen_ai.response.model", "ai.model.id")
-    ) or node.model  # fmt: skip
+    says = genai.read_model(span)
+    says.agent = text(attributes.get(_FUNCTION))  # counts where the span of the call is lost
+    model = first(attributes, "ai.response.model", "gen_ai.response.model", "ai.model.id")
+    says.model = text(model) or says.model
     heard = first(attributes, "ai.prompt.messages", "ai.prompt")
     if heard is not None:
-        told = parsed(heard)
-        node.heard = lambda: _asked(told)
+        asked = parsed(heard)
+        says.heard = lambda: _asked(asked)
     if _said(attributes) is not None or _calls_in(attributes) is not None:
-        node.spoken = lambda: _answered(attributes, calls=True)
-    node.offered = tool_names(attributes.get("ai.prompt.tools")) or node.offered
-    if node.offered is None and heard is not None:
-        node.offered = []  # the request is recorded, and it offers no tool
-    node.usage = _usage(attributes) or node.usage
+        says.spoken = lambda: _answered(attributes, calls=True)
+    says.offered = tool_names(attributes.get("ai.prompt.tools")) or says.offered
+    if says.offered is None and heard is not None:
+        says.offered = []  # the request is recorded, and it offers no tool
+    says.usage = _usage(attributes) or says.usage
     reason = text(first(attributes, "ai.response.finishReason", "ai.finishReason"))
-    node.calls = node.calls or reason in _CALLING
-    return node
+    says.calls = says.calls or reason in _CALLING
+    return says
 
 
 def _said(attributes: Mapping[str, Any]) -> Content | None:
@@ -171,16 +180,17 @@ def _calls(told: Any) -> Iterator[Call]:
             yield Call(id=text(call.get("toolCallId")), name=name, arguments=arguments)
 
 
-def _tool(span: Span) -> Node:
+def _tool(span: Span) -> ToolSpan:
     attributes = span.attributes
-    node = Node(span=span, kind="tool", name=text(attributes.get("ai.toolCall.name")))
-    node.name = node.name or span.name
-    node.agent = text(attributes.get(_FUNCTION))
-    node.call = text(attributes.get("ai.toolCall.id"))
-    node.arguments = shown(first(attributes, "ai.toolCall.args", "ai.toolCall.input"))
-    node.result = _result(first(attributes, "ai.toolCall.result", "ai.toolCall.output"))
-    hand_over(node, None, attributes)
-    return node
+    says = ToolSpan(
+        name=text(attributes.get("ai.toolCall.name")) or span.name,
+        agent=text(attributes.get(_FUNCTION)),
+        call=text(attributes.get("ai.toolCall.id")),
+        arguments=shown(first(attributes, "ai.toolCall.args", "ai.toolCall.input")),
+        result=_result(first(attributes, "ai.toolCall.result", "ai.toolCall.output")),
+    )
+    hand_over(says, None, attributes)
+    return says
 
 
 def _result(value: Any) -> Content | None:
@@ -231,14 +241,15 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     the loop of an agent that another instrumentation tells of.
     """
     for node in nodes:
-        if node.framework != _FRAMEWORK or node.kind != "agent" or node.name is not None:
+        says = node.says
+        if says.framework != _FRAMEWORK or not isinstance(says, AgentSpan) or says.name:
             continue
         around = node.parent
-        while around is not None and around.kind not in ("agent", "tool"):
+        while around is not None and not isinstance(around.says, AgentSpan | ToolSpan):
             around = around.parent
-        if around is None or (around.kind == "tool" and _has_tools(node)):
+        if around is None or (isinstance(around.says, ToolSpan) and _has_tools(node)):
             continue
-        node.kind, node.card = "none", None
+        node.says = as_plain(says)
     return []
 
 
@@ -246,9 +257,11 @@ def _has_tools(agent: Node) -> bool:
     inside = list(agent.children)
     while inside:
         node = inside.pop()
-        if node.kind == "tool" or (node.kind == "model" and node.offered):
+        if isinstance(node.says, ToolSpan):
             return True
-        if node.kind != "agent":
+        if isinstance(node.says, ModelSpan) and node.says.offered:
+            return True
+        if not isinstance(node.says, AgentSpan):
             inside += node.children
     return False
 

@@ -94,20 +94,25 @@ CONVERSATION_KEYS = (
     *(key for dialect in DIALECTS for key in dialect.conversations),
 )
 
-_SESSION_READERS = tuple(dialect.session for dialect in DIALECTS if dialect.session is not None)
+_SESSION_READERS = {key: read for dialect in DIALECTS for key, read in dialect.session.items()}
+_NAMING = frozenset((*SESSION_KEYS, *CONVERSATION_KEYS, *_SESSION_READERS))
+"""Attributes by which a span or record may name a conversation."""
 
 
 def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:
     """Return the session that is named outright; what a span says goes before its resource."""
-    named = _first(attributes, SESSION_KEYS) or _first(resource, SESSION_KEYS)
+    named = _first(attributes, SESSION_KEYS) if not _NAMING.isdisjoint(attributes) else None
+    if named is None and not _NAMING.isdisjoint(resource):
+        named = _first(resource, SESSION_KEYS)
     if named is not None:
         return named
-    return next((told for read in _SESSION_READERS if (told := read(attributes))), None)
+    sometimes = (read(attributes) for key, read in _SESSION_READERS.items() if key in attributes)
+    return next((session for session in sometimes if session), None)
 
 
 def conversation_of(attributes: dict[str, Any]) -> str | None:
     """Return the conversation id. Sub-agents may carry one of their own."""
-    return _first(attributes, CONVERSATION_KEYS)
+    return None if _NAMING.isdisjoint(attributes) else _first(attributes, CONVERSATION_KEYS)
 
 
 def _first(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:

@@ -1,0 +1,298 @@
+"""What a span says, whichever convention it follows: the seam between dialects and assembly.
+
+A dialect reads a span into one of these classes, each with the fields that such a span has. A
+``Node`` holds it at its place in the tree of spans, where it may turn out to be something else:
+then it gets another reading, never another meaning for the same fields.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from math import frexp, inf
+from sys import float_info
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from baton.model import AgentCard, Content, Usage
+
+from .messages import Answer, Message, last_of, last_said, read_messages
+from .span import Span
+from .values import content
+
+Mode = Literal["transfer", "delegate"]
+
+
+class GraphPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where in the graphs of LangGraph a span stands: the names of the nodes, outermost first."""
+
+    path: tuple[str, ...] = ()
+    agent: str | None = None
+
+
+class _Reading(msgspec.Struct, kw_only=True, eq=False):
+    """What any span may say.
+
+    ``waits``: the program stops here until a person has answered.
+    """
+
+    framework: str | None = None
+    graph: GraphPlace | None = None
+    waits: bool = False
+    failed: bool = False
+    error: str | None = None
+
+
+class _Conversing(_Reading, kw_only=True, eq=False):
+    """A span with messages: what it was given (``heard``), and what it answered (``spoken``).
+
+    Both are raw until they are asked for: what the span holds, or a function that reads it.
+    """
+
+    name: str | None = None
+    heard: Any = None
+    spoken: Any = None
+    _heard: list[Message] | None = None
+    _spoken: list[Message] | None = None
+
+    def heard_messages(self) -> list[Message]:
+        """Return what the model or agent was given."""
+        if self._heard is None:
+            self._heard = _messages(self.heard, "user")
+        return self._heard
+
+    def spoken_messages(self) -> list[Message]:
+        """Return what the model or agent answered."""
+        if self._spoken is None:
+            self._spoken = _messages(self.spoken, "assistant")
+        return self._spoken
+
+    def asked(self) -> Content | None:
+        """Return what the user, or whoever stands for one, said last to the model or agent."""
+        if self._heard is None and not callable(self.heard):
+            return None if self.heard is None else last_said(self.heard, "user")
+        return last_of(self.heard_messages(), "user")
+
+
+def _messages(raw: Any, role: str) -> list[Message]:
+    if raw is None:
+        return []
+    if callable(raw):
+        return raw()  # type: ignore[no-any-return]
+    return read_messages(raw, role)
+
+
+class AgentSpan(_Conversing, kw_only=True, eq=False):
+    """An agent at work.
+
+    - ``run``: tells its run from others of the agent. ``node``: its name in the graph.
+    - ``after``: the agent that went before. ``called_by``: the agent that asked for it.
+    - ``input`` and ``output``: where they are stated apart from messages; ``task`` is the part
+      of the input that its caller wrote.
+    - ``totals``: tokens of all its requests. ``late``: answers that reach the agent with this
+      span, to calls that were answered before.
+    """
+
+    run: str | None = None
+    node: str | None = None
+    after: str | None = None
+    called_by: str | None = None
+    input: Content | None = None
+    output: Content | None = None
+    task: Content | None = None
+    instructions: Any = None
+    offered: list[str] | None = None
+    card: AgentCard | None = None
+    model: str | None = None
+    totals: Usage | None = None
+    late: list[Answer] = msgspec.field(default_factory=list)
+
+
+class ModelSpan(_Conversing, kw_only=True, eq=False):
+    """One request to a model.
+
+    ``agent``: the agent it says that it belongs to. ``calls``: the model stopped to have a tool
+    called. ``answers_by``: tools whose call is the answer.
+    """
+
+    agent: str | None = None
+    instructions: Any = None
+    offered: list[str] | None = None
+    calls: bool = False
+    answers_by: frozenset[str] = frozenset()
+    model: str | None = None
+    usage: Usage | None = None
+
+
+class ToolSpan(_Reading, kw_only=True, eq=False):
+    """One call of a tool.
+
+    ``mode`` and ``target``: the call passes work on, and to whom; ``sure`` when an attribute says
+    the mode. ``target_kind``: what the target is. ``launched``: the call only started it.
+    """
+
+    name: str | None = None
+    agent: str | None = None
+    call: str | None = None
+    arguments: Any = None
+    result: Content | None = None
+    refused_by: Literal["policy", "user"] | None = None
+    launched: bool = False
+    mode: Mode | None = None
+    target: str | None = None
+    sure: bool = False
+    target_kind: Literal["human", "workflow"] | None = None
+
+
+class HandoffSpan(_Reading, kw_only=True, eq=False):
+    """Control passes from one agent to another."""
+
+    agent: str | None = None
+    target: str | None = None
+    prompt: Content | None = None
+    result: Content | None = None
+
+
+class MessageSpan(_Conversing, kw_only=True, eq=False):
+    """Messages without a request: what an agent said, or (``heard``) was told of its calls."""
+
+    agent: str | None = None
+
+
+class WorkflowSpan(_Conversing, kw_only=True, eq=False):
+    """What sets agents to work and is none: a workflow, graph, crew or swarm.
+
+    ``agent`` is what it says as the agent that it was taken for.
+    """
+
+    agent: AgentSpan | None = None
+
+
+class PlainSpan(_Conversing, kw_only=True, eq=False):
+    """Anything else. ``lost``: what is in it and no rule reads, in words.
+
+    ``agent`` is what it says as an agent, should it be one; or the definition of one.
+    """
+
+    lost: str | None = None
+    agent: AgentSpan | None = None
+
+
+Reading = AgentSpan | ModelSpan | ToolSpan | HandoffSpan | MessageSpan | WorkflowSpan | PlainSpan
+OWNED = (ModelSpan, ToolSpan, HandoffSpan)
+"""What an agent does itself."""
+
+
+def instructions_text(says: AgentSpan | ModelSpan) -> str | None:
+    """Return the system instructions as a text."""
+    found = content(says.instructions)
+    return found.text if found is not None else None
+
+
+def as_agent(says: Reading, name: str | None) -> AgentSpan:
+    """Return a reading as that of an agent."""
+    agent = says.agent if isinstance(says, PlainSpan | WorkflowSpan) else None
+    agent = agent or (says if isinstance(says, AgentSpan) else AgentSpan())
+    agent.name = name
+    _share(says, agent)
+    return agent
+
+
+def as_workflow(says: Reading, name: str | None) -> WorkflowSpan:
+    """Return a reading as that of a workflow."""
+    workflow = WorkflowSpan(name=name, agent=says if isinstance(says, AgentSpan) else None)
+    if isinstance(says, PlainSpan):
+        workflow.agent = says.agent
+    _share(says, workflow)
+    return workflow
+
+
+def as_plain(says: Reading, lost: str | None = None) -> PlainSpan:
+    """Return a reading as that of a span which is no agent, model, tool or workflow."""
+    plain = PlainSpan(lost=lost)
+    if not isinstance(says, HandoffSpan):
+        plain.name = says.name
+    _share(says, plain)
+    return plain
+
+
+def _share(says: Reading, other: AgentSpan | WorkflowSpan | PlainSpan) -> None:
+    """Take over what readings of any kind have."""
+    other.framework, other.graph, other.waits = says.framework, says.graph, says.waits
+    other.failed, other.error = says.failed, says.error
+    if isinstance(says, _Conversing):
+        other.heard, other.spoken = says.heard, says.spoken
+
+
+class Node:
+    """A span in the tree.
+
+    ``started`` and ``ended`` are for comparing: what has no time comes first, and what has not
+    ended goes on for ever. ``in_agent`` is the nearest agent above; ``in_tool``, ``in_model`` and
+    ``in_workflow`` are the nearest ones above that belong to that agent, ``in_workflow`` also to
+    that tool.
+    """
+
+    __slots__ = ("children", "ended", "in_agent", "in_model", "in_tool", "in_workflow", "parent",
+                 "says", "span", "started")  # fmt: skip
+
+    def __init__(self, span: Span, says: Reading, parent: Node | None = None) -> None:
+        self.span = span
+        self.says = says
+        self.parent = parent
+        self.started = span.started or 0.0
+        self.ended = inf if span.ended is None else span.ended
+        self.children: list[Node] = []
+        self.in_agent: Node | None = None
+        self.in_tool: Node | None = None
+        self.in_model: Node | None = None
+        self.in_workflow: Node | None = None
+
+
+_MAX = float_info.max_exp
+_Entry = tuple[float, int, Node]
+
+
+class Timed(Protocol):
+    """What has a start and an end, in seconds since the epoch; one without end is infinite."""
+
+    started: float
+    ended: float
+
+
+class Overlaps:
+    """Finds nodes by time.
+
+    They are held by how long they took, to a power of two, and then by their start: so a long
+    one makes no search for short ones long.
+    """
+
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        self._lengths: dict[float, list[_Entry]] = {}
+        self._count = 0
+        for node in nodes:
+            self.add(node)
+
+    def add(self, node: Node) -> None:
+        """Add a node."""
+        length = max(node.ended - node.started, 0.0)
+        exponent = frexp(length)[1]
+        most = 2.0**exponent if length < inf and exponent < _MAX else inf
+        insort(self._lengths.setdefault(most, []), (node.started, self._count, node))
+        self._count += 1
+
+    def around(self, node: Timed) -> Iterator[Node]:
+        """Yield the nodes that have a moment in common with this one, in the order of adding."""
+        found: list[tuple[int, Node]] = []
+        for most, entries in self._lengths.items():
+            first = bisect_left(entries, (node.started - most,))
+            last = bisect_right(entries, (node.ended, inf))
+            found += [
+                (number, other)
+                for _, number, other in entries[first:last]
+                if other.ended >= node.started
+            ]
+        found.sort(key=lambda item: item[0])
+        for _, other in found:
+            yield other
