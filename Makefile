@@ -77,8 +77,9 @@ bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the ai
 accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds them into docs/accuracy.md.
 	cd benchmarks && ../$(BIN)/python -m accuracy --write
 
-schemas: $(VENV)/.core ## Write the JSON Schemas that editors check datasets and configs with.
+schemas: $(VENV)/.core ## Write JSON Schemas and the reference of options from the types.
 	$(BIN)/python -m baton.schemas docs/schemas
+	$(BIN)/python -m tests.docs.options --write
 
 frameworks: $(VENV)/.core ## Write the table of docs/frameworks.md from the recorded runs.
 	$(BIN)/python -m tests.docs.table --write

@@ -8,8 +8,9 @@ from functools import cache
 
 import msgspec
 
+from baton.evaluators.registry import evaluator_entry
 from baton.model import EvalContext, Evaluator, InputError
-from baton.plugins.registry import evaluator_entry, resolve
+from baton.plugins import resolve
 
 from .trials import Trial
 

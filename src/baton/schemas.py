@@ -13,6 +13,7 @@ from baton.config.judge import CACHE
 from baton.config.shape import ConfigFile
 from baton.datasets.own import DatasetSpec
 from baton.evaluators.judging.rubric import Rubric
+from baton.evaluators.registry import all_evaluators
 from baton.judges.settings import Endpoint, JudgeSettings
 from baton.model import Trace
 
@@ -48,6 +49,34 @@ def _config() -> type[msgspec.Struct]:
     )
 
 
+def _with_options(schema: dict[str, Any]) -> dict[str, Any]:
+    """Add the options of every evaluator to the schema of a config, chosen by its `type:`.
+
+    The names of other tools are offered as well; what those take is left open.
+    """
+    entries = all_evaluators()
+    by_options: dict[str, list[str]] = {}
+    types: dict[str, Any] = {}
+    for entry in entries:
+        options = entry.target.options_type
+        types[options.__name__] = options
+        by_options.setdefault(options.__name__, []).append(entry.type)
+    _, definitions = msgspec.json.schema_components(
+        list(types.values()), ref_template="#/$defs/{name}"
+    )
+    spec = schema["$defs"]["EvaluatorSpec"]
+    names = sorted({name for entry in entries for name in entry.names})
+    spec["properties"]["type"] = {"anyOf": [{"enum": names}, {"type": "string"}]}
+    spec["allOf"] = [
+        {
+            "if": {"properties": {"type": {"enum": sorted(named)}}, "required": ["type"]},
+            "then": {"properties": {"config": {"$ref": f"#/$defs/{options}"}}},
+        }
+        for options, named in sorted(by_options.items())
+    ]
+    return {**schema, "$defs": {**definitions, **schema["$defs"]}}
+
+
 FILES: dict[str, Any] = {
     "dataset.schema.json": DatasetSpec,
     "config.schema.json": _config(),
@@ -58,7 +87,10 @@ FILES: dict[str, Any] = {
 
 def schema_text(type_: Any) -> str:
     """Return the JSON Schema of a type, formatted."""
-    schema = _cleaned(msgspec.json.schema(type_))
+    schema = msgspec.json.schema(type_)
+    if issubclass(type_, ConfigFile):
+        schema = _with_options(schema)
+    schema = _cleaned(schema)
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
 
 

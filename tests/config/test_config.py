@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from baton.config import load_config
+from baton.evaluators import AgentChain
 from baton.model import InputError
 from baton.providers.adk_http import AdkHttpOptions
 
@@ -88,7 +89,8 @@ evaluators:
 dataset: "${FOLDER}/cases-$${x}.yaml"
 """
     config = load_config(write(tmp_path, text), {"RATIO": "0.5", "FOLDER": "evals"})
-    options = config.plan.evaluators[0].evaluator.options  # type: ignore[attr-defined]
+    options = config.plan.evaluators[0].evaluator
+    assert isinstance(options, AgentChain)
     assert (options.min_match_ratio, options.sequence_match_type) == (0.5, "exact")
     assert config.dataset == [str(tmp_path / "evals" / "cases-${x}.yaml")]
 

@@ -213,5 +213,5 @@ def test_evidence_names_the_runs_of_the_wrong_turn() -> None:
 )
 def test_a_wrong_option_is_refused_with_what_was_meant(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        AgentChain(options=options)
+        AgentChain(**options)
     assert said in str(caught.value)

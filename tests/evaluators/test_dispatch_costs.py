@@ -110,4 +110,4 @@ def test_agents_go_by_the_names_a_config_gives_them() -> None:
 
 def test_limits_of_no_agent_are_refused() -> None:
     with pytest.raises(InputError):
-        DispatchLimits(options={"max_agent_cost_usd": {}})
+        DispatchLimits(max_agent_cost_usd={})

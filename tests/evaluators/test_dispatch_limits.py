@@ -181,7 +181,7 @@ def test_a_trace_without_turns_is_skipped() -> None:
 )
 def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        DispatchLimits(options=options)
+        DispatchLimits(**options)
     assert said in str(caught.value)
 
 

@@ -132,13 +132,13 @@ def test_passing_control_on_and_giving_the_answer_are_no_use_of_tools() -> None:
         Dispatch(id="d2", kind="transfer", from_run="r2", from_agent="checker", to_agent="editor",
                  call="c1", status="unanswered")
     )  # fmt: skip
-    found = DispatchScope(options={"agents": ["checker"]}).evaluate(actual, None, EvalContext())
+    found = DispatchScope(agents=["checker"]).evaluate(actual, None, EvalContext())
     assert [each.status for each in found] == ["passed"]
 
 
 def test_agents_are_chosen_by_the_names_a_config_gives_them() -> None:
     context = EvalContext(agent_names={"checker": "qa"})
-    evaluator = DispatchScope(options={"agents": ["qa"]})
+    evaluator = DispatchScope(agents=["qa"])
     (found,) = evaluator.evaluate(trace(["Read"], call("Edit")), None, context)
     assert found.reason == "`qa` used `Edit`, which is not among its tools"
 

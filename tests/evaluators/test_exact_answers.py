@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.contains import Contains, StartsWith
+from baton.evaluators import Contains, StartsWith
 from baton.evaluators.equals import Equals
 from baton.model import (
     Case,
@@ -42,7 +42,7 @@ def case(*expected: Any) -> Case:
 
 
 def score(kind: type[Any], actual: Trace, expected: Case | None = None, **options: Any) -> Score:
-    (found,) = kind(options=options).evaluate(actual, expected, EvalContext())
+    (found,) = kind(**options).evaluate(actual, expected, EvalContext())
     assert isinstance(found, Score)
     return found
 
@@ -95,7 +95,7 @@ def test_a_value_of_its_own_is_for_the_last_answer_whatever_the_case_states() ->
 
 def test_only_a_value_of_its_own_leaves_what_the_case_states_unchecked() -> None:
     assert Equals().checks == {"response", "structured"}
-    assert not Equals(options={"value": "x"}).checks
+    assert not Equals(value="x").checks
 
 
 def test_contains_and_starts_with_look_at_the_last_answer_as_it_is() -> None:
@@ -117,7 +117,7 @@ def test_no_answer_holds_nothing_not_even_the_word_none() -> None:
 def test_an_empty_text_is_refused(kind: type[Any]) -> None:
     for options in ({"value": ""}, {}):
         with pytest.raises(InputError):
-            kind(options=options)
+            kind(**options)
 
 
 @pytest.mark.parametrize("kind", [Equals, Contains, StartsWith])

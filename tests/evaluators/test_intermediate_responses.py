@@ -241,13 +241,13 @@ def test_a_stated_pattern_that_is_none_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"match": "exact"}, "config.match: `exact` is none of"),
+        ({"match": "exact"}, "match: `exact` is none of"),
         ({"match_treshold": 1}, "did you mean"),
     ],
 )
 def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        IntermediateResponses(options=options)
+        IntermediateResponses(**options)
 
 
 def test_pairs_of_author_and_parts_in_an_eval_set_are_visits(tmp_path: Path) -> None:

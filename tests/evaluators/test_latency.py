@@ -117,7 +117,7 @@ def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
 )
 def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        Latency(options=options)
+        Latency(**options)
     assert said in str(caught.value)
 
 

@@ -234,15 +234,15 @@ def test_a_stated_pattern_that_is_none_is_an_error_and_no_failure() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"regex": "a("}, "config.regex: 'a(' is not a regular expression"),
-        ({"json_schema": {"type": "objekt"}}, "config.json_schema.type: not a JSON Schema"),
+        ({"regex": "a("}, "regex: 'a(' is not a regular expression"),
+        ({"json_schema": {"type": "objekt"}}, "json_schema.type: not a JSON Schema"),
         ({"json_schema": {"$ref": "https://x.test/s"}}, "has to stay inside the schema"),
         ({"json_schema": {"items": {"$ref": "#/$defs/z"}}}, "'#/$defs/z' leads nowhere"),
-        ({"json_schema": {"$schema": "https://x.test/s"}}, "config.json_schema.$schema: no known"),
-        ({"match": "semantic"}, "config.match: `semantic` is none of"),
-        ({"contains": ""}, "config.contains: `contains` is empty"),
-        ({"all_of": []}, "config.all_of: `all_of` is empty"),
-        ({"any_of": ["a", ""]}, "config.any_of: `any_of` is empty or holds an empty text"),
+        ({"json_schema": {"$schema": "https://x.test/s"}}, "json_schema.$schema: no known"),
+        ({"match": "semantic"}, "match: `semantic` is none of"),
+        ({"contains": ""}, "contains: `contains` is empty"),
+        ({"all_of": []}, "all_of: `all_of` is empty"),
+        ({"any_of": ["a", ""]}, "any_of: `any_of` is empty or holds an empty text"),
         ({"thresold": 1}, "did you mean `threshold`?"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_wrong_option_is_refused_before_anything_is_scored(
     options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        Response(options=options)
+        Response(**options)
     assert said in str(caught.value)
     with pytest.raises(InputError) as caught:
         baton.score(trace("a"), [case(says("a"), evaluators={"response": options})], ["response"])
@@ -262,7 +262,7 @@ def test_a_schema_is_read_by_the_draft_it_names() -> None:
     seventh = {"$schema": "http://json-schema.org/draft-07/schema#", **tuples}
     assert score(trace('["a", "b"]'), json_schema=seventh).status == "failed"
     with pytest.raises(InputError, match="not a JSON Schema"):
-        Response(options={"json_schema": tuples})
+        Response(json_schema=tuples)
 
 
 def test_a_schema_may_refer_to_its_own_parts() -> None:

@@ -177,11 +177,11 @@ def test_it_answers_to_the_names_of_adk_and_takes_the_threshold_of_a_case(name: 
 
 
 @pytest.mark.parametrize(
-    ("threshold", "said"), [(-0.1, ">= 0"), (1.1, "<= 1"), ("0.8", "config.threshold: expected a")]
+    ("threshold", "said"), [(-0.1, ">= 0"), (1.1, "<= 1"), ("0.8", "threshold: expected a")]
 )
 def test_a_wrong_threshold_is_refused(threshold: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        ResponseMatch(options={"threshold": threshold})
+        ResponseMatch(threshold=threshold)
 
 
 def test_a_missing_library_is_named_before_anything_is_scored() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,8 @@ def load(name: str) -> Trace:
     return trace
 
 
-def scores(kind: type[ResultUsed | ContextCarried], trace: Trace, **options: object) -> list[Score]:
-    return kind(options=options).evaluate(trace, None, EvalContext())
+def scores(kind: type[ResultUsed | ContextCarried], trace: Trace, **options: Any) -> list[Score]:
+    return kind(**options).evaluate(trace, None, EvalContext())
 
 
 def test_a_result_that_a_caller_acts_on_passes() -> None:
@@ -78,8 +79,8 @@ def test_no_recorded_run_is_accused(kind: type[ResultUsed | ContextCarried]) -> 
 
 
 def test_options_are_checked() -> None:
-    assert ResultUsed(options={"ignored_below": 0.2, "facts": 5}).options.facts == 5
+    assert ResultUsed(ignored_below=0.2, facts=5).facts == 5
     with pytest.raises(InputError, match="ignored_bellow"):
-        ResultUsed(options={"ignored_bellow": 0.2})
+        ResultUsed(ignored_bellow=0.2)  # type: ignore[call-arg]
     with pytest.raises(InputError, match="shared_words"):
-        ContextCarried(options={"shared_words": 2})
+        ContextCarried(shared_words=2)

@@ -63,12 +63,12 @@ def test_one_state_can_be_chosen_and_its_value_given() -> None:
     assert missing.status == "skipped"
     assert "does not state `paid`" in missing.reason
     with pytest.raises(InputError, match="needs `state`"):
-        StateEquals(options={"value": 1})
+        StateEquals(value=1)
 
 
 def test_only_a_value_of_its_own_leaves_what_the_case_states_unchecked() -> None:
-    assert StateEquals(options={"state": "a"}).checks == {"final_state"}
-    assert not StateEquals(options={"state": "a", "value": 1}).checks
+    assert StateEquals(state="a").checks == {"final_state"}
+    assert not StateEquals(state="a", value=1).checks
 
 
 def test_what_nobody_expects_or_no_source_tells_is_skipped() -> None:

@@ -31,7 +31,7 @@ def recorded(*path: str) -> Trace:
 def swarm(trace: Trace, visits: list[tuple[str, list[str], str]], **options: Any) -> Score:
     stated = [ExpectedVisit(agent=a, after=after, says=[says]) for a, after, says in visits]
     case = Case(id="x", turns=[ExpectedTurn(input=HI, interactions=stated)])
-    (found,) = Interactions(options=options).evaluate(trace, case, EvalContext())
+    (found,) = Interactions(**options).evaluate(trace, case, EvalContext())
     return found
 
 

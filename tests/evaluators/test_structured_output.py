@@ -118,7 +118,7 @@ def test_tolerance_is_an_option() -> None:
     assert value({"k": "Paris  X", "l": ["A"]}, {"k": "paris x", "l": ["a"]}, **loose) == 1
     assert value({"k": [1, 2]}, {"k": [2, 1]}, list_order="same") == 0
     with pytest.raises(InputError):
-        StructuredOutput(options={"relative_tolerance": -1})
+        StructuredOutput(relative_tolerance=-1)
 
 
 def test_expected_fields_may_be_a_json_text() -> None:

@@ -83,7 +83,7 @@ def test_a_turn_that_broke_or_is_missing_is_an_error() -> None:
 def test_options_that_contradict_each_other_are_refused() -> None:
     for options in ({}, {"tool": ""}, {"tool": "x", "min_calls": 2, "max_calls": 1}):
         with pytest.raises(InputError):
-            ToolCalled(options=options)
+            ToolCalled(**options)
 
 
 def test_strands_calls_the_option_tool_name() -> None:

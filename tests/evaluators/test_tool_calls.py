@@ -317,5 +317,5 @@ def test_turns_that_broke_or_were_not_played_are_errors() -> None:
 )
 def test_a_wrong_option_is_refused_with_what_was_meant(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        ToolCalls(options=options)
+        ToolCalls(**options)
     assert said in str(caught.value)

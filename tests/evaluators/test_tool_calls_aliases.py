@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.evaluators.tool_calls import ToolCallsOptions
+from baton.evaluators.tool_calls import ToolCalls
 from baton.model import (
     InputError,
     Score,
@@ -19,10 +19,10 @@ from baton.testing.build import call, case, run
 Call = tuple[str, dict[str, Any]]
 
 
-def options(type_: str, **config: Any) -> ToolCallsOptions:
+def options(type_: str, **config: Any) -> ToolCalls:
     (planned,) = make_plan([{"type": type_, "config": config}]).evaluators
-    found = planned.evaluator.options  # type: ignore[attr-defined]
-    assert isinstance(found, ToolCallsOptions)
+    found = planned.evaluator
+    assert isinstance(found, ToolCalls)
     return found
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from baton.evaluators.argument_values import text_similarity
 from baton.evaluators.tool_calls import ToolCalls
+from baton.evaluators.tool_matching import Rule
 from baton.model import (
     InputError,
     Score,
@@ -197,8 +198,8 @@ def test_rules_stand_in_the_details_as_they_were_written() -> None:
 
 
 def test_a_case_may_override_one_option_and_keep_the_rules() -> None:
-    general = ToolCalls(options={"rules": [{"argument": "q", "any": True}]})
-    assert general.with_options({"mode": "exact"}).options.rules == general.options.rules
+    general = ToolCalls(rules=[Rule(argument="q", any=True)])
+    assert general.with_options({"mode": "exact"}).rules == general.rules
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,6 @@ def test_a_case_may_override_one_option_and_keep_the_rules() -> None:
 )
 def test_a_wrong_rule_is_refused(rule: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        ToolCalls(options={"rules": [rule]})
+        ToolCalls(rules=[rule])  # type: ignore[list-item]
     assert said in str(caught.value)
-    assert "config.rules[0]" in str(caught.value)
+    assert "rules[0]" in str(caught.value)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.tool_trajectory import ToolTrajectory
+from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
 from baton.model import (
     AgentRun,
     Case,
@@ -208,7 +208,7 @@ def test_a_case_may_override_options_in_either_spelling() -> None:
 
 def test_a_match_type_adk_does_not_have_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean `ANY_ORDER`"):
-        ToolTrajectory(options={"match_type": "any_ordr"})
+        ToolTrajectoryAvgScore(match_type="any_ordr")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -223,13 +223,13 @@ def test_a_match_type_adk_does_not_have_is_refused() -> None:
     ],
 )
 def test_a_match_type_is_spelled_in_every_way_that_adk_takes(spelled: Any, meant: str) -> None:
-    assert ToolTrajectory(options={"match_type": spelled}).options.match_type == meant
+    assert ToolTrajectoryAvgScore(match_type=spelled).match_type == meant
 
 
 @pytest.mark.parametrize("spelled", ["0", 3, None, 1.5])
 def test_a_match_type_that_adk_refuses_is_refused(spelled: Any) -> None:
     with pytest.raises(InputError, match="match_type"):
-        ToolTrajectory(options={"match_type": spelled})
+        ToolTrajectoryAvgScore(match_type=spelled)
 
 
 def test_nothing_reaches_a_threshold_above_one() -> None:

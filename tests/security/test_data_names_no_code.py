@@ -255,7 +255,7 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
         if "user_code import" in file.read_text() and "load_function" in file.read_text()
     }
     assert found == {
-        "evaluators/adk_metric.py",
+        "evaluators/adk_custom_metric.py",
         "evaluators/own.py",
         "providers/base.py",
         "providers/instrument/player.py",

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import msgspec
 from rich.table import Table
 
+from baton.evaluators.registry import evaluator_entries, rubric_entries
 from baton.model import InputError, suggestion
-from baton.plugins import BACKENDS, EVALUATORS, REPORTERS, Entry, resolve, rubric_entries
+from baton.plugins import BACKENDS, REPORTERS, Entry, resolve
 from baton.providers.registry import provider_entries
 from baton.reports.text import console_for
 
@@ -25,7 +26,7 @@ def list_command(*names: str) -> int:
         List these only.
     """
     kinds = (
-        ("evaluators", EVALUATORS),
+        ("evaluators", evaluator_entries()),
         (_RUBRICS, rubric_entries()),
         ("providers", provider_entries()),
         ("reporters", REPORTERS),

@@ -20,12 +20,13 @@ from baton.evaluators.judging.examples import Checked, check_example
 from baton.evaluators.judging.load import FOLDER, load_folders, names_of, shipped
 from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.judging.subject import Subject
+from baton.evaluators.registry import own_rubrics
 from baton.judges.fence import prompt_for
 from baton.judges.judge import LlmJudge
 from baton.model import Case, EvalContext, InputError, Score, Trace, suggestion
 from baton.model.redact import ON
 from baton.model.visible import visible_line
-from baton.plugins import RUBRIC_SUFFIXES, Entry, own_rubrics
+from baton.plugins import RUBRIC_SUFFIXES, Entry
 from baton.readers import iter_traces, load_catalog
 from baton.reports.text import Console, Text, console_for, one_line
 from baton.runner.judged import judged, judged_types

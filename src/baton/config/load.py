@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from baton.evaluators.registry import own_rubrics
 from baton.formats.document import Document, read_bytes
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import Evaluator, InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
-from baton.plugins import Entry, own_rubrics, reporter_entry
+from baton.plugins import Entry, reporter_entry
 from baton.providers.registry import provider_entry
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, make_plan
 from baton.runner.prices import ModelPrice, read_prices

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from baton.evaluators.registry import evaluator_entry
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem
-from baton.plugins.registry import evaluator_entry, resolve
+from baton.plugins import resolve
 
 _KEY = re.compile(r"evaluators\[(\d+)\]\.(\w+)")
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from baton.evaluators.registry import evaluator_entry
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.model import InputError, Problem
-from baton.plugins import evaluator_entry
 from baton.providers.registry import provider_entry
 from baton.runner.plan import EvaluatorSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -16,13 +16,13 @@ from baton.model import (
     Score,
     Trace,
     Turn,
-    Unit,
     known,
     nearest,
 )
 from baton.model.views import agent_chain, broken, in_short
+from baton.plugins import Alias
 
-from .base import OptionedEvaluator
+from .base import Pair, TurnEvaluator, Unscored, describe
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
 
@@ -105,14 +105,6 @@ def missing(expected: Sequence[str], actual: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(expected) if name not in actual]
 
 
-class AgentChainOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; ``min_match_ratio`` is the mean over turns from which a case passes."""
-
-    sequence_match_type: Mode = "contains"
-    allow_extra_agents: bool = True
-    min_match_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.8
-
-
 class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
     """What came out for one turn that states agents; ``index`` counts from 0.
 
@@ -140,19 +132,53 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
         return missing(self.actual, self.expected)
 
 
-class AgentChain(OptionedEvaluator[AgentChainOptions]):
+class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
     """Compares the agent chain of every turn that states one."""
 
     type = "agent_chain"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = AgentChainOptions
+    summary = "which agents ran in a turn, and in which order"
+    aliases = (
+        Alias("subagent_evaluator", "SubAgentEvaluator"),
+        Alias(
+            "parallel_chain",
+            "ParallelChain",
+            presets={"sequence_match_type": "exact", "min_match_ratio": 1.0},
+        ),
+    )
     checks = frozenset({"agents"})
+    states = ("agents",)
+    stated_as = "agents"
+    # Agents are missing from a turn because it broke: that is an error, and what did run is shown.
+    compares_broken = True
+
+    sequence_match_type: Annotated[
+        Mode,
+        describe(
+            "`exact`: the same agents in the same order. `subset`: how much of the expected order "
+            "there is. `contains`, `flexible`: which of the expected agents ran at all."
+        ),
+    ] = "contains"
+    allow_extra_agents: Annotated[
+        bool, describe("Whether agents may run that are not expected; if not, the turn scores 0.")
+    ] = True
+    min_match_ratio: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("The mean over turns from which a case passes."),
+    ] = 0.8
 
     @property
     def threshold(self) -> float:
         """The mean from which a case passes."""
-        return self.options.min_match_ratio
+        return self.min_match_ratio
+
+    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        """Return the turns that state agents; all of them have to name those that ran."""
+        pairs = super().turns(trace, case)
+        if isinstance(pairs, Unscored):
+            return pairs
+        nameless = [pair.number for pair in pairs if not _names_agents(trace, pair.turn)]
+        return Unscored("skipped", _nameless(trace, nameless)) if nameless else pairs
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: the mean over the turns that state agents.
@@ -161,42 +187,25 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
         ``skipped`` when nothing is expected, or the trace does not name the agents of a turn
         that expects some.
         """
-        if case is None or not any(turn.agents is not None for turn in case.turns):
-            return [self.unscored("skipped", _nothing_expected(case))]
-        if len(trace.turns) < len(case.turns):
-            played = f"{len(trace.turns)} of {len(case.turns)} planned turns were played"
-            return [self.unscored("error", played)]
-        pairs = list(zip(case.turns, trace.turns, strict=False))
-        nameless = [
-            number
-            for number, (expected, turn) in enumerate(pairs, 1)
-            if expected.agents is not None and not _names_agents(trace, turn)
-        ]
-        if nameless:
-            return [self.unscored("skipped", _nameless(trace, nameless))]
-        matches = [
-            self._match(trace, turn, index, expected.agents, context)
-            for index, (expected, turn) in enumerate(pairs)
-            if expected.agents is not None
-        ]
-        return [self._score(matches, unplanned=len(trace.turns) - len(case.turns))]
+        scores = super().evaluate(trace, case, context)
+        unplanned = len(trace.turns) - len(case.turns) if case is not None else 0
+        for score in scores:
+            if unplanned > 0 and score.value is not None:
+                score.reason += f"; {unplanned} more turns were played than planned"
+                score.details["unplanned_turns"] = unplanned
+        return scores
 
-    def _match(
-        self,
-        trace: Trace,
-        turn: Turn,
-        index: int,
-        stated: Sequence[str | AnyOrder],
-        context: EvalContext,
-    ) -> TurnMatch:
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnMatch:
+        """Compare the agents of one turn."""
+        turn, stated = pair.turn, pair.expected.agents or []
         wanted = in_best_order(stated, [])
         actual = agent_chain(trace, turn, renames=context.agent_names, wanted=wanted)
         expected = in_best_order(stated, actual)
-        score = chain_score(expected, actual, self.options.sequence_match_type)
-        if not self.options.allow_extra_agents and missing(actual, expected):
+        score = chain_score(expected, actual, self.sequence_match_type)
+        if not self.allow_extra_agents and missing(actual, expected):
             score = 0.0
         return TurnMatch(
-            index=index,
+            index=pair.number - 1,
             stated=stated,
             expected=expected,
             actual=actual,
@@ -207,38 +216,35 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
             broken=broken(turn) is not None,
         )
 
-    def _score(self, matches: list[TurnMatch], unplanned: int) -> Score:
+    def verdict(self, turns: Sequence[TurnMatch]) -> list[Score]:
+        """Give one score: the mean over the turns."""
+        matches = list(turns)
         average = sum(match.score for match in matches) / len(matches)
         wrong = [match for match in matches if match.score < 1 - 1e-9]
         if any(match.broken for match in wrong):
-            score = self.unscored("error", _reason(matches, wrong, self.options))
+            score = self.unscored("error", _reason(matches, wrong, self.sequence_match_type))
             score.details |= self._details(matches, average)
-            return score
+            return [score]
         score = self.scored(
             average,
-            _reason(matches, wrong, self.options)
-            + (f"; {unplanned} more turns were played than planned" if unplanned else ""),
+            _reason(matches, wrong, self.sequence_match_type),
             self._details(matches, average),
             [Evidence(ids=match.run_ids, quote=_arrow(match.actual)) for match in wrong],
         )
-        if unplanned:
-            score.details["unplanned_turns"] = unplanned
         if score.status == "failed" and (fix := self._fix(wrong)):
             score.details["fix"] = fix
-        return score
+        return [score]
 
     def _details(self, matches: list[TurnMatch], average: float) -> dict[str, Any]:
         return {
-            **msgspec.structs.asdict(self.options),
+            **self.option_details(),
             "average_score": average,
             "all_expected_present": not any(match.missing for match in matches),
             "all_expected_agents": _union(match.expected for match in matches),
             "all_actual_agents": _union(match.actual for match in matches),
             "agents_missing": _union(match.missing for match in matches),
             "agents_extra": _union(match.extra for match in matches),
-            "failed_turns": [
-                m.index for m in matches if m.score < self.options.min_match_ratio - 1e-9
-            ],
+            "failed_turns": [m.index for m in matches if m.score < self.min_match_ratio - 1e-9],
             "invocation_results": [_turn_row(match) for match in matches],
         }
 
@@ -248,8 +254,8 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
         opener = match.actual[0] if match.actual else None
         rest = match.actual[1:]
         if opener is not None and opener not in match.expected:
-            strict = not self.options.allow_extra_agents and match.extra == [opener]
-            exact = self.options.sequence_match_type == "exact"
+            strict = not self.allow_extra_agents and match.extra == [opener]
+            exact = self.sequence_match_type == "exact"
             if (strict and not match.missing) or (exact and rest == match.expected):
                 loose = "allow_extra_agents: true" if strict else "sequence_match_type: subset"
                 return (
@@ -266,17 +272,9 @@ class AgentChain(OptionedEvaluator[AgentChainOptions]):
                     f"`{match.sent_by[name]}` handed to `{name}`, not to `{match.missing[0]}`: "
                     "look at its instructions and at the descriptions of both"
                 )
-        if not match.missing and self.options.sequence_match_type == "exact":
+        if not match.missing and self.sequence_match_type == "exact":
             return "the agents ran in another order or number; `subset` or `contains` allow that"
         return None
-
-
-def _nothing_expected(case: Case | None) -> str:
-    if case is None:
-        return "no expectation: the trace is scored without a case"
-    if case.scenario is not None:
-        return "no expectation: the case is a scenario and needs a simulated user"
-    return "no expectation: no turn of the case states agents"
 
 
 def _names_agents(trace: Trace, turn: Turn) -> bool:
@@ -321,11 +319,11 @@ def _turn_row(match: TurnMatch) -> dict[str, Any]:
     return row if match.trouble is None else {**row, "trouble": match.trouble}
 
 
-def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], options: AgentChainOptions) -> str:
+def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], mode: Mode) -> str:
     if not wrong and len(matches) == 1:
-        return f"{options.sequence_match_type}: {_arrow(matches[0].actual)}"
+        return f"{mode}: {_arrow(matches[0].actual)}"
     if not wrong:
-        return f"{options.sequence_match_type}: all {len(matches)} turns match"
+        return f"{mode}: all {len(matches)} turns match"
     first = wrong[0]
     stated = _arrow(_shown(first.stated))
     said = f"turn {first.index + 1}: expected {stated}, got {_arrow(first.actual)}"

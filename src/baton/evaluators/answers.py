@@ -36,14 +36,6 @@ def no_answer(turn: Turn) -> str:
     return "no answer" + ("" if turn.status == "completed" else f", the turn is {turn.status}")
 
 
-def unrecorded(trace: Trace, turns: Iterable[tuple[int, Turn]]) -> str | None:
-    """Say which of the turns (with their numbers) have an answer that was not recorded."""
-    numbers = [str(number) for number, turn in turns if not known(trace, turn, "output")]
-    if not numbers:
-        return None
-    return f"turn {', '.join(numbers)}: the answer was not recorded; record the final response"
-
-
 def mean(rows: Sequence[Row]) -> float:
     """Return the mean over turns."""
     return sum(row.score for row in rows) / len(rows)

@@ -1,45 +1,162 @@
-"""What evaluators with options have in common; stated turns with those that were played."""
+"""What every evaluator is: options as fields, and what has to hold before anything is scored.
+
+An evaluator is a frozen struct whose fields are its options. Its class says the rest as data: its
+name, what it is for, what other tools call it, what a case has to state, and what has to be
+recorded. The checks that follow from these are made here, once for all.
+"""
 
 from __future__ import annotations
 
+import builtins
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from baton.formats.explain import checked
-from baton.model import Case, Evidence, ExpectedTurn, Score, Status, Trace, Turn, Unit
+from baton.formats.explain import explain, path_text
+from baton.formats.patterns import BadPatternError
+from baton.model import (
+    Case,
+    Content,
+    EvalContext,
+    Evidence,
+    ExpectedTurn,
+    InputError,
+    Problem,
+    Score,
+    Status,
+    Trace,
+    Turn,
+    Unit,
+    known,
+)
 from baton.model.views import broken
+from baton.plugins import Alias
 
-Options = TypeVar("Options", bound=msgspec.Struct)
+TOLERANCE = 1e-9
+"""A value this far below a threshold still passes: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
 
 
-class OptionedEvaluator(Generic[Options]):
-    """A frozen evaluator: a name and checked options, nothing else."""
+def describe(text: str) -> msgspec.Meta:
+    """Describe an option: for editors, the JSON Schema, `baton list` and the reference."""
+    return msgspec.Meta(description=text)
+
+
+@cache
+def options_of(evaluator: type[BaseEvaluator]) -> type[msgspec.Struct]:
+    """Return the options of an evaluator as a struct: its fields but the name."""
+    fields: list[tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(evaluator):
+        if field.default_factory is not msgspec.NODEFAULT:
+            default: Any = msgspec.field(default_factory=field.default_factory)
+        elif field.default is not msgspec.NODEFAULT:
+            default = msgspec.field(default=field.default)
+        else:
+            default = msgspec.field()
+        if field.name != "name":
+            fields.append((field.name, field.type, default))
+    return msgspec.defstruct(
+        f"{evaluator.__name__}Options",
+        fields,
+        namespace={"__doc__": f"Options of `{evaluator.type}`."},
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+class _Construction(msgspec.StructMeta, ABCMeta):
+    """Makes evaluators of keywords, with one clear error for all that is wrong with them."""
+
+    @property
+    def options_type(cls) -> type[msgspec.Struct]:
+        """The options as a struct."""
+        return options_of(cls)
+
+    if not TYPE_CHECKING:  # type checkers take the signature from the fields
+
+        def __call__(cls, *, name: str | None = None, **options: Any) -> Any:
+            return cls.from_options(name, options, ())
+
+
+class BaseEvaluator(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, metaclass=_Construction
+):
+    """A frozen evaluator: a name and checked options, nothing else.
+
+    Made of keywords, as in ``AgentChain(sequence_match_type="exact")``.
+
+    Raises:
+        InputError: for each option that is wrong, with the one that was probably meant.
+    """
 
     type: ClassVar[str]
-    version: ClassVar[str]
-    unit: ClassVar[Unit]
-    options_type: ClassVar[Any]
+    version: ClassVar[str] = "1"
+    unit: ClassVar[Unit] = "trace"
+    summary: ClassVar[str]
+    aliases: ClassVar[tuple[Alias, ...]] = ()
     checks: ClassVar[frozenset[str]] = frozenset()
+    runs_code: ClassVar[bool] = False
 
-    __slots__ = ("name", "options")
+    name: str = ""
 
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Take options as plain data; raises InputError for each that is wrong."""
-        self.name = name or self.type
-        self.options: Options = self._checked(dict(options or {}))
+    def __post_init__(self) -> None:
+        if not self.name:
+            msgspec.structs.force_setattr(self, "name", self.type)
+        self.check()
+
+    @classmethod
+    def from_options(
+        cls, name: str | None, options: Mapping[str, Any], path: Sequence[str] = ("config",)
+    ) -> Self:
+        """Make one of options as plain data that stand at ``path``; raises InputError."""
+        given = cls.respelled(options)
+        if "name" not in given:
+            try:
+                return msgspec.convert({**given, "name": name or cls.type}, cls)
+            except InputError as error:
+                raise _at(error, path) from None
+            except msgspec.ValidationError:
+                pass
+        faults = explain(given, options_of(cls), tuple(path))
+        if not faults:  # each option is right by itself: they do not go together
+            faults = explain({**given, "name": cls.type}, cls, tuple(path))
+        raise InputError(Problem(path=path_text(f.path), message=f.message) for f in faults)
+
+    @classmethod
+    def respelled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Write options of another spelling the way they are declared."""
+        return dict(options)
+
+    def check(self) -> None:
+        """Check options against one another.
+
+        Raises:
+            ValueError: they do not go together.
+            InputError: one is a pattern or a schema that is none, or needs a missing library.
+        """
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
         """Return a copy with some options replaced; raises InputError for a wrong one."""
         if not override:
             return self
-        return self.__class__(self.name, {**msgspec.structs.asdict(self.options), **override})
+        return self.from_options(self.name, {**self._given(), **override})
+
+    @property
+    def options_type(self) -> builtins.type[msgspec.Struct]:
+        """The options as a struct."""
+        return options_of(self.__class__)
 
     @property
     def threshold(self) -> float:
         """The value from which a score passes."""
-        return float(getattr(self.options, "threshold", 1.0))
+        return 1.0
+
+    @abstractmethod
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Score one trace."""
 
     def scored(
         self,
@@ -54,7 +171,7 @@ class OptionedEvaluator(Generic[Options]):
             type=self.type,
             version=self.version,
             unit=self.unit,
-            status="passed" if value >= self.threshold - 1e-9 else "failed",
+            status="passed" if value >= self.threshold - TOLERANCE else "failed",
             value=value,
             threshold=self.threshold,
             reason=reason,
@@ -77,12 +194,19 @@ class OptionedEvaluator(Generic[Options]):
 
     def option_details(self) -> dict[str, Any]:
         """Return the options as plain data, as results state them; those left out apart."""
-        options = msgspec.structs.asdict(self.options)
-        return {name: value for name, value in options.items() if value is not None}
+        return {name: value for name, value in self._given().items() if value is not None}
 
-    def _checked(self, options: dict[str, Any]) -> Options:
-        found: Options = checked(options, self.options_type, ("config",))
-        return found
+    def _given(self) -> dict[str, Any]:
+        fields = self.__struct_fields__
+        return {name: getattr(self, name) for name in fields if name != "name"}
+
+
+def _at(error: InputError, path: Sequence[str]) -> InputError:
+    problems = [
+        msgspec.structs.replace(each, path=".".join(filter(None, (*path, each.path))))
+        for each in error.problems
+    ]
+    return InputError(problems)
 
 
 class Pair(NamedTuple):
@@ -100,14 +224,88 @@ class Unscored(NamedTuple):
     reason: str
 
 
+class Unknown(str):
+    """What is not known of a turn and decides, with what would supply it."""
+
+    __slots__ = ()
+
+
+Compared = TypeVar("Compared")
+
+
+class TurnEvaluator(BaseEvaluator, Generic[Compared], frozen=True, kw_only=True):
+    """Compares the turns that state something with those that were played.
+
+    ``states`` names the fields of an expected turn one of which has to be stated, ``stated_as``
+    how messages call them. ``needs`` are the fields of a played turn that have to be recorded.
+    With ``compares_broken`` a turn that broke is compared as far as it came.
+    """
+
+    states: ClassVar[tuple[str, ...]]
+    stated_as: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    compares_broken: ClassVar[bool] = False
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Score the turns that state something.
+
+        ``error`` when a planned turn was not played or a turn to compare broke, or a case states
+        a pattern that is none; ``skipped`` when nothing is stated, or what decides was not
+        recorded.
+        """
+        pairs = self.turns(trace, case)
+        if isinstance(pairs, Unscored):
+            return [self.unscored(pairs.status, pairs.reason)]
+        if "output" in self.needs:
+            silent = [str(p.number) for p in pairs if not known(trace, p.turn, "output")]
+            if silent:
+                supply = "the answer was not recorded; record the final response"
+                return [self.unscored("skipped", f"turn {', '.join(silent)}: {supply}")]
+        compared: list[Compared] = []
+        for pair in pairs:
+            try:
+                result = self.compare(trace, pair, context)
+            except BadPatternError as error:
+                return [self.unscored("error", f"turn {pair.number}: {error}")]
+            except InputError as error:
+                return [self.unscored("error", str(error))]
+            if isinstance(result, Unknown):
+                return [self.unscored("skipped", f"turn {pair.number}: {result}")]
+            compared.append(result)
+        return self.verdict(compared)
+
+    def stating(self, turn: ExpectedTurn) -> bool:
+        """Tell whether a turn states what is compared."""
+        return any(getattr(turn, field) is not None for field in self.states)
+
+    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        """Return the turns to compare, or say why there are none."""
+        return stated_turns(
+            trace, case, self.stating, self.stated_as, broken_too=self.compares_broken
+        )
+
+    @abstractmethod
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Compared | Unknown:
+        """Compare one turn."""
+
+    @abstractmethod
+    def verdict(self, turns: Sequence[Compared]) -> list[Score]:
+        """Score the turns that were compared."""
+
+
 def stated_turns(
-    trace: Trace, case: Case | None, states: Callable[[ExpectedTurn], bool], what: str
+    trace: Trace,
+    case: Case | None,
+    states: Callable[[ExpectedTurn], bool],
+    what: str,
+    *,
+    broken_too: bool = False,
 ) -> list[Pair] | Unscored:
     """Pair the turns that state something with what was played; or say why that cannot be.
 
     ``states`` tells whether a turn does, ``what`` names it (``tool calls``). ``error`` when a
-    planned turn was not played, or a turn that states something broke; ``skipped`` when none
-    states anything.
+    planned turn was not played, or a turn that states something broke (unless ``broken_too``);
+    ``skipped`` when none states anything.
     """
     if case is None:
         return Unscored("skipped", "no expectation: the trace is scored without a case")
@@ -122,13 +320,23 @@ def stated_turns(
     pairs = [Pair(index + 1, expected, trace.turns[index]) for index, expected in stating]
     for pair in pairs:
         trouble = broken(pair.turn)
-        if trouble is not None:
+        if trouble is not None and not broken_too:
             return Unscored("error", f"turn {pair.number} {trouble}")
     return pairs
 
 
-def last_turn(trace: Trace, case: Case | None) -> tuple[int, Turn] | Unscored:
-    """Return the last turn with its number, from 1; or say why its answer can't be judged."""
+def every_turn(trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+    """Pair all turns, whatever they state; of a scenario, or without a case, those played."""
+    if case is None or case.scenario is not None:
+        played = [ExpectedTurn(input=Content()) for _ in trace.turns]
+        case = Case(id=trace.id, turns=played)
+    if not case.turns:
+        return Unscored("skipped", "the trace has no turns")
+    return stated_turns(trace, case, lambda _: True, "anything")
+
+
+def last_turn(trace: Trace, case: Case | None) -> Pair | Unscored:
+    """Return the last turn that was played; or say why its answer can't be judged."""
     trouble = not_played(trace, case) if case is not None else None
     if trouble is None and not trace.turns:
         trouble = "no turn was played"
@@ -136,7 +344,9 @@ def last_turn(trace: Trace, case: Case | None) -> tuple[int, Turn] | Unscored:
         return Unscored("error", trouble)
     number, turn = len(trace.turns), trace.turns[-1]
     how = broken(turn)
-    return (number, turn) if how is None else Unscored("error", f"turn {number} {how}")
+    if how is not None:
+        return Unscored("error", f"turn {number} {how}")
+    return Pair(number, ExpectedTurn(input=Content()), turn)
 
 
 def not_played_or_broken(trace: Trace, case: Case | None) -> str | None:
@@ -147,6 +357,17 @@ def not_played_or_broken(trace: Trace, case: Case | None) -> str | None:
     for number, turn in enumerate(trace.turns, 1):
         if (how := broken(turn)) is not None:
             return f"turn {number} {how}"
+    return None
+
+
+def unfinished(trace: Trace, case: Case | None) -> Unscored | None:
+    """Say why what was counted may not be all: turns that were not played, or did not end."""
+    trouble = not_played_or_broken(trace, None if case and case.scenario is not None else case)
+    if trouble is not None:
+        return Unscored("error", trouble)
+    for number, turn in enumerate(trace.turns, 1):
+        if turn.status == "incomplete":
+            return Unscored("skipped", f"turn {number} is incomplete: record it to its end")
     return None
 
 

@@ -1,76 +1,71 @@
-"""``contains`` and ``starts_with``: what the last answer has to hold, or to begin with.
-
-Known to Strands as ``Contains`` and ``StartsWith``.
-"""
+"""``contains``: what the last answer has to hold. Known to Strands as ``Contains``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-import msgspec
+from baton.model import Case, EvalContext, Score, Trace
+from baton.plugins import FROM_CASES, Alias
 
-from baton.model import Case, EvalContext, Score, Trace, Unit
-from baton.plugins import FROM_CASES
-
-from .answers import Row, answer_text, evidence, no_answer, reason, row_details, unrecorded
-from .base import OptionedEvaluator, Unscored, last_turn
+from .answers import Row, answer_text, evidence, no_answer, reason, row_details
+from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
 from .json_compare import shown
-from .text_match import Reading
+from .text_match import CaseSensitive, Reading
 
 
-class ContainsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options: the text to look for, which may not be empty."""
+class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
+    """Compares the text of the last answer with one that an option states; the score is 1 or 0.
 
-    value: Annotated[str, FROM_CASES]
-    case_sensitive: bool = True
+    ``lacks`` says in words that the text is not as it has to be.
+    """
 
-    def __post_init__(self) -> None:
+    states = ()
+    stated_as = "an answer"
+    needs = ("output",)
+    lacks: ClassVar[str]
+
+    value: Annotated[str, FROM_CASES, describe("The text to look for.")]
+    case_sensitive: CaseSensitive = True
+
+    def check(self) -> None:
+        """Check that there is something to look for."""
         if not self.value:
             raise ValueError("`value` is empty, which says nothing")
 
+    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        """Return the last turn that was played."""
+        last = last_turn(trace, case)
+        return last if isinstance(last, Unscored) else [last]
 
-class Contains(OptionedEvaluator[ContainsOptions]):
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
+        """Look at the answer of the turn."""
+        turn = pair.turn
+        reading = Reading(case_sensitive=self.case_sensitive, normalize_whitespace=False)
+        met = self.holds(reading.fold(answer_text(turn)), reading.fold(self.value))
+        problem = f"the answer {self.lacks} {shown(self.value)}" if turn.output else ""
+        return Row(pair.number, turn, float(met), problem or no_answer(turn), {})
+
+    def holds(self, text: str, wanted: str) -> bool:
+        """Tell whether a text is as it has to be."""
+        raise NotImplementedError
+
+    def verdict(self, turns: Sequence[Row]) -> list[Score]:
+        """Give one score for the trace."""
+        wrong = [row for row in turns if row.score < 1]
+        said = reason(turns, wrong, "the answer is as it has to be")
+        details = {**self.option_details(), "turns": row_details(turns, 1.0)}
+        return [self.scored(turns[0].score, said, details, evidence(wrong))]
+
+
+class Contains(LastAnswerEvaluator, frozen=True, kw_only=True):
     """Looks for a text in the last answer."""
 
     type = "contains"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = ContainsOptions
-    lacks: ClassVar[str] = "does not contain"
-
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
-        """Give one score for the trace: 1 or 0.
-
-        ``error`` when a planned turn was not played, or the last one broke; ``skipped`` when
-        its answer was not recorded.
-        """
-        last = last_turn(trace, case)
-        if isinstance(last, Unscored):
-            return [self.unscored(last.status, last.reason)]
-        missing = unrecorded(trace, [last])
-        if missing is not None:
-            return [self.unscored("skipped", missing)]
-        number, turn = last
-        reading = Reading(case_sensitive=self.options.case_sensitive, normalize_whitespace=False)
-        found = self.holds(reading.fold(answer_text(turn)), reading.fold(self.options.value))
-        problem = f"the answer {self.lacks} {shown(self.options.value)}" if turn.output else ""
-        row = Row(number, turn, float(found), problem or no_answer(turn), {})
-        wrong = [] if found else [row]
-        said = reason([row], wrong, "the answer is as it has to be")
-        details = {**self.option_details(), "turns": row_details([row], 1.0)}
-        return [self.scored(row.score, said, details, evidence(wrong))]
+    summary = "whether the last answer holds a text"
+    aliases = (Alias("contains", "Contains"),)
+    lacks = "does not contain"
 
     def holds(self, text: str, wanted: str) -> bool:
-        """Tell whether a text is as it has to be."""
+        """Tell whether the text is in the answer."""
         return wanted in text
-
-
-class StartsWith(Contains):
-    """Looks for a text at the start of the last answer."""
-
-    type = "starts_with"
-    lacks = "does not start with"
-
-    def holds(self, text: str, wanted: str) -> bool:
-        """Tell whether a text is as it has to be."""
-        return text.startswith(wanted)

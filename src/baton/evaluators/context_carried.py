@@ -10,27 +10,32 @@ from baton.findings.context_carried import Limits, context_carried
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .dispatches import DispatchEvaluator, DispatchOptions
+from .base import describe
+from .dispatches import DispatchEvaluator
 
 
-class ContextCarriedOptions(DispatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options.
-
-    ``shared_words``: a sentence of the request concerns a dispatch when more than this share of
-    its words stands in the prompt. ``facts``: a request with more facts than these is a
-    document, of which nobody can tell what is needed.
-    """
-
-    shared_words: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
-    facts: Annotated[int, msgspec.Meta(ge=1)] = 12
-
-
-class ContextCarried(DispatchEvaluator[ContextCarriedOptions]):
+class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
     """Finds numbers, identifiers and limits of a request that a dispatch leaves out."""
 
     type = "context_carried"
-    version = "1"
-    options_type = ContextCarriedOptions
+    summary = "whether numbers, names and limits of a request went along with a hand-off"
+
+    shared_words: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe(
+            "A sentence of the request concerns a dispatch when more than this share of its words "
+            "are in the prompt."
+        ),
+    ] = 0.5
+    facts: Annotated[
+        int,
+        msgspec.Meta(ge=1),
+        describe(
+            "A request with more facts than these is a document, of which nobody can tell what "
+            "is needed."
+        ),
+    ] = 12
 
     def answer(
         self,
@@ -40,5 +45,5 @@ class ContextCarried(DispatchEvaluator[ContextCarriedOptions]):
         context: EvalContext,  # noqa: ARG002 - names do not matter here
     ) -> Answer:
         """Give the share of what concerns the dispatch that its receiver was given."""
-        limits = Limits(self.options.shared_words, self.options.facts)
+        limits = Limits(self.shared_words, self.facts)
         return context_carried(trace, turn, dispatch, limits)

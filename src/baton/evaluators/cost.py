@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, Unit
+from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace
+from baton.plugins import Alias
 
-from .base import OptionedEvaluator, Unscored
-from .spending import UNNAMED, Figure, known_cost, total_usage, unfinished, unpriced, weigh
-
-
-class CostOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options, in USD."""
-
-    max_usd: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+from .base import BaseEvaluator, Unscored, describe, unfinished
+from .spending import UNNAMED, Figure, known_cost, total_usage, unpriced, weigh
 
 
-class Cost(OptionedEvaluator[CostOptions]):
+class Cost(BaseEvaluator, frozen=True, kw_only=True):
     """Holds the cost of all model requests of a case against a limit."""
 
     type = "cost"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = CostOptions
+    summary = "what a case cost, in USD"
+    aliases = (
+        Alias(
+            "cost_evaluator",
+            "CostEvaluator",
+            renames={"max_cost_per_case": "max_usd"},
+            values=(("currency", {"USD": {}}),),
+        ),
+    )
+
+    max_usd: Annotated[float, msgspec.Meta(ge=0), describe("US dollars for a case.")] = 1.0
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: 1 within the limit, else limit / cost.
@@ -39,7 +42,7 @@ class Cost(OptionedEvaluator[CostOptions]):
             doubt = doubt or Unscored("skipped", "the trace tells no cost")
             return [self.unscored(doubt.status, doubt.reason)]
         cost = f"{'at least ' if doubt else ''}{_dollars(spent)} spent"
-        limit = self.options.max_usd
+        limit = self.max_usd
         figure = Figure(limit, spent, cost, _dollars(limit))
         details = {**self.option_details(), "cost_usd": spent, "agents": _by_agent(trace, context)}
         if doubt is not None:

@@ -6,15 +6,14 @@ from baton.findings.completed import completed
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .dispatches import DispatchEvaluator, DispatchOptions
+from .dispatches import DispatchEvaluator
 
 
-class DispatchCompleted(DispatchEvaluator[DispatchOptions]):
+class DispatchCompleted(DispatchEvaluator, frozen=True, kw_only=True):
     """Fails a dispatch that failed, was refused or stopped, or has no answer that is one."""
 
     type = "dispatch_completed"
-    version = "1"
-    options_type = DispatchOptions
+    summary = "whether work that was handed over was done and answered"
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
         """See :func:`baton.findings.completed.completed`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 
@@ -16,38 +16,19 @@ from baton.model import (
     Score,
     Trace,
     Turn,
-    Unit,
     counted,
     known,
 )
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator, Unscored
-from .spending import Measure, agent_costs, dispatch_costs, require_one, share, unfinished, weigh
+from .base import BaseEvaluator, Unscored, describe, unfinished
+from .spending import Measure, agent_costs, dispatch_costs, require_one, share, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class DispatchLimitsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options: limits for each turn, but ``max_agents`` for the whole case; at least one.
-
-    ``max_cost_usd`` is for each dispatch with all below it; ``max_agent_cost_usd`` for all that
-    dispatches to one agent cost in the case, by the agent's name.
-    """
-
-    max_dispatches: Count | None = None
-    max_depth: Count | None = None
-    max_fan_out: Count | None = None
-    max_visits: Count | None = None
-    max_agents: Count | None = None
-    max_cost_usd: Dollars | None = None
-    max_agent_cost_usd: Annotated[
-        Annotated[dict[str, Dollars], msgspec.Meta(min_length=1)] | None, FROM_CASES
-    ] = None
-
-
-class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
+class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
     """Holds the number, depth and width of dispatches against limits.
 
     Every dispatch counts but a ``return``: also one that was refused, and one that is known
@@ -55,9 +36,33 @@ class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
     """
 
     type = "dispatch_limits"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = DispatchLimitsOptions
+    summary = (
+        "how many hand-offs a turn makes, how deep, how wide, to how many agents, at what cost"
+    )
+
+    max_dispatches: Annotated[
+        Count | None, describe("Dispatches of a turn; at least one limit is needed.")
+    ] = None
+    max_depth: Annotated[
+        Count | None, describe("How deep delegates of delegates may go in a turn.")
+    ] = None
+    max_fan_out: Annotated[
+        Count | None, describe("Dispatches of a turn that are issued together.")
+    ] = None
+    max_visits: Annotated[Count | None, describe("Runs of one agent in a turn.")] = None
+    max_agents: Annotated[Count | None, describe("Different agents in the whole case.")] = None
+    max_cost_usd: Annotated[
+        Dollars | None, describe("US dollars for one dispatch with all below it.")
+    ] = None
+    max_agent_cost_usd: Annotated[
+        Annotated[dict[str, Dollars], msgspec.Meta(min_length=1)] | None,
+        FROM_CASES,
+        describe("US dollars for all dispatches to an agent in the case, by its name."),
+    ] = None
+
+    def check(self) -> None:
+        """Check that there is a limit."""
+        require_one(self)
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: 1 within the limits, else the lowest limit / count.
@@ -67,12 +72,12 @@ class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
         the limits ask for.
         """
         by_turn = [
-            list(_of_turn(trace, turn, f"turn {number}: ", self.options, context))
+            list(_of_turn(trace, turn, f"turn {number}: ", self, context))
             for number, turn in enumerate(trace.turns, 1)
         ]
         measures = [measure for found in by_turn for measure in found]
-        measures += _of_case(trace, self.options, context)
-        agents = agent_costs(trace, self.options.max_agent_cost_usd or {}, context)
+        measures += _of_case(trace, self, context)
+        agents = agent_costs(trace, self.max_agent_cost_usd or {}, context)
         measures += agents
         over = [m for m in measures if m.figure.over]
         doubt = unfinished(trace, case) or _unknown(measures, trace)
@@ -89,14 +94,9 @@ class DispatchLimits(OptionedEvaluator[DispatchLimitsOptions]):
             score.reason += f"; what {counted(len(unseen), 'run')} did inside is not recorded"
         return [score]
 
-    def _checked(self, options: dict[str, Any]) -> DispatchLimitsOptions:
-        checked = super()._checked(options)
-        require_one(checked)
-        return checked
-
 
 def _of_turn(
-    trace: Trace, turn: Turn, place: str, options: DispatchLimitsOptions, context: EvalContext
+    trace: Trace, turn: Turn, place: str, options: DispatchLimits, context: EvalContext
 ) -> Iterator[Measure]:
     issued = [d for d in turn.dispatches if d.kind != "return"]
     untold = None
@@ -161,7 +161,7 @@ def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalConte
     return Measure("max_visits", limit, count, words, beyond, untold)
 
 
-def _of_case(trace: Trace, options: DispatchLimitsOptions, context: EvalContext) -> list[Measure]:
+def _of_case(trace: Trace, options: DispatchLimits, context: EvalContext) -> list[Measure]:
     """Measure the different agents; each run of an unknown agent may be of one more."""
     limit = options.max_agents
     if limit is None:

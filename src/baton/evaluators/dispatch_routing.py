@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from baton.model import (
-    Case,
     Dispatch,
     EvalContext,
     Evidence,
@@ -23,57 +22,64 @@ from baton.model import (
 )
 from baton.model.views import run_names
 
-from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .base import Pair, TurnEvaluator, describe
 from .routing_match import Met, Sent, Wrong, looker, names_receiver, pair_up, sent_in
-from .text_match import Reading
+from .text_match import CaseSensitive, NormalizeWhitespace, Reading
 
 Kind = Literal["transfer", "delegate", "sequence"]
 
 
-class DispatchRoutingOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options.
+class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
+    """Holds the dispatches of every turn that states some against the expected ones.
 
-    ``allow_extra``: dispatches that are not expected are no fault. ``kinds`` are those that are
-    one, where they are not; an expected one may be of any kind. ``order``: judge also dispatches
-    that are only known from the order of runs. ``threshold`` is what a single dispatch needs.
+    Gives one score for each expected dispatch, and one for each that nobody expected. A dispatch
+    to the right agent scores the share of what is stated of it that is right, the agent included;
+    what is not known of it is left out, and skipped in a score of its own. Anything else scores
+    0. ``skipped`` also when an expected one is not there and what was recorded can't tell that it
+    was not made.
     """
 
-    allow_extra: bool = False
-    kinds: tuple[Kind, ...] = ("transfer", "delegate")
-    order: bool = False
-    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-
-
-class DispatchRouting(OptionedEvaluator[DispatchRoutingOptions]):
-    """Holds the dispatches of every turn that states some against the expected ones."""
-
     type = "dispatch_routing"
-    version = "1"
+    summary = "whether work was handed to the agents that a case expects"
     unit: ClassVar[Unit] = "dispatch"
-    options_type = DispatchRoutingOptions
     checks = frozenset({"dispatches"})
+    states = ("dispatches",)
+    stated_as = "dispatches"
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for each expected dispatch, and one for each that nobody expected.
+    case_sensitive: CaseSensitive = False
+    normalize_whitespace: NormalizeWhitespace = True
+    allow_extra: Annotated[
+        bool, describe("Whether dispatches that are not expected are no fault.")
+    ] = False
+    kinds: Annotated[
+        tuple[Kind, ...],
+        describe("Kinds of dispatches that are a fault when not expected."),
+    ] = ("transfer", "delegate")
+    order: Annotated[
+        bool, describe("Whether dispatches known only from the order of runs are judged as well.")
+    ] = False
+    threshold: Annotated[
+        float, msgspec.Meta(ge=0, le=1), describe("What a single dispatch needs to pass.")
+    ] = 1.0
 
-        A dispatch to the right agent scores the share of what is stated of it that is right,
-        the agent included; what is not known of it is left out, and skipped in a score of its
-        own. Anything else scores 0. ``error`` when a planned turn was not played or broke;
-        ``skipped`` when nothing is expected, or an expected one is not there and what was
-        recorded can't tell that it was not made.
-        """
-        pairs = stated_turns(trace, case, lambda turn: turn.dispatches is not None, "dispatches")
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        return [score for pair in pairs for score in self._turn(trace, pair, context)]
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> list[Score]:
+        """Score the dispatches of one turn."""
+        return list(self._turn(trace, pair, context))
+
+    def verdict(self, turns: Sequence[list[Score]]) -> list[Score]:
+        """Return the scores of all turns."""
+        return [score for scores in turns for score in scores]
 
     def _turn(self, trace: Trace, pair: Pair, context: EvalContext) -> Iterator[Score]:
-        options, turn = self.options, pair.turn
+        turn = pair.turn
         expected = pair.expected.dispatches or []
         renames = context.agent_names
-        sent = sent_in(trace, turn, kinds=options.kinds, order=options.order, renames=renames)
+        reading = Reading(
+            case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
+        )
+        sent = sent_in(trace, turn, kinds=self.kinds, order=self.order, renames=renames)
         untold = _untold(trace, turn)
-        look = looker(trace, turn, options)
+        look = looker(trace, turn, reading)
 
         def doubt(one: ExpectedDispatch) -> str | None:
             return untold or _unsure(trace, turn, one, sent, context)
@@ -88,7 +94,7 @@ class DispatchRouting(OptionedEvaluator[DispatchRoutingOptions]):
             yield self._unmet(pair, one, sent, wanted)
         for one, why in found.unsure:
             yield self._unsure(pair, one, why)
-        surplus = [] if options.allow_extra else found.surplus
+        surplus = [] if self.allow_extra else found.surplus
         for each in surplus:
             yield self._surplus(pair, each, wanted)
         if not expected and not surplus:
@@ -168,7 +174,7 @@ class DispatchRouting(OptionedEvaluator[DispatchRoutingOptions]):
         return self._about(pair, 0.0, says, None, sent, (None, actual), [fault])
 
     def _none(self, pair: Pair, untold: str | None, allowed: int) -> Score:
-        if untold is not None and not self.options.allow_extra:
+        if untold is not None and not self.allow_extra:
             score = self.unscored("skipped", f"turn {pair.number}: {untold}")
             score.details["turn"] = pair.number
             return score

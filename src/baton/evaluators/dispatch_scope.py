@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from baton.findings.finding import Answer
 from baton.findings.scope import scope
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .dispatches import DispatchEvaluator, DispatchOptions
+from .base import describe
+from .dispatches import DispatchEvaluator
 
 
-class DispatchScopeOptions(DispatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options.
-
-    ``order`` and ``agents`` as everywhere. ``allow_attempts``: a call outside the scope that did
-    not run is a warning.
-    """
-
-    allow_attempts: bool = False
-
-
-class DispatchScope(DispatchEvaluator[DispatchScopeOptions]):
+class DispatchScope(DispatchEvaluator, frozen=True, kw_only=True):
     """Fails a dispatch whose receiver called tools outside of those it may use."""
 
     type = "dispatch_scope"
-    version = "1"
-    options_type = DispatchScopeOptions
+    summary = "whether agents that get work keep to the tools they may use"
+
+    allow_attempts: Annotated[
+        bool, describe("Whether a call outside the scope that did not run is only a warning.")
+    ] = False
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
         """See :func:`baton.findings.scope.scope`."""
-        allow = self.options.allow_attempts
+        allow = self.allow_attempts
         return scope(trace, turn, dispatch, context.agent_names, attempts_are_faults=not allow)

@@ -6,15 +6,14 @@ from baton.findings.finding import Answer
 from baton.findings.target_known import target_known
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .dispatches import DispatchEvaluator, DispatchOptions
+from .dispatches import DispatchEvaluator
 
 
-class DispatchTargetKnown(DispatchEvaluator[DispatchOptions]):
+class DispatchTargetKnown(DispatchEvaluator, frozen=True, kw_only=True):
     """Fails a dispatch to an agent that does not exist, or that a policy or person refused."""
 
     type = "dispatch_target_known"
-    version = "1"
-    options_type = DispatchOptions
+    summary = "whether there is such an agent as the one that work was handed to"
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
         """See :func:`baton.findings.target_known.target_known`."""

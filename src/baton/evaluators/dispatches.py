@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, TypeVar
-
-import msgspec
+from typing import Annotated, Any, ClassVar
 
 from baton.findings.finding import Answer, Clear, Finding, Untold
 from baton.model import Case, Dispatch, EvalContext, Evidence, Score, Trace, Turn, Unit
 from baton.model.views import broken
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator
-
-Options = TypeVar("Options", bound="DispatchOptions")
+from .base import BaseEvaluator, describe
 
 
-class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of all dispatch evaluators.
-
-    ``order``: judge also dispatches that are only known from the order of runs. ``agents``:
-    judge only dispatches to these.
-    """
-
-    order: bool = False
-    agents: Annotated[list[str] | None, FROM_CASES] = None
-
-
-class DispatchEvaluator(OptionedEvaluator[Options], ABC):
+class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     """Gives one score for each dispatch that it is about."""
 
     unit: ClassVar[Unit] = "dispatch"
+
+    order: Annotated[
+        bool, describe("Whether dispatches known only from the order of runs are judged as well.")
+    ] = False
+    agents: Annotated[
+        list[str] | None, FROM_CASES, describe("Judge only dispatches to these agents.")
+    ] = None
 
     def evaluate(
         self,
@@ -63,9 +55,9 @@ class DispatchEvaluator(OptionedEvaluator[Options], ABC):
         for turn in trace.turns:
             for dispatch in turn.dispatches:
                 names = (dispatch.to_agent, context.agent_names.get(dispatch.to_agent))
-                wanted = self.options.agents
+                wanted = self.agents
                 meant = wanted is None or any(name in wanted for name in names)
-                sure = self.options.order or dispatch.basis != "order"
+                sure = self.order or dispatch.basis != "order"
                 if dispatch.kind != "return" and meant and sure:
                     yield turn, dispatch
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, Content, EvalContext, Score, Trace, Turn, Unit
-from baton.plugins import FROM_CASES
+from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace, Turn
+from baton.plugins import FROM_CASES, Alias
 
 from .answers import (
     Row,
@@ -20,90 +20,62 @@ from .answers import (
     no_answer,
     reason,
     row_details,
-    unrecorded,
 )
-from .base import OptionedEvaluator, Unscored, last_turn, stated_turns
+from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
 from .json_compare import shown
-from .text_match import Reading
+from .text_match import CaseSensitive, Reading
 
 
-class EqualsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; with ``value`` the last answer has to be it, whatever the case states."""
+class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
+    """Compares whole answers: text by its characters, JSON by its values.
 
-    value: Annotated[Any, FROM_CASES] = None
-    case_sensitive: bool = True
-
-
-class Wanted(NamedTuple):
-    """A turn and what its answer has to be: text, or JSON."""
-
-    number: int
-    turn: Turn
-    value: Any
-
-
-class Equals(OptionedEvaluator[EqualsOptions]):
-    """Compares whole answers: text by its characters, JSON by its values."""
+    The score is the share of the answers that are the expected one.
+    """
 
     type = "equals"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = EqualsOptions
+    summary = "whether an answer is exactly what is expected"
+    aliases = (Alias("equals", "Equals"),)
+    states = ("response", "structured")
+    stated_as = "an answer"
+    needs = ("output",)
+
+    value: Annotated[
+        Any, FROM_CASES, describe("What the last answer has to be, whatever the case states.")
+    ] = None
+    case_sensitive: CaseSensitive = True
 
     @property
     def checks(self) -> frozenset[str]:  # type: ignore[override]
         """What it looks at in a case: nothing, when an option says what to expect."""
-        stated = self.options.value is None
-        return frozenset({"response", "structured"} if stated else ())
+        return frozenset({"response", "structured"} if self.value is None else ())
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
-        """Give one score for the trace: the share of turns whose answer is the expected one.
+    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        """Return the turns that state an answer; the last one where an option states it."""
+        if self.value is None:
+            return super().turns(trace, case)
+        last = last_turn(trace, case)
+        return last if isinstance(last, Unscored) else [last]
 
-        ``error`` when a planned turn was not played or broke; ``skipped`` when nothing is
-        expected, or an answer was not recorded.
-        """
-        wanted = self._wanted(trace, case)
-        if isinstance(wanted, Unscored):
-            return [self.unscored(wanted.status, wanted.reason)]
-        missing = unrecorded(trace, [(each.number, each.turn) for each in wanted])
-        if missing is not None:
-            return [self.unscored("skipped", missing)]
-        rows = [self._row(each) for each in wanted]
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> list[Row]:  # noqa: ARG002
+        """Compare one answer with each text and JSON value that it has to be."""
+        wanted = [self.value] if self.value is not None else _stated(pair.expected)
+        problems = [self._problem(value, pair.turn) for value in wanted]
+        return [Row(pair.number, pair.turn, float(not each), each, {}) for each in problems]
+
+    def verdict(self, turns: Sequence[list[Row]]) -> list[Score]:
+        """Give one score: the share of the answers that are the expected one."""
+        rows = [row for several in turns for row in several]
         wrong = below(rows, 1.0)
         details = {**self.option_details(), "turns": row_details(rows, 1.0)}
         said = reason(rows, wrong, "the answer is the expected one")
         return [self.scored(mean(rows), said, details, evidence(wrong))]
-
-    def _wanted(self, trace: Trace, case: Case | None) -> list[Wanted] | Unscored:
-        if self.options.value is not None:
-            last = last_turn(trace, case)
-            return last if isinstance(last, Unscored) else [Wanted(*last, self.options.value)]
-        pairs = stated_turns(
-            trace,
-            case,
-            lambda turn: turn.response is not None or turn.structured is not None,
-            "an answer",
-        )
-        if isinstance(pairs, Unscored):
-            return pairs
-        return [
-            Wanted(pair.number, pair.turn, value)
-            for pair in pairs
-            for value in _stated(pair.expected.response, pair.expected.structured)
-        ]
-
-    def _row(self, wanted: Wanted) -> Row:
-        problem = self._problem(wanted.value, wanted.turn)
-        return Row(wanted.number, wanted.turn, float(not problem), problem, {})
 
     def _problem(self, expected: Any, turn: Turn) -> str:
         answer = turn.output
         if not answer:
             return "" if expected == "" else no_answer(turn)
         if isinstance(expected, str):
-            reading = Reading(
-                case_sensitive=self.options.case_sensitive, normalize_whitespace=False
-            )
+            reading = Reading(case_sensitive=self.case_sensitive, normalize_whitespace=False)
             text = answer.plain()
             same = reading.fold(text) == reading.fold(expected)
             return "" if same else f"expected {shown(expected)}, got {shown(text)}"
@@ -113,8 +85,8 @@ class Equals(OptionedEvaluator[EqualsOptions]):
         return "; ".join(list(json_differences(expected, found))[:3])
 
 
-def _stated(response: Content | None, structured: dict[str, Any] | None) -> Iterator[Any]:
-    if response is not None:
-        yield response.data if response.text is None else response.text
-    if structured is not None:
-        yield structured
+def _stated(turn: ExpectedTurn) -> Iterator[Any]:
+    if turn.response is not None:
+        yield turn.response.data if turn.response.text is None else turn.response.text
+    if turn.structured is not None:
+        yield turn.structured

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from baton.findings.finding import Finding, Untold
 from baton.findings.loops import LoopLimits, loops
-from baton.model import Case, EvalContext, Score, Trace, Unit, known
+from baton.model import Case, EvalContext, Score, Trace, known
 from baton.plugins import FROM_CASES
 
-from .base import OptionedEvaluator, Unscored
-from .spending import unfinished
+from .base import BaseEvaluator, Unscored, describe, unfinished
 
 Times = Annotated[int, msgspec.Meta(ge=2)]
 
 
-class HandoffLoopsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options: how many repetitions are a loop.
-
-    ``rounds`` of control over the same agents, ``dispatches`` of the same message, equal
-    ``calls`` in a row. ``ignore_tools`` may be called again and again.
-    """
-
-    rounds: Times = 3
-    dispatches: Times = 3
-    calls: Times = 3
-    ignore_tools: Annotated[tuple[str, ...], FROM_CASES] = ()
-
-
-class HandoffLoops(OptionedEvaluator[HandoffLoopsOptions]):
+class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
     """Fails a trace in which hand-offs or tool calls repeat and bring nothing new."""
 
     type = "handoff_loops"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = HandoffLoopsOptions
+    summary = "whether agents go round in circles"
+
+    rounds: Annotated[
+        Times, describe("How many rounds of control over the same agents are a loop.")
+    ] = 3
+    dispatches: Annotated[
+        Times, describe("How many dispatches of the same message are a loop.")
+    ] = 3
+    calls: Annotated[Times, describe("How many equal tool calls in a row are a loop.")] = 3
+    ignore_tools: Annotated[
+        tuple[str, ...], FROM_CASES, describe("Tools that may be called again and again.")
+    ] = ()
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: 0 with a loop, 1 without.
@@ -44,8 +39,7 @@ class HandoffLoops(OptionedEvaluator[HandoffLoopsOptions]):
         A loop that is proven fails, also in a turn that broke. Otherwise ``error`` when a turn
         failed or was not played; ``skipped`` when contents that would tell were not recorded.
         """
-        o = self.options
-        limits = LoopLimits(o.rounds, o.dispatches, o.calls, frozenset(o.ignore_tools))
+        limits = LoopLimits(self.rounds, self.dispatches, self.calls, frozenset(self.ignore_tools))
         answers = [loops(trace, turn, limits, context.agent_names) for turn in trace.turns]
         found = [
             (number, finding)

@@ -11,28 +11,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, Trace, Turn, known
+from baton.plugins import Alias
 
-from .base import Pair
-from .text_match import Match, Reading
+from .base import TOLERANCE, Pair, describe
+from .text_match import Match
 from .visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator, best_alignment
-
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class InteractionsOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; ``threshold`` is the share of visits from which a case passes.
-
-    ``match`` compares messages, or ignores them; ``match_threshold`` is what a message has to
-    score by ``jaccard``, ``recall`` and ``rouge1``. ``dependencies: ignore`` looks at order
-    alone; ``order``: who set whom to work counts also where only the order of runs tells it.
-    """
-
-    match: Match | Literal["ignore"] = "contains"
-    match_threshold: Share = 0.8
-    dependencies: Literal["exact", "ignore"] = "exact"
-    order: bool = False
-    allow_extra: bool = True
-    threshold: Share = 1.0
 
 
 class Seen(NamedTuple):
@@ -61,14 +44,37 @@ class SeenTurn(NamedTuple):
     unsure: str
 
 
-class Interactions(VisitsEvaluator[InteractionsOptions, SeenTurn]):
+class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     """Lays the visits that turns state against the runs there were, both in order."""
 
     type = "interactions"
-    version = "1"
-    options_type = InteractionsOptions
+    summary = "which agents had their turn, after whom, and what they said"
+    aliases = (Alias("interactions", "InteractionsEvaluator"),)
 
-    def look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+    match: Annotated[
+        Match | Literal["ignore"],
+        describe("How a message is compared with what an agent said, or `ignore`."),
+    ] = "contains"
+    match_threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("What a message has to score by `jaccard`, `recall` and `rouge1`."),
+    ] = 0.8
+    dependencies: Annotated[
+        Literal["exact", "ignore"],
+        describe("Whether it counts who set an agent to work; `ignore` looks at order alone."),
+    ] = "exact"
+    order: Annotated[
+        bool, describe("Whether who set whom to work also counts where only order tells it.")
+    ] = False
+    allow_extra: Annotated[bool, describe("Whether there may be runs that no visit names.")] = True
+    threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("The share of visits from which a case passes."),
+    ] = 1.0
+
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
         """Lay the visits that a turn states against its runs, in order."""
         visits, runs = pair.expected.interactions or [], pair.turn.runs
         played = Played(trace, pair.turn, context.agent_names)
@@ -79,7 +85,7 @@ class Interactions(VisitsEvaluator[InteractionsOptions, SeenTurn]):
         least = _count(fits, sure, Sure.YES)
         most = _count(fits, maybe, Sure.MAYBE) if complete else len(visits)
         extra = [run for place, run in enumerate(runs) if place not in sure]
-        if not self.options.allow_extra:
+        if not self.allow_extra:
             left = len(runs) - sum(place is not None for place in maybe)
             least = least if complete and not extra else 0
             most = 0 if len(runs) > len(visits) or (complete and left) else most
@@ -91,27 +97,26 @@ class Interactions(VisitsEvaluator[InteractionsOptions, SeenTurn]):
         return SeenTurn(pair.number, pair.turn, seen, extra, least, most, unsure)
 
     def _terms(self) -> Terms:
-        options = self.options
         return Terms(
-            match=None if options.match == "ignore" else options.match,
-            enough=options.match_threshold - 1e-9 if options.match in GRADED else 1.0,
-            reading=options,
-            dependencies=options.dependencies == "exact",
-            order=options.order,
+            match=None if self.match == "ignore" else self.match,
+            enough=self.match_threshold - TOLERANCE if self.match in GRADED else 1.0,
+            reading=self.reading,
+            dependencies=self.dependencies == "exact",
+            order=self.order,
         )
 
-    def judge(self, turns: Sequence[SeenTurn]) -> Score:
+    def verdict(self, turns: Sequence[SeenTurn]) -> list[Score]:
         """Give the share; what is not sure leaves it open only where it decides."""
         total = sum(len(turn.visits) for turn in turns)
         least = sum(turn.least for turn in turns) / total
         most = sum(turn.most for turn in turns) / total
-        enough = self.threshold - 1e-9
+        enough = self.threshold - TOLERANCE
         if least < enough <= most:
             open_ = next(turn for turn in turns if turn.least < turn.most)
-            return self.unscored("skipped", f"turn {open_.number}: {open_.unsure}")
+            return [self.unscored("skipped", f"turn {open_.number}: {open_.unsure}")]
         value = least if least >= enough else most
         wrong = [(turn, seen) for turn in turns for seen in turn.visits if not seen.met]
-        extra = [] if self.options.allow_extra else [(t, run) for t in turns for run in t.extra]
+        extra = [] if self.allow_extra else [(t, run) for t in turns for run in t.extra]
         said = f"{total} of {total} visits took place"
         if wrong:
             more = f"; {total - len(wrong)} of {total} visits took place" if total > 1 else ""
@@ -121,7 +126,7 @@ class Interactions(VisitsEvaluator[InteractionsOptions, SeenTurn]):
         details = {**self.option_details(), "turns": [_row(turn) for turn in turns]}
         proof = [_evidence(turn, seen) for turn, seen in wrong]
         proof += [Evidence(ids=[run.id], quote=f"{run.agent} was not expected") for _, run in extra]
-        return self.scored(value, said, details, proof)
+        return [self.scored(value, said, details, proof)]
 
 
 def _lay(fits: list[list[Fit]], level: Sure) -> list[int | None]:

@@ -22,22 +22,9 @@ from baton.model import (
 from baton.model.views import run_names
 
 from .answers import quote
-from .base import Pair
-from .text_match import Match, Reading, match_score
-from .visits import VisitsEvaluator, assign
-
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class IntermediateResponsesOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; ``threshold`` is the share of visits from which a case passes.
-
-    ``match_threshold`` is what a text has to score by ``jaccard``, ``recall`` and ``rouge1``.
-    """
-
-    match: Match = "contains"
-    match_threshold: Share = 0.8
-    threshold: Share = 1.0
+from .base import TOLERANCE, Pair, describe
+from .text_match import Match, match_score
+from .visits import GRADED, VisitsEvaluator, assign
 
 
 class Voice(NamedTuple):
@@ -79,14 +66,27 @@ class SeenTurn(NamedTuple):
         return [seen for seen in self.visits if not seen.met]
 
 
-class IntermediateResponses(VisitsEvaluator[IntermediateResponsesOptions, SeenTurn]):
+class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     """Looks for every visit of the turns that state some."""
 
     type = "intermediate_responses"
-    version = "1"
-    options_type = IntermediateResponsesOptions
+    summary = "whether agents on the way said what is expected of them"
 
-    def look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
+    match: Annotated[Match, describe("How a text is compared with what an agent said.")] = (
+        "contains"
+    )
+    match_threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("What a text has to score by `jaccard`, `recall` and `rouge1`."),
+    ] = 0.8
+    threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("The share of visits from which a case passes."),
+    ] = 1.0
+
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
         """Look for what each visit of a turn should have said."""
         voices = [_voice(trace, run, context.agent_names) for run in pair.turn.runs]
         visits = pair.expected.interactions or []
@@ -142,31 +142,28 @@ class IntermediateResponses(VisitsEvaluator[IntermediateResponsesOptions, SeenTu
 
     def _fits(self, wanted: Sequence[str], texts: Sequence[str]) -> bool:
         """Tell whether each wanted text matches one of those said, or all of them joined."""
-        options = self.options
-        enough = options.match_threshold - 1e-9 if options.match in _GRADED else 1.0
+        enough = self.match_threshold - TOLERANCE if self.match in GRADED else 1.0
+        reading = self.reading
         said = [*texts, "\n".join(texts)] if len(texts) > 1 else texts
         return all(
-            any(match_score(options.match, text, one, options) >= enough for one in said)
+            any(match_score(self.match, text, one, reading) >= enough for one in said)
             for text in wanted
         )
 
-    def judge(self, turns: Sequence[SeenTurn]) -> Score:
+    def verdict(self, turns: Sequence[SeenTurn]) -> list[Score]:
         """Give the share; a visit that was not met, and may have been, leaves it open."""
         unsure = [(t.number, s.unsure) for t in turns for s in t.unmet if s.unsure]
         if unsure:
-            return self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")
+            return [self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")]
         total = sum(len(turn.visits) for turn in turns)
         unmet = [(turn, seen) for turn in turns for seen in turn.unmet]
         details = {**self.option_details(), "turns": [_row(turn) for turn in turns]}
-        said = f"{self.options.match}: {total} visits met"
+        said = f"{self.match}: {total} visits met"
         if unmet:
             more = f"; {len(unmet)} of {total} visits are not met" if total > 1 else ""
             said = f"turn {unmet[0][0].number}: {unmet[0][1].problem}{more}"
         proof = [_evidence(turn, seen) for turn, seen in unmet]
-        return self.scored((total - len(unmet)) / total, said, details, proof)
-
-
-_GRADED = ("jaccard", "recall", "rouge1")
+        return [self.scored((total - len(unmet)) / total, said, details, proof)]
 
 
 def _voice(trace: Trace, run: AgentRun, renames: Mapping[str, str]) -> Voice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -72,11 +72,10 @@ def _hand_on(column: int, row: int, owners: list[int | None], came_from: dict[in
         column = had[taker]
 
 
-Tolerance = Annotated[float, msgspec.Meta(ge=0)]
 _ABSENT: Any = object()
 
 
-class Same(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Same(msgspec.Struct, frozen=True, kw_only=True):
     """What may differ between an expected and an actual value.
 
     Numbers are the same when they differ by no more than ``absolute_tolerance``, or by
@@ -84,8 +83,8 @@ class Same(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     item; ``allow_extra: false`` refuses keys that are not expected, at every depth.
     """
 
-    relative_tolerance: Tolerance = 0.0
-    absolute_tolerance: Tolerance = 0.0
+    relative_tolerance: float = 0.0
+    absolute_tolerance: float = 0.0
     case_sensitive: bool = True
     normalize_whitespace: bool = False
     list_order: Literal["any", "same"] = "any"

@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, EvalContext, Evidence, Score, Trace, Turn, Unit, known
+from baton.model import Case, EvalContext, Evidence, Score, Trace, Turn, known
+from baton.plugins import Alias
 
-from .base import OptionedEvaluator, Unscored
-from .spending import Figure, require_one, share, unfinished, weigh
+from .base import BaseEvaluator, Unscored, describe, unfinished
+from .spending import Figure, require_one, share, weigh
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class LatencyOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options, in seconds: for all turns of a case together, and for each of them."""
-
-    max_seconds: Seconds | None = 30.0
-    max_turn_seconds: Seconds | None = None
-
-
-class Latency(OptionedEvaluator[LatencyOptions]):
+class Latency(BaseEvaluator, frozen=True, kw_only=True):
     """Holds the time from each user message to the end of its turn against limits.
 
     The time of a case is the sum over its turns; the user's own time between them is not in it.
     """
 
     type = "latency"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = LatencyOptions
+    summary = "how long the turns took"
+    aliases = (
+        Alias(
+            "latency_evaluator",
+            "LatencyEvaluator",
+            renames={"max_latency_seconds": "max_seconds"},
+            unused=("percentile",),
+        ),
+    )
+
+    max_seconds: Annotated[
+        Seconds | None, describe("Seconds for all turns of a case together.")
+    ] = 30.0
+    max_turn_seconds: Annotated[Seconds | None, describe("Seconds for each turn.")] = None
+
+    def check(self) -> None:
+        """Check that there is a limit."""
+        require_one(self)
 
     def evaluate(
         self,
@@ -57,24 +66,19 @@ class Latency(OptionedEvaluator[LatencyOptions]):
         evidence = self._evidence(trace, seconds)
         return [weigh(self, figures, doubt, details, evidence)]
 
-    def _checked(self, options: dict[str, Any]) -> LatencyOptions:
-        checked = super()._checked(options)
-        require_one(checked)
-        return checked
-
     def _row(self, number: int, seconds: float) -> dict[str, Any]:
         row: dict[str, Any] = {"turn": number, "seconds": seconds}
-        limit = self.options.max_turn_seconds
+        limit = self.max_turn_seconds
         return row if limit is None else {**row, "score": share(seconds, limit), "threshold": 1.0}
 
     def _figures(self, seconds: list[float]) -> list[Figure]:
         figures = []
-        if (limit := self.options.max_turn_seconds) is not None:
+        if (limit := self.max_turn_seconds) is not None:
             slow = [i for i, taken in enumerate(seconds) if share(taken, limit) < 1]
             for i in slow or [seconds.index(max(seconds))]:
                 words = f"turn {i + 1} took {seconds[i]:.6g} s"
                 figures.append(Figure(limit, seconds[i], words, f"{limit:.6g} s"))
-        if (limit := self.options.max_seconds) is not None:
+        if (limit := self.max_seconds) is not None:
             total = _sum(seconds)
             turns = f"{len(seconds)} turns" if len(seconds) != 1 else "1 turn"
             words = f"{turns} took {total:.6g} s"
@@ -83,7 +87,7 @@ class Latency(OptionedEvaluator[LatencyOptions]):
 
     def _evidence(self, trace: Trace, seconds: list[float]) -> list[Evidence]:
         """Name the turns beyond their own limit, or all of them where the sum is too much."""
-        limit = self.options.max_turn_seconds
+        limit = self.max_turn_seconds
         slow = [i for i, taken in enumerate(seconds) if limit and share(taken, limit) < 1]
         return [
             Evidence(ids=[trace.turns[i].id], quote=f"{seconds[i]:.6g} s")

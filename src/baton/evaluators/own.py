@@ -24,6 +24,8 @@ from baton.model import (
 )
 from baton.plugins.user_code import load_function
 
+from .base import BaseEvaluator
+
 _GIVEN = 3
 
 
@@ -168,6 +170,8 @@ def own_evaluator(
 def _of_class(
     class_: type[Any], target: str, name: str | None, options: Mapping[str, Any]
 ) -> Evaluator:
+    if issubclass(class_, BaseEvaluator):
+        return class_.from_options(name or target, options)
     made = _made(target, class_, {"name": name or target, "options": dict(options)})
     if not isinstance(made, Evaluator):
         needed = "`name`, `type`, `version`, `unit`, `evaluate` and `with_options`"

@@ -11,27 +11,30 @@ import msgspec
 from baton.formats.explain import checked
 from baton.judges.votes import Vote, tally
 from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Unit
-from baton.plugins import Entry, evaluator_entry, resolve
+from baton.plugins import Alias, Entry, resolve
 
+from .base import describe
 from .judged import Judged
 from .judging.answers import worst_first
 from .judging.maker import Maker
 from .judging.options import RubricOptions
 from .judging.scores import summed
+from .registry import evaluator_entry
 
 
 class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options.
+    """Options of `panel`."""
 
-    ``rubric`` is what is asked, ``models`` who is (each a name, or settings of a judge with
-    ``model``), ``options`` are those of the rubric.
-    """
-
-    rubric: str
-    models: list[str | dict[str, Any]]
-    options: Annotated[dict[str, Any], msgspec.Meta(extra={"options_of": RubricOptions})] = (
-        msgspec.field(default_factory=dict)
-    )
+    rubric: Annotated[str, describe("The rubric that is asked.")]
+    models: Annotated[
+        list[str | dict[str, Any]],
+        describe("Who is asked, two or more: each a name, or settings of a judge with `model`."),
+    ]
+    options: Annotated[
+        dict[str, Any],
+        msgspec.Meta(extra={"options_of": RubricOptions}),
+        describe("Options of the rubric."),
+    ] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [_name(model) for model in self.models]
@@ -51,6 +54,9 @@ class Panel:
     """
 
     type: ClassVar[str] = "panel"
+    summary: ClassVar[str] = "several models judge by one rubric, and the majority counts"
+    aliases: ClassVar[tuple[Alias, ...]] = ()
+    runs_code: ClassVar[bool] = False
     needs_judge: ClassVar[bool] = True
     takes_rubrics: ClassVar[bool] = True
     options_type: ClassVar[Any] = PanelOptions
@@ -58,15 +64,34 @@ class Panel:
     __slots__ = ("_members", "_rubrics", "name", "options")
 
     def __init__(
-        self,
-        name: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        self, *, name: str | None = None, rubrics: Sequence[Entry] = (), **options: Any
+    ) -> None:
+        """Take options and the user's rubrics; raises InputError for wrong ones."""
+        self._set(name, options, rubrics, ())
+
+    @classmethod
+    def from_options(
+        cls,
+        name: str | None,
+        options: Mapping[str, Any],
+        path: tuple[str, ...] = ("config",),
         *,
         rubrics: Sequence[Entry] = (),
+    ) -> Self:
+        """Make one of options as plain data that stand at ``path``; raises InputError."""
+        made = cls.__new__(cls)
+        made._set(name, options, rubrics, path)
+        return made
+
+    def _set(
+        self,
+        name: str | None,
+        options: Mapping[str, Any],
+        rubrics: Sequence[Entry],
+        path: tuple[str, ...],
     ) -> None:
-        """Take options as plain data, and the user's rubrics; raises InputError for wrong ones."""
         self.name = name or self.type
-        self.options = checked(dict(options or {}), PanelOptions, ("config",))
+        self.options = checked(dict(options), PanelOptions, path)
         self._rubrics = tuple(rubrics)
         self._members = {
             _name(model): _member(self.options, model, rubrics) for model in self.options.models
@@ -102,7 +127,7 @@ class Panel:
         if not override:
             return self
         given = {**msgspec.structs.asdict(self.options), **override}
-        return self.__class__(self.name, given, rubrics=self._rubrics)
+        return self.from_options(self.name, given, rubrics=self._rubrics)
 
     async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Ask all models, and sum up what they say of each thing."""
@@ -198,8 +223,7 @@ def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequenc
     own = {"model": model} if isinstance(model, str) else model
     judge = {**options.options.get("judge", {}), **own}
     given = {**alias.presets, **alias.translate({**options.options, "judge": judge})}
-    made: Judged = maker(alias.name, given)
-    return made
+    return maker.from_options(alias.name, given)
 
 
 def _name(model: str | dict[str, Any]) -> str:

@@ -5,129 +5,160 @@ Known to judge-llm as ``response_evaluator``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, EvalContext, ExpectedTurn, InputError, Score, Trace, Turn, Unit
+from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
+from baton.plugins import FROM_CASES, Alias
 
-from .answers import Row, below, evidence, mean, no_answer, quote, reason, row_details, unrecorded
-from .base import OptionedEvaluator, Unscored, last_turn, stated_turns
+from .answers import Row, below, evidence, mean, no_answer, quote, reason, row_details
+from .base import TOLERANCE, Pair, TurnEvaluator, Unscored, describe, last_turn
 from .rouge import require_rouge
-from .text_match import Check, Match, Reading, RuleOptions, Rules, stated_checks
+from .text_match import (
+    AnswerRules,
+    CaseSensitive,
+    Check,
+    Match,
+    NormalizeWhitespace,
+    Reading,
+    Rules,
+    stated_checks,
+)
 
 
-class ResponseOptions(RuleOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options: how to compare with a stated response, and what the last answer has to meet.
+class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
+    """Checks answers against what turns state, and the last one against the rules.
 
-    ``threshold`` is the mean over turns from which a case passes.
+    The score is the mean over turns, each the least of its checks.
     """
 
-    match: Match = "equals"
-    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-
-
-class Job(NamedTuple):
-    """A turn to look at: what is stated of it, and whether the rules hold for it."""
-
-    number: int
-    turn: Turn
-    expected: ExpectedTurn | None
-    ruled: bool
-
-
-class Response(OptionedEvaluator[ResponseOptions]):
-    """Checks answers against what turns state, and the last one against the rules."""
-
     type = "response"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = ResponseOptions
+    summary = "whether answers are what the case states, and meet rules of your own"
+    aliases = (
+        Alias(
+            "response_evaluator",
+            "ResponseEvaluator",
+            presets={"match": "jaccard", "threshold": 0.8},
+            renames={"similarity_threshold": "threshold"},
+            values=(
+                (
+                    "match_type",
+                    {
+                        "exact": {"match": "equals"},
+                        "semantic": {"match": "jaccard"},
+                        "rouge": {"match": "rouge1"},
+                        "recall": {"match": "recall"},
+                    },
+                ),
+            ),
+        ),
+    )
     checks = frozenset({"response", "response_contains", "response_not_contains"})
+    states = ("response", "response_contains", "response_not_contains")
+    stated_as = "an answer"
+    needs = ("output",)
 
-    __slots__ = ("_rules",)
+    case_sensitive: CaseSensitive = False
+    normalize_whitespace: NormalizeWhitespace = True
+    equals: Annotated[str | None, FROM_CASES, describe("What the last answer has to be.")] = None
+    contains: Annotated[
+        str | None, FROM_CASES, describe("A text that the last answer has to hold.")
+    ] = None
+    all_of: Annotated[
+        list[str] | None, FROM_CASES, describe("Texts that the last answer has to hold, all.")
+    ] = None
+    any_of: Annotated[
+        list[str] | None, FROM_CASES, describe("Texts of which the last answer has to hold one.")
+    ] = None
+    regex: Annotated[
+        str | None, FROM_CASES, describe("A pattern that the last answer has to match somewhere.")
+    ] = None
+    json_schema: Annotated[
+        dict[str, Any] | None,
+        FROM_CASES,
+        describe("A JSON Schema that the last answer has to fit, as JSON or in a fenced block."),
+    ] = None
+    match: Annotated[
+        Match,
+        describe(
+            "How an answer is compared with the stated one. `jaccard`: words in both / in either; "
+            "`recall`: share of the stated words; `rouge1`: the F-measure of ROUGE-1."
+        ),
+    ] = "equals"
+    threshold: Annotated[
+        float, msgspec.Meta(ge=0, le=1), describe("The mean over turns from which a case passes.")
+    ] = 1.0
 
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Raise InputError for a wrong option, pattern or schema, or a missing library."""
-        super().__init__(name, options)
-        self._rules = Rules(self.options)
-        if self.options.match == "rouge1":
+    def check(self) -> None:
+        """Check rules: none is empty, patterns and schemas are valid, libraries are there."""
+        for name in ("contains", "all_of", "any_of", "regex"):
+            wanted = getattr(self, name)
+            if wanted is not None and not (wanted and all(wanted)):
+                raise ValueError(f"`{name}` is empty or holds an empty text, which says nothing")
+        _ = self._rules  # raises InputError for a pattern or a schema that is none
+        if self.match == "rouge1":
             require_rouge()
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
-        """Give one score for the trace: the mean over turns, each the least of its checks.
+    @property
+    def reading(self) -> Reading:
+        """What about a text does not matter."""
+        return Reading(
+            case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
+        )
 
-        ``error`` when a planned turn was not played, a turn to look at broke, or a stated
-        pattern is none; ``skipped`` when nothing is stated and no rule is given, or an answer
-        was not recorded.
-        """
-        jobs = self._jobs(trace, case)
-        if isinstance(jobs, Unscored):
-            return [self.unscored(jobs.status, jobs.reason)]
-        missing = unrecorded(trace, [(job.number, job.turn) for job in jobs])
-        if missing is not None:
-            return [self.unscored("skipped", missing)]
-        try:
-            rows = [self._row(job) for job in jobs]
-        except InputError as error:
-            return [self.unscored("error", str(error))]
-        wrong = below(rows, self.threshold)
-        details = {**self.option_details(), "turns": row_details(rows, self.threshold)}
-        names = dict.fromkeys(check["check"] for row in rows for check in row.fields["checks"])
-        said = reason(rows, wrong, f"the answer meets {', '.join(names)}")
-        return [self.scored(mean(rows), said, details, evidence(wrong))]
+    @cached_property
+    def _rules(self) -> Rules:
+        stated = AnswerRules(
+            self.equals, self.contains, self.all_of, self.any_of, self.regex, self.json_schema
+        )
+        return Rules(stated, self.reading)
+
+    def stating(self, turn: ExpectedTurn) -> bool:
+        """Tell whether a turn states an answer; an empty list of texts is met by any."""
+        texts = turn.response_contains or turn.response_not_contains
+        return bool(texts) or turn.response is not None
 
     def option_details(self) -> dict[str, Any]:
         """Return the options as plain data, but for the schema: it may be long."""
         return {k: v for k, v in super().option_details().items() if k != "json_schema"}
 
-    def _jobs(self, trace: Trace, case: Case | None) -> list[Job] | Unscored:
-        pairs = stated_turns(trace, case, _states, "an answer")
-        if isinstance(pairs, Unscored):
-            if pairs.status == "error" or not self._rules:
-                return pairs
-            pairs = []
-        jobs = {pair.number: Job(pair.number, pair.turn, pair.expected, False) for pair in pairs}
-        if self._rules:
-            last = _last(trace, case)
-            if isinstance(last, Unscored):
-                return last
-            stated = jobs.get(last.number)
-            jobs[last.number] = last if stated is None else stated._replace(ruled=True)
-        return list(jobs.values())
+    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        """Return the turns that state an answer, and with rules the last one that was played."""
+        pairs = super().turns(trace, case)
+        if not self._rules or (isinstance(pairs, Unscored) and pairs.status == "error"):
+            return pairs
+        last = last_turn(trace, case)
+        if isinstance(last, Unscored):
+            return last
+        stated = [] if isinstance(pairs, Unscored) else pairs
+        return stated if any(p.number == last.number for p in stated) else [*stated, last]
 
-    def _row(self, job: Job) -> Row:
-        checks: list[Check] = []
-        if job.expected is not None:
-            checks += stated_checks(job.expected, job.turn.output, *self._reading())
-        if job.ruled:
-            checks += self._rules.checks(job.turn.output)
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
+        """Check the answer of one turn."""
+        checks = list(stated_checks(pair.expected, pair.turn.output, self.match, self.reading))
+        if self._rules and pair.turn is trace.turns[-1]:
+            checks += self._rules.checks(pair.turn.output)
         least = min(checks, key=lambda check: check.score)
-        if not job.turn.output and least.score < 1:
-            least = least._replace(problem=no_answer(job.turn))
+        if not pair.turn.output and least.score < 1:
+            least = least._replace(problem=no_answer(pair.turn))
         fields: dict[str, Any] = {"checks": [_check_row(c, self.threshold) for c in checks]}
-        stated = job.expected.response if job.expected else None
-        if stated is not None and least.score < self.threshold - 1e-9:
+        stated = pair.expected.response
+        if stated is not None and least.score < self.threshold - TOLERANCE:
             fields["expected"] = quote(stated.plain())
-        return Row(job.number, job.turn, least.score, least.problem, fields)
+        return Row(pair.number, pair.turn, least.score, least.problem, fields)
 
-    def _reading(self) -> tuple[Match, Reading]:
-        return self.options.match, self.options
-
-
-def _states(turn: ExpectedTurn) -> bool:
-    # An empty list of texts would be met by any answer: it states nothing.
-    texts = turn.response_contains or turn.response_not_contains
-    return bool(texts) or turn.response is not None
-
-
-def _last(trace: Trace, case: Case | None) -> Job | Unscored:
-    """Find the turn that rules hold for: the last one that was played."""
-    last = last_turn(trace, case)
-    return last if isinstance(last, Unscored) else Job(*last, None, True)
+    def verdict(self, turns: Sequence[Row]) -> list[Score]:
+        """Give one score: the mean over the turns."""
+        wrong = below(turns, self.threshold)
+        details = {**self.option_details(), "turns": row_details(turns, self.threshold)}
+        names = dict.fromkeys(check["check"] for row in turns for check in row.fields["checks"])
+        said = reason(turns, wrong, f"the answer meets {', '.join(names)}")
+        return [self.scored(mean(turns), said, details, evidence(wrong))]
 
 
 def _check_row(check: Check, threshold: float) -> dict[str, Any]:
     row = {"check": check.name, "score": check.score}
-    return {**row, "problem": check.problem} if check.score < threshold - 1e-9 else row
+    return {**row, "problem": check.problem} if check.score < threshold - TOLERANCE else row

@@ -5,12 +5,13 @@ Known to Google ADK as ``response_match_score``; figures are those of ADK 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, EvalContext, Score, Trace, Unit
+from baton.model import EvalContext, Score, Trace
+from baton.plugins import Alias
 
 from .answers import (
     Row,
@@ -22,58 +23,49 @@ from .answers import (
     quote,
     reason,
     row_details,
-    unrecorded,
 )
-from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .base import TOLERANCE, Pair, TurnEvaluator, describe
 from .rouge import require_rouge, rouge1
 
 
-class ResponseMatchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; ``threshold`` is the mean over turns from which a case passes."""
-
-    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.8
-
-
-class ResponseMatch(OptionedEvaluator[ResponseMatchOptions]):
+class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
     """Compares the words of every answer with those of the response that its turn states."""
 
     type = "response_match"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = ResponseMatchOptions
+    summary = "how many words an answer shares with the expected one, by ROUGE-1"
+    aliases = (Alias("response_match_score", "ResponseMatchScore"),)
     checks = frozenset({"response"})
+    states = ("response",)
+    stated_as = "a response"
+    needs = ("output",)
 
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Raise InputError for a wrong option, or when the library for ROUGE is missing."""
-        super().__init__(name, options)
+    threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("The mean F-measure over turns from which a case passes."),
+    ] = 0.8
+
+    def check(self) -> None:
+        """Check that the library for ROUGE is there."""
         require_rouge()
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
-        """Give one score for the trace: the mean F-measure of the turns that state a response.
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
+        """Compare the words of one answer."""
+        expected = pair.expected.response.plain() if pair.expected.response else ""
+        actual = answer_text(pair.turn)
+        rouge = rouge1(expected, actual)
+        fields: dict[str, Any] = {"precision": rouge.precision, "recall": rouge.recall}
+        if rouge.fmeasure < self.threshold - TOLERANCE:
+            fields["expected"] = quote(expected)
+        problem = (
+            f"ROUGE-1 F of the answer is {rouge.fmeasure:.2f}" if actual else no_answer(pair.turn)
+        )
+        return Row(pair.number, pair.turn, rouge.fmeasure, problem, fields)
 
-        ``error`` when a planned turn was not played or broke; ``skipped`` when no response is
-        stated, or an answer was not recorded.
-        """
-        pairs = stated_turns(trace, case, lambda turn: turn.response is not None, "a response")
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        missing = unrecorded(trace, [(pair.number, pair.turn) for pair in pairs])
-        if missing is not None:
-            return [self.unscored("skipped", missing)]
-        rows = [_row(pair, self.threshold) for pair in pairs]
-        wrong = below(rows, self.threshold)
-        value = mean(rows)
-        details = {**self.option_details(), "turns": row_details(rows, self.threshold)}
-        said = reason(rows, wrong, f"ROUGE-1 F is {value:.2f}")
+    def verdict(self, turns: Sequence[Row]) -> list[Score]:
+        """Give one score: the mean F-measure over the turns."""
+        wrong = below(turns, self.threshold)
+        value = mean(turns)
+        details = {**self.option_details(), "turns": row_details(turns, self.threshold)}
+        said = reason(turns, wrong, f"ROUGE-1 F is {value:.2f}")
         return [self.scored(value, said, details, evidence(wrong))]
-
-
-def _row(pair: Pair, threshold: float) -> Row:
-    expected = pair.expected.response.plain() if pair.expected.response else ""
-    actual = answer_text(pair.turn)
-    rouge = rouge1(expected, actual)
-    fields: dict[str, Any] = {"precision": rouge.precision, "recall": rouge.recall}
-    if rouge.fmeasure < threshold - 1e-9:
-        fields["expected"] = quote(expected)
-    problem = f"ROUGE-1 F of the answer is {rouge.fmeasure:.2f}" if actual else no_answer(pair.turn)
-    return Row(pair.number, pair.turn, rouge.fmeasure, problem, fields)

@@ -10,26 +10,24 @@ from baton.findings.finding import Answer
 from baton.findings.result_used import Limits, result_used
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .dispatches import DispatchEvaluator, DispatchOptions
+from .base import describe
+from .dispatches import DispatchEvaluator
 
 
-class ResultUsedOptions(DispatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options.
-
-    ``ignored_below``: a result is ignored when a smaller share of it came up again. ``facts``:
-    a result with fewer facts than these is skipped.
-    """
-
-    ignored_below: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.05
-    facts: Annotated[int, msgspec.Meta(ge=1)] = 3
-
-
-class ResultUsed(DispatchEvaluator[ResultUsedOptions]):
+class ResultUsed(DispatchEvaluator, frozen=True, kw_only=True):
     """Finds results that were ignored, whose work was done again, or that were contradicted."""
 
     type = "result_used"
-    version = "1"
-    options_type = ResultUsedOptions
+    summary = "whether the caller made anything of the result of a hand-off"
+
+    ignored_below: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("A result is ignored when a smaller share of it came up again."),
+    ] = 0.05
+    facts: Annotated[
+        int, msgspec.Meta(ge=1), describe("A result with fewer facts than these is skipped.")
+    ] = 3
 
     def answer(
         self,
@@ -39,5 +37,5 @@ class ResultUsed(DispatchEvaluator[ResultUsedOptions]):
         context: EvalContext,  # noqa: ARG002 - names do not matter here
     ) -> Answer:
         """1 for a result that was used, else the share of it that came up again."""
-        limits = Limits(self.options.ignored_below, self.options.facts)
+        limits = Limits(self.ignored_below, self.facts)
         return result_used(trace, turn, dispatch, limits)

@@ -9,20 +9,18 @@ import msgspec
 
 from baton.model import (
     AgentRun,
-    Case,
     Dispatch,
     EvalContext,
     Evidence,
     InputError,
-    Problem,
     Score,
     Trace,
     Usage,
     known,
 )
-from baton.model.views import broken, dispatched_runs, sum_usage
+from baton.model.views import dispatched_runs, sum_usage
 
-from .base import OptionedEvaluator, Unscored, not_played
+from .base import BaseEvaluator, Unscored
 
 TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 UNNAMED = "(model not recorded)"
@@ -197,7 +195,7 @@ def share(actual: float, limit: float) -> float:
 
 
 def weigh(
-    evaluator: OptionedEvaluator[Any],
+    evaluator: BaseEvaluator,
     figures: Sequence[Figure],
     doubt: Unscored | None,
     details: Mapping[str, Any],
@@ -219,28 +217,12 @@ def weigh(
     return evaluator.scored(1.0, reason, details)
 
 
-def unfinished(trace: Trace, case: Case | None) -> Unscored | None:
-    """Say why what was counted may not be all: turns that were not played, or did not end."""
-    if case is not None and case.scenario is None:
-        missing = not_played(trace, case)
-        if missing is not None:
-            return Unscored("error", missing)
-    for number, turn in enumerate(trace.turns, 1):
-        trouble = broken(turn)
-        if trouble is not None:
-            return Unscored("error", f"turn {number} {trouble}")
-    for number, turn in enumerate(trace.turns, 1):
-        if turn.status == "incomplete":
-            return Unscored("skipped", f"turn {number} is incomplete: record it to its end")
-    return None
-
-
-def require_one(options: msgspec.Struct) -> None:
+def require_one(evaluator: BaseEvaluator) -> None:
     """Check that at least one limit is set; raises InputError."""
-    names = [field.name for field in msgspec.structs.fields(options)]
-    if all(getattr(options, name) is None for name in names):
+    if not evaluator.option_details():
+        names = [name for name in evaluator.__struct_fields__ if name != "name"]
         listed = ", ".join(f"`{name}`" for name in names)
-        raise InputError(Problem(path="config", message=f"needs at least one limit: {listed}"))
+        raise InputError(f"needs at least one limit: {listed}")
 
 
 _UNTOLD = "record its tokens, and state the price of its model under `prices:`"

@@ -5,44 +5,45 @@ Known to Strands as ``StateEquals``, for one state of the environment.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, EvalContext, Evidence, Score, Trace, Unit, known
-from baton.plugins import FROM_CASES
+from baton.model import Case, EvalContext, Evidence, Score, Trace, known
+from baton.plugins import FROM_CASES, Alias
 
 from .answers import json_differences
-from .base import OptionedEvaluator, Unscored, not_played_or_broken
+from .base import BaseEvaluator, Unscored, describe, not_played_or_broken
 
 
-class StateEqualsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options: ``state`` looks at one key alone, and expects ``value`` if that is given.
-
-    ``threshold`` is the share of the stated keys from which a case passes.
-    """
-
-    state: Annotated[str | None, FROM_CASES] = None
-    value: Annotated[Any, FROM_CASES] = None
-    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-
-    def __post_init__(self) -> None:
-        if self.value is not None and self.state is None:
-            raise ValueError("`value` needs `state`, the key that should have it")
-
-
-class StateEquals(OptionedEvaluator[StateEqualsOptions]):
+class StateEquals(BaseEvaluator, frozen=True, kw_only=True):
     """Compares the keys that a case states of the final state; others may be there."""
 
     type = "state_equals"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = StateEqualsOptions
+    summary = "whether the session ends in the expected state"
+    aliases = (Alias("state_equals", "StateEquals", renames={"name": "state"}),)
+
+    state: Annotated[
+        str | None, FROM_CASES, describe("The one key of the state to look at; all by default.")
+    ] = None
+    value: Annotated[
+        Any, FROM_CASES, describe("What `state` has to be, whatever the case states.")
+    ] = None
+    threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("The share of the stated keys from which a case passes."),
+    ] = 1.0
+
+    def check(self) -> None:
+        """Check that a value goes with a key."""
+        if self.value is not None and self.state is None:
+            raise ValueError("`value` needs `state`, the key that should have it")
 
     @property
     def checks(self) -> frozenset[str]:  # type: ignore[override]
         """What it looks at in a case: nothing, when an option says what to expect."""
-        return frozenset({"final_state"} if self.options.value is None else ())
+        return frozenset({"final_state"} if self.value is None else ())
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
         """Give one score for the trace: keys with the expected value / keys expected.
@@ -75,7 +76,7 @@ class StateEquals(OptionedEvaluator[StateEqualsOptions]):
         return [self.scored(share, said, details, proof)]
 
     def _expected(self, case: Case | None) -> dict[str, Any] | Unscored:
-        key, value = self.options.state, self.options.value
+        key, value = self.state, self.value
         if key is not None and value is not None:
             return {key: value}
         stated = case.final_state if case is not None else None

@@ -5,11 +5,13 @@ Known to the agentic-chatbot accelerator of AWS as ``StructuredOutputEvaluator``
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.model import Case, EvalContext, Score, Trace, Unit
+from baton.model import EvalContext, ExpectedTurn, Score, Trace
+from baton.plugins import Alias
 
 from .answers import (
     NOTHING,
@@ -24,53 +26,77 @@ from .answers import (
     stated_object,
     tells_data,
 )
-from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .base import Pair, TurnEvaluator, Unknown, describe
 from .json_compare import Same, differences, shown
+from .text_match import CaseSensitive, NormalizeWhitespace
 
 
-class StructuredOutputOptions(Same, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; ``threshold`` is the share of the stated fields from which a case passes."""
+class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
+    """Compares the top-level fields that a turn states with those of its answer.
 
-    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-
-
-class StructuredOutput(OptionedEvaluator[StructuredOutputOptions]):
-    """Compares the top-level fields that a turn states with those of its answer."""
+    The score is the mean over turns of matching / stated fields; 0 without a structured answer.
+    """
 
     type = "structured_output"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = StructuredOutputOptions
+    summary = "how many of the expected fields an answer has, with their values"
+    aliases = (Alias("structured_output", "StructuredOutputEvaluator"),)
     checks = frozenset({"structured"})
+    states = ("structured", "response")
+    stated_as = "fields"
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
-        """Give one score for the trace: the mean over turns of matching / stated fields.
+    relative_tolerance: Annotated[
+        float,
+        msgspec.Meta(ge=0),
+        describe("How far numbers may differ, as a share of the expected one."),
+    ] = 0.0
+    absolute_tolerance: Annotated[
+        float, msgspec.Meta(ge=0), describe("How far numbers may differ.")
+    ] = 0.0
+    case_sensitive: CaseSensitive = True
+    normalize_whitespace: NormalizeWhitespace = False
+    list_order: Annotated[
+        Literal["any", "same"], describe("Whether lists are compared item by item.")
+    ] = "any"
+    allow_extra: Annotated[
+        bool, describe("Whether there may be keys that are not expected, at any depth.")
+    ] = True
+    threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("The share of the stated fields from which a case passes."),
+    ] = 1.0
 
-        ``failed`` with 0 where there was no structured answer. ``skipped`` when no field is
-        stated, or the source does not tell structured answers; ``error`` when a planned turn
-        was not played, or broke.
-        """
-        pairs = stated_turns(trace, case, lambda turn: bool(stated_object(turn)), "fields")
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        untold = [
-            pair
-            for pair in pairs
-            if data_of(pair.turn.output) is NOTHING and not tells_data(trace, pair.turn)
-        ]
-        if untold:
-            return [self.unscored("skipped", f"turn {untold[0].number}: {_UNTOLD}")]
-        rows = [self._row(pair) for pair in pairs]
-        wrong = below(rows, self.threshold)
-        details = {**self.option_details(), "turns": row_details(rows, self.threshold)}
-        total = sum(len(row.fields["fields"]) for row in rows)
+    @property
+    def same(self) -> Same:
+        """What may differ between an expected and an actual value."""
+        return Same(
+            relative_tolerance=self.relative_tolerance,
+            absolute_tolerance=self.absolute_tolerance,
+            case_sensitive=self.case_sensitive,
+            normalize_whitespace=self.normalize_whitespace,
+            list_order=self.list_order,
+            allow_extra=self.allow_extra,
+        )
+
+    def stating(self, turn: ExpectedTurn) -> bool:
+        """Tell whether a turn states a field."""
+        return bool(stated_object(turn))
+
+    def verdict(self, turns: Sequence[Row]) -> list[Score]:
+        """Give one score: the mean over the turns."""
+        wrong = below(turns, self.threshold)
+        details = {**self.option_details(), "turns": row_details(turns, self.threshold)}
+        total = sum(len(row.fields["fields"]) for row in turns)
         right = f"{total} of {total} stated fields match"
-        said = reason(rows, wrong or below(rows, 1.0), right)
-        return [self.scored(mean(rows), said, details, evidence(wrong))]
+        said = reason(turns, wrong or below(turns, 1.0), right)
+        return [self.scored(mean(turns), said, details, evidence(wrong))]
 
-    def _row(self, pair: Pair) -> Row:
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row | Unknown:  # noqa: ARG002
+        """Compare the fields of one answer."""
         wanted = stated_object(pair.expected) or {}
         found = data_of(pair.turn.output)
+        if found is NOTHING and not tells_data(trace, pair.turn):
+            return Unknown(_NOT_RECORDED)
         if not isinstance(found, dict):
             if found is not NOTHING:
                 problem = f"the structured answer is {shown(found)}, not an object"
@@ -81,9 +107,9 @@ class StructuredOutput(OptionedEvaluator[StructuredOutputOptions]):
         wrong = {
             key: problems
             for key in wanted
-            if (problems := list(differences(_only(key, wanted), _only(key, found), self.options)))
+            if (problems := list(differences(_only(key, wanted), _only(key, found), self.same)))
         }
-        extra = [] if self.options.allow_extra else [key for key in found if key not in wanted]
+        extra = [] if self.allow_extra else [key for key in found if key not in wanted]
         problems = [problem for several in wrong.values() for problem in several]
         problems += [f"`{key}` is not expected" for key in extra]
         met = len(wanted) - len(wrong)
@@ -95,7 +121,7 @@ class StructuredOutput(OptionedEvaluator[StructuredOutputOptions]):
 
 
 _SHOWN = 3
-_UNTOLD = (
+_NOT_RECORDED = (
     "the source does not tell structured output, and the answer is not a JSON object; "
     "record the structured output, or have the agent answer in JSON alone"
 )

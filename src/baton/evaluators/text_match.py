@@ -12,7 +12,6 @@ import msgspec
 from baton.formats.nesting import TOO_DEEP, is_value_too_deep
 from baton.formats.patterns import BadPatternError, Pattern, compiled, has_several_repeats
 from baton.model import Content, ExpectedTurn, InputError, Problem
-from baton.plugins import FROM_CASES
 
 from .answers import json_in, quote
 from .rouge import rouge1, words
@@ -20,8 +19,16 @@ from .rouge import rouge1, words
 Match = Literal["equals", "contains", "regex", "jaccard", "recall", "rouge1"]
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What about a text does not matter; the options that all matchers share."""
+CaseSensitive = Annotated[
+    bool, msgspec.Meta(description="Whether upper and lower case are told apart.")
+]
+NormalizeWhitespace = Annotated[
+    bool, msgspec.Meta(description="Whether any white space counts as one space.")
+]
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What about a text does not matter; all matchers share it."""
 
     case_sensitive: bool = False
     normalize_whitespace: bool = True
@@ -242,21 +249,18 @@ def _references(schema: Any) -> Iterator[str]:
             yield from _references(value)
 
 
-class RuleOptions(Reading, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the last answer of a conversation has to meet, whatever its case states."""
+class AnswerRules(NamedTuple):
+    """What the last answer of a conversation has to meet, whatever its case states.
 
-    equals: Annotated[str | None, FROM_CASES] = None
-    contains: Annotated[str | None, FROM_CASES] = None
-    all_of: Annotated[list[str] | None, FROM_CASES] = None
-    any_of: Annotated[list[str] | None, FROM_CASES] = None
-    regex: Annotated[str | None, FROM_CASES] = None
-    json_schema: Annotated[dict[str, Any] | None, FROM_CASES] = None
+    The texts and patterns are those of the options of ``response``; ``None`` asks for nothing.
+    """
 
-    def __post_init__(self) -> None:
-        for name in ("contains", "all_of", "any_of", "regex"):
-            wanted = getattr(self, name)
-            if wanted is not None and not (wanted and all(wanted)):
-                raise ValueError(f"`{name}` is empty or holds an empty text, which says nothing")
+    equals: str | None
+    contains: str | None
+    all_of: list[str] | None
+    any_of: list[str] | None
+    regex: str | None
+    json_schema: dict[str, Any] | None
 
 
 class Check(NamedTuple):
@@ -268,35 +272,33 @@ class Check(NamedTuple):
 
 
 class Rules:
-    """The rules of some options, patterns and schemas made ready."""
+    """Rules with their patterns and schemas made ready."""
 
-    def __init__(self, options: RuleOptions) -> None:
+    def __init__(self, rules: AnswerRules, reading: Reading) -> None:
         """Raise InputError for a pattern or a schema that is none."""
-        self._options = options
+        self._rules, self._reading = rules, reading
         self._regex: Pattern | None = None
         self._schema: SchemaCheck | None = None
-        if options.regex is not None:
-            self._regex = options.pattern(options.regex, "config.regex")
-        if options.json_schema is not None:
-            self._schema = schema_check(options.json_schema, "config.json_schema")
+        if rules.regex is not None:
+            self._regex = reading.pattern(rules.regex, "regex")
+        if rules.json_schema is not None:
+            self._schema = schema_check(rules.json_schema, "json_schema")
 
     def __bool__(self) -> bool:
-        fields = RuleOptions.__struct_fields__
-        own = (name for name in fields if name not in Reading.__struct_fields__)
-        return any(getattr(self._options, name) is not None for name in own)
+        return any(rule is not None for rule in self._rules)
 
     def checks(self, answer: Content | None) -> Iterator[Check]:
         """Check one answer."""
-        options, text = self._options, _text(answer)
-        if options.equals is not None:
-            yield _equals("equals", options.equals, text, options)
-        if options.contains is not None:
-            yield _contains("contains", [options.contains], text, options)
-        if options.all_of is not None:
-            yield _contains("all_of", options.all_of, text, options)
-        if options.any_of is not None:
-            found = any(options.found_in(wanted, text) for wanted in options.any_of)
-            missing = f"the answer has none of {_listed(options.any_of)}"
+        rules, reading, text = self._rules, self._reading, _text(answer)
+        if rules.equals is not None:
+            yield _equals("equals", rules.equals, text, reading)
+        if rules.contains is not None:
+            yield _contains("contains", [rules.contains], text, reading)
+        if rules.all_of is not None:
+            yield _contains("all_of", rules.all_of, text, reading)
+        if rules.any_of is not None:
+            found = any(reading.found_in(wanted, text) for wanted in rules.any_of)
+            missing = f"the answer has none of {_listed(rules.any_of)}"
             yield Check("any_of", float(found), "" if found else missing)
         if self._regex is not None:
             found = bool(text) and self._regex.search(text) is not None

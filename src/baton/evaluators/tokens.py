@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from baton.model import Case, EvalContext, Evidence, Score, Trace, Unit, Usage
+from baton.model import Case, EvalContext, Evidence, Score, Trace, Usage
 
-from .base import OptionedEvaluator, Unscored
-from .spending import Figure, require_one, token_count, total_usage, unfinished, weigh
+from .base import BaseEvaluator, Unscored, describe, unfinished
+from .spending import Figure, require_one, token_count, total_usage, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class TokensOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options: limits for a whole case, at least one. Input is with what came from a cache."""
-
-    max_total: Count | None = None
-    max_input: Count | None = None
-    max_output: Count | None = None
-
-
-class Tokens(OptionedEvaluator[TokensOptions]):
+class Tokens(BaseEvaluator, frozen=True, kw_only=True):
     """Holds the tokens of all model requests of a case against limits."""
 
     type = "tokens"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = TokensOptions
+    summary = "how many tokens a case used"
+
+    max_total: Annotated[
+        Count | None, describe("Tokens of a case, read and written; a limit is needed.")
+    ] = None
+    max_input: Annotated[
+        Count | None, describe("Tokens read, with those that came from a cache.")
+    ] = None
+    max_output: Annotated[Count | None, describe("Tokens written.")] = None
+
+    def check(self) -> None:
+        """Check that there is a limit."""
+        require_one(self)
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: 1 within the limits, else the lowest limit / tokens.
@@ -40,9 +42,9 @@ class Tokens(OptionedEvaluator[TokensOptions]):
         usage = total_usage(trace)
         counts = _counts(usage)
         limits = {
-            "total": self.options.max_total,
-            "input": self.options.max_input,
-            "output": self.options.max_output,
+            "total": self.max_total,
+            "input": self.max_input,
+            "output": self.max_output,
         }
         asked = [kind for kind, limit in limits.items() if limit is not None]
         doubt = unfinished(trace, case) or _unknown(usage, counts, asked)
@@ -57,11 +59,6 @@ class Tokens(OptionedEvaluator[TokensOptions]):
         if doubt is not None:
             details["at_least"] = True
         return [weigh(self, figures, doubt, details, _evidence(trace))]
-
-    def _checked(self, options: dict[str, Any]) -> TokensOptions:
-        checked = super()._checked(options)
-        require_one(checked)
-        return checked
 
 
 def _counts(usage: Usage | None) -> dict[str, int | None]:

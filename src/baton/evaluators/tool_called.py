@@ -6,48 +6,48 @@ Known to Strands as ``ToolCalled``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, Unit, known
+from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, known
 from baton.model.views import PlacedCall, placed_calls, run_names
-from baton.plugins import FROM_CASES
+from baton.plugins import FROM_CASES, Alias
 
-from .base import OptionedEvaluator, not_played_or_broken
+from .base import BaseEvaluator, describe, not_played_or_broken
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class ToolCalledOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; ``agent`` counts the calls of one agent only. No call at all: ``max_calls: 0``."""
+class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
+    """Counts the calls of a tool in all turns, those that hand work over among them."""
 
-    tool: Annotated[str, FROM_CASES]
-    agent: Annotated[str | None, FROM_CASES] = None
-    min_calls: Count | None = None
-    max_calls: Count | None = None
+    type = "tool_called"
+    summary = "whether a tool was called, how often, and by whom"
+    aliases = (Alias("tool_called", "ToolCalled", renames={"tool_name": "tool"}),)
 
-    def __post_init__(self) -> None:
+    tool: Annotated[str, FROM_CASES, describe("The tool to look for.")]
+    agent: Annotated[
+        str | None, FROM_CASES, describe("The agent whose calls count; all by default.")
+    ] = None
+    min_calls: Annotated[
+        Count | None, describe("The least number of calls: 1, or 0 with `max_calls`.")
+    ] = None
+    max_calls: Annotated[
+        Count | None, describe("The largest number of calls; `0`: none at all.")
+    ] = None
+
+    def check(self) -> None:
+        """Check that a tool is named and that the limits leave room."""
         if not self.tool:
             raise ValueError("`tool` is empty, which says nothing")
-        if self.max_calls is not None and self.least > self.max_calls:
+        if self.max_calls is not None and _least(self.min_calls, self.max_calls) > self.max_calls:
             raise ValueError("`max_calls` is less than `min_calls`")
 
     @property
     def least(self) -> int:
         """How many calls there have to be: one, unless the options say otherwise."""
-        if self.min_calls is not None:
-            return self.min_calls
-        return 1 if self.max_calls is None else 0
-
-
-class ToolCalled(OptionedEvaluator[ToolCalledOptions]):
-    """Counts the calls of a tool in all turns, those that hand work over among them."""
-
-    type = "tool_called"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = ToolCalledOptions
+        return _least(self.min_calls, self.max_calls)
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: 1 or 0. A call that failed or was refused counts.
@@ -58,13 +58,12 @@ class ToolCalled(OptionedEvaluator[ToolCalledOptions]):
         trouble = not_played_or_broken(trace, case)
         if trouble is not None:
             return [self.unscored("error", trouble)]
-        options = self.options
         calls = list(self._calls(trace, context))
-        over = options.max_calls is not None and len(calls) > options.max_calls
-        open_ = len(calls) < options.least or options.max_calls is not None
+        over = self.max_calls is not None and len(calls) > self.max_calls
+        open_ = len(calls) < self.least or self.max_calls is not None
         if not over and open_ and (untold := self._untold(trace, context)) is not None:
             return [self.unscored("skipped", untold)]
-        met = not over and len(calls) >= options.least
+        met = not over and len(calls) >= self.least
         details = {**self.option_details(), "calls": [_row(placed) for placed in calls]}
         proof = [Evidence(ids=[placed.call.id]) for placed in calls] if over else []
         return [self.scored(float(met), self._said(len(calls)), details, proof)]
@@ -72,13 +71,11 @@ class ToolCalled(OptionedEvaluator[ToolCalledOptions]):
     def _calls(self, trace: Trace, context: EvalContext) -> Iterator[PlacedCall]:
         for turn in trace.turns:
             for placed in placed_calls(turn.runs, dispatches="include"):
-                if placed.call.name == self.options.tool and self._is_ours(
-                    trace, placed.run, context
-                ):
+                if placed.call.name == self.tool and self._is_ours(trace, placed.run, context):
                     yield placed
 
     def _is_ours(self, trace: Trace, run: AgentRun, context: EvalContext) -> bool:
-        agent = self.options.agent
+        agent = self.agent
         if agent is None:
             return True
         names = run_names(trace, run) if known(trace, run, "agent") else []
@@ -95,20 +92,25 @@ class ToolCalled(OptionedEvaluator[ToolCalledOptions]):
         return None
 
     def _may_have_called(self, trace: Trace, run: AgentRun, context: EvalContext) -> bool:
-        nameless = self.options.agent is not None and not known(trace, run, "agent")
+        nameless = self.agent is not None and not known(trace, run, "agent")
         if not nameless and not self._is_ours(trace, run, context):
             return False
         named = (call.call.name for call in placed_calls([run], dispatches="include"))
-        return not known(trace, run, "steps.tool_call") or (nameless and self.options.tool in named)
+        return not known(trace, run, "steps.tool_call") or (nameless and self.tool in named)
 
     def _said(self, count: int) -> str:
-        options = self.options
-        by = f" by `{options.agent}`" if options.agent else ""
+        by = f" by `{self.agent}`" if self.agent else ""
         times = "once" if count == 1 else f"{count} times" if count else "never"
-        wanted = f"at least {options.least}" if options.least else ""
-        if options.max_calls is not None:
-            wanted += f"{', ' if wanted else ''}at most {options.max_calls}"
-        return f"`{options.tool}` was called {times}{by}; expected {wanted}"
+        wanted = f"at least {self.least}" if self.least else ""
+        if self.max_calls is not None:
+            wanted += f"{', ' if wanted else ''}at most {self.max_calls}"
+        return f"`{self.tool}` was called {times}{by}; expected {wanted}"
+
+
+def _least(min_calls: int | None, max_calls: int | None) -> int:
+    if min_calls is not None:
+        return min_calls
+    return 1 if max_calls is None else 0
 
 
 def _row(placed: PlacedCall) -> dict[str, Any]:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.formats.evalset import TRANSFER_TOOL
-from baton.formats.patterns import BadPatternError
 from baton.model import (
     AgentRun,
     Case,
-    Content,
     EvalContext,
     ExpectedToolCall,
-    ExpectedTurn,
     Score,
     Trace,
     Turn,
-    Unit,
     known,
 )
 from baton.model.views import placed_calls, run_names, tool_calls, turn_tree
-from baton.plugins import FROM_CASES
+from baton.plugins import FROM_CASES, Alias
 
 from .assignment import Mode, pair_calls, turn_score
-from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .base import Pair, TurnEvaluator, Unknown, Unscored, describe, every_turn
 from .tool_matching import ArgumentMode, CallRules, Made, NameMode, Rule
 from .tool_report import TurnCalls, evidence, only_more_arguments, turn_calls, turn_row, wrong
 
@@ -144,74 +141,141 @@ def _no_steps(trace: Trace, run: AgentRun) -> str | None:
     )
 
 
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_ALIASES = (
+    Alias(
+        "trajectory_evaluator",
+        "TrajectoryEvaluator",
+        presets={"mode": "exact", "arguments": "ignore", "threshold": 0.5},
+        renames={
+            "argument_similarity_threshold": "argument_similarity",
+            "allow_extra_tools": "allow_extra",
+            "tool_name_match": "names",
+            "min_score_threshold": "threshold",
+        },
+        values=(
+            (
+                "sequence_match_type",
+                {
+                    "exact": {"mode": "exact"},
+                    "flexible": {"mode": "recall"},
+                    "subset": {"mode": "recall"},
+                    "superset": {"mode": "precision"},
+                    "partial": {"mode": "partial"},
+                },
+            ),
+            ("compare_arguments", {True: {"arguments": "exact"}, False: {}}),
+            (
+                "argument_match_type",
+                {
+                    "exact": {"arguments": "exact"},
+                    "subset": {"arguments": "subset"},
+                    "regex": {"arguments": "regex"},
+                    "fuzzy": {"arguments": "similar"},
+                },
+            ),
+            ("compare_arguments", {True: {}, False: {"arguments": "ignore"}}),
+        ),
+    ),
+    Alias(
+        "trajectory_match",
+        "TrajectoryMatch",
+        presets={"mode": "exact"},
+        values=(
+            (
+                "trajectory_match_mode",
+                {
+                    "strict": {"mode": "exact"},
+                    "unordered": {"mode": "f1", "threshold": 1.0},
+                    "superset": {"mode": "any_order"},
+                    "subset": {"mode": "precision", "threshold": 1.0},
+                },
+            ),
+            # There `subset` says of the actual arguments what ours says of the expected.
+            (
+                "tool_args_match_mode",
+                {
+                    "exact": {"arguments": "exact"},
+                    "ignore": {"arguments": "ignore"},
+                    "subset": {"arguments": "superset"},
+                    "superset": {"arguments": "subset"},
+                },
+            ),
+        ),
+    ),
+)
+"""What judge-llm and agentevals call it, with their options in ours."""
+
 _EXTRA_COUNTS = frozenset({"exact", "precision", "f1"})
 
 
-class ToolCallsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options; ``docs/evaluators.md`` explains each.
+class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
+    """Compares the tool calls of every turn that states some."""
 
-    ``tool`` goes with the mode ``single_tool`` and no other. ``agents`` is ``all``, the name of
-    an agent, or left out for the runs that no delegate started.
-    """
+    type = "tool_calls"
+    summary = "which tools were called, with which arguments, in which order"
+    aliases = _ALIASES
+    checks = frozenset({"tools"})
+    states = ("tool_calls",)
+    stated_as = "tool calls"
 
-    mode: Mode = "in_order"
-    threshold: Share = 1.0
-    tool: Annotated[str | None, FROM_CASES] = None
-    arguments: ArgumentMode = "exact"
-    argument_similarity: Share = 0.8
-    rules: Annotated[list[Rule], FROM_CASES] = msgspec.field(default_factory=list)
-    names: NameMode = "exact"
-    agents: Annotated[str | None, FROM_CASES] = None
-    dispatch_calls: Literal["include", "exclude"] = "include"
-    allow_extra: bool = True
+    mode: Annotated[
+        Mode,
+        describe(
+            "`exact`: the same calls in the same order, no others. `in_order`, `any_order`: all "
+            "expected calls. `partial` (in order), `recall`: the share of the expected calls. "
+            "`precision`: the share of the actual calls. `f1`: both. `single_tool`: `tool`."
+        ),
+    ] = "in_order"
+    threshold: Annotated[
+        float, msgspec.Meta(ge=0, le=1), describe("The mean over turns from which a case passes.")
+    ] = 1.0
+    tool: Annotated[
+        str | None, FROM_CASES, describe("The tool to look for, with the mode `single_tool` only.")
+    ] = None
+    arguments: Annotated[
+        ArgumentMode,
+        describe(
+            "How arguments are compared. `subset`: actual calls may have more of them; "
+            "`superset`: fewer. `tolerant`: case, white space and types of numbers do not matter."
+        ),
+    ] = "exact"
+    argument_similarity: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1),
+        describe("How alike texts have to be, with `arguments: similar`."),
+    ] = 0.8
+    rules: Annotated[
+        list[Rule], FROM_CASES, describe("How single arguments are compared; the first one holds.")
+    ] = msgspec.field(default_factory=list)
+    names: Annotated[
+        NameMode,
+        describe("How names of tools are compared; with `regex` the expected name is a pattern."),
+    ] = "exact"
+    agents: Annotated[
+        str | None,
+        FROM_CASES,
+        describe(
+            "Whose calls are looked at: `all`, the name of an agent, or left out for the runs "
+            "that no delegate started."
+        ),
+    ] = None
+    dispatch_calls: Annotated[
+        Literal["include", "exclude"], describe("Whether calls that hand work over count.")
+    ] = "include"
+    allow_extra: Annotated[
+        bool, describe("Whether calls may be made that are not expected; if not, the turn is 0.")
+    ] = True
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check that a tool is named where one is needed."""
         if self.mode == "single_tool" and not self.tool:
             raise ValueError("`mode` single_tool needs `tool`, the name of the tool")
         if self.mode != "single_tool" and self.tool is not None:
             raise ValueError(f"`tool` goes with mode single_tool, not with {self.mode}")
 
-
-class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
-    """Compares the tool calls of every turn that states some."""
-
-    type = "tool_calls"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = ToolCallsOptions
-    checks = frozenset({"tools"})
-
-    __slots__ = ("_rules",)
-
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Take options as plain data; raises InputError for each that is wrong."""
-        super().__init__(name, options)
-        chosen = self.options
-        self._rules = CallRules(
-            chosen.names, chosen.arguments, chosen.argument_similarity, chosen.rules
-        )
-
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for the trace: the mean over the turns that state tool calls.
-
-        With ``single_tool`` and nothing stated, every turn counts. ``error`` when a planned
-        turn was not played or broke, or a pattern of the case is none; ``skipped`` when nothing
-        is expected, or the source did not record what is compared.
-        """
-        pairs = self._turns(trace, case)
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        turns: list[TurnCalls] = []
-        for pair in pairs:
-            try:
-                found = self._compare(trace, pair, context)
-            except BadPatternError as error:
-                return [self.unscored("error", f"turn {pair.number}: {error}")]
-            if isinstance(found, str):
-                return [self.unscored("skipped", f"turn {pair.number}: {found}")]
-            turns.append(found)
-        return [self._score(turns)]
+    @cached_property
+    def _call_rules(self) -> CallRules:
+        return CallRules(self.names, self.arguments, self.argument_similarity, self.rules)
 
     def option_details(self) -> dict[str, Any]:
         """Return the options as plain data, rules included where there are any."""
@@ -219,52 +283,46 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
         rules = details.pop("rules")
         return {**details, "rules": msgspec.to_builtins(rules)} if rules else details
 
-    def _turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        if self.options.mode != "single_tool" or _states_tools(case):
-            return stated_turns(trace, case, lambda turn: turn.tool_calls is not None, "tool calls")
-        # The option itself is the expectation, so the case need not state any.
-        played = [ExpectedTurn(input=Content()) for _ in trace.turns]
-        if case is None or case.scenario is not None:
-            case = Case(id=trace.id, turns=played)
-        if not case.turns:
-            return Unscored("skipped", "the trace has no turns")
-        return stated_turns(trace, case, lambda _: True, "tool calls")
+    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        """Return the turns to compare; all, where the option alone says what to look for."""
+        if self.mode == "single_tool" and not _states_tools(case):
+            return every_turn(trace, case)
+        return super().turns(trace, case)
 
-    def _compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | str:
-        """Compare one turn; or say what is not known of it."""
-        options = self.options
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | Unknown:
+        """Compare the calls of one turn; or say what is not known of it."""
         wanted = self._wanted(trace, pair)
         scope = calls_in_scope(
             trace,
             pair.turn,
-            agents=options.agents,
+            agents=self.agents,
             also={call.agent for call in wanted if call.agent is not None},
-            dispatches=options.dispatch_calls,
+            dispatches=self.dispatch_calls,
             renames=context.agent_names,
         )
         unknown = unknown_of(scope, wanted, self._tools_with_arguments(wanted, scope))
         if unknown is not None:
-            return unknown
-        pairs = pair_calls(wanted, scope.calls, options.mode, self._rules)
+            return Unknown(unknown)
+        pairs = pair_calls(wanted, scope.calls, self.mode, self._call_rules)
         extra = len(scope.calls) > len(pairs)
-        score = turn_score(options.mode, len(pairs), len(wanted), len(scope.calls))
+        score = turn_score(self.mode, len(pairs), len(wanted), len(scope.calls))
         return turn_calls(
             pair.number,
-            0.0 if extra and not options.allow_extra else score,
+            0.0 if extra and not self.allow_extra else score,
             wanted,
             scope.calls,
             pairs,
-            one_call=self._rules,
-            extra_counts=options.mode in _EXTRA_COUNTS or not options.allow_extra,
+            one_call=self._call_rules,
+            extra_counts=self.mode in _EXTRA_COUNTS or not self.allow_extra,
             place=[run.id for run in scope.runs] or [pair.turn.id],
             elsewhere=_elsewhere(scope, trace, pair, wanted, context),
         )
 
     def _wanted(self, trace: Trace, pair: Pair) -> list[ExpectedToolCall]:
-        if self.options.tool is not None:
-            return [ExpectedToolCall(name=self.options.tool)]
+        if self.tool is not None:
+            return [ExpectedToolCall(name=self.tool)]
         stated = pair.expected.tool_calls or []
-        if self.options.dispatch_calls == "include":
+        if self.dispatch_calls == "include":
             return stated
         hand_offs = _hand_off_tools(trace)
         return [call for call in stated if call.name not in hand_offs]
@@ -273,19 +331,20 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
         self, wanted: Sequence[ExpectedToolCall], scope: Scope
     ) -> frozenset[str]:
         """Return the called tools whose arguments are looked at."""
-        if not self._rules.heeds_arguments:
+        if not self._call_rules.heeds_arguments:
             return frozenset()
         stating = {call.name for call in wanted if call.arguments is not None}
         called = {call.name for call in scope.calls}
         return frozenset(
-            tool for tool in called if any(self._rules.name(name, tool) for name in stating)
+            tool for tool in called if any(self._call_rules.name(name, tool) for name in stating)
         )
 
-    def _score(self, turns: Sequence[TurnCalls]) -> Score:
+    def verdict(self, turns: Sequence[TurnCalls]) -> list[Score]:
+        """Give one score: the mean over the turns."""
         value = sum(turn.score for turn in turns) / len(turns)
         bad = [turn for turn in turns if turn.score < 1 - 1e-9]
         details = {**self.option_details(), "turns": [turn_row(turn) for turn in turns]}
-        if bad and self.options.arguments == "exact" and all(map(only_more_arguments, bad)):
+        if bad and self.arguments == "exact" and all(map(only_more_arguments, bad)):
             details["fix"] = (
                 "calls have arguments that the case does not state: add them, or allow them with "
                 "`arguments: subset`"
@@ -298,14 +357,14 @@ class ToolCalls(OptionedEvaluator[ToolCallsOptions]):
                 for tool, agent in beyond.items()
             )
         evidences = [evidence(turn) for turn in bad]
-        return self.scored(value, self._reason(turns, bad), details, evidences)
+        return [self.scored(value, self._reason(turns, bad), details, evidences)]
 
     def _reason(self, turns: Sequence[TurnCalls], bad: Sequence[TurnCalls]) -> str:
         if not bad and len(turns) > 1:
-            return f"{self.options.mode}: all {len(turns)} turns match"
+            return f"{self.mode}: all {len(turns)} turns match"
         if not bad:
             expected, actual = len(turns[0].wanted), len(turns[0].made)
-            return f"{self.options.mode}: {expected} expected and {actual} actual calls match"
+            return f"{self.mode}: {expected} expected and {actual} actual calls match"
         more = f"; {len(bad)} of {len(turns)} turns differ" if len(turns) > 1 else ""
         return wrong(bad[0]) + more
 

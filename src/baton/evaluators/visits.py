@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from baton.model import (
     AgentRun,
-    Case,
     Dispatch,
-    EvalContext,
+    ExpectedTurn,
     ExpectedVisit,
-    InputError,
     Said,
-    Score,
     Trace,
     Turn,
-    Unit,
     known,
 )
 from baton.model.views import run_names
 
 from .answers import quote
-from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .base import TurnEvaluator
 from .rouge import require_rouge
-from .text_match import Match, Reading, match_score
+from .text_match import CaseSensitive, Match, NormalizeWhitespace, Reading, match_score
 
 
 def best_alignment(weights: Sequence[Sequence[int]]) -> list[int | None]:
@@ -55,44 +50,34 @@ def best_alignment(weights: Sequence[Sequence[int]]) -> list[int | None]:
     return found
 
 
-Options = TypeVar("Options", bound=Reading)
 SeenTurn = TypeVar("SeenTurn")
 
 
-class VisitsEvaluator(OptionedEvaluator[Options], ABC, Generic[Options, SeenTurn]):
+class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
     """Gives one score for a trace, of the visits that the turns of its case state."""
 
-    unit: ClassVar[Unit] = "trace"
     checks = frozenset({"interactions"})
+    states = ("interactions",)
+    stated_as = "interactions"
 
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Raise InputError for a wrong option, or when the library for ROUGE is missing."""
-        super().__init__(name, options)
-        if getattr(self.options, "match", None) == "rouge1":
+    case_sensitive: CaseSensitive = False
+    normalize_whitespace: NormalizeWhitespace = True
+
+    def stating(self, turn: ExpectedTurn) -> bool:
+        """Tell whether a turn states a visit; an empty list states none."""
+        return bool(turn.interactions)
+
+    @property
+    def reading(self) -> Reading:
+        """What about a text does not matter."""
+        return Reading(
+            case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
+        )
+
+    def check(self) -> None:
+        """Check that the library for ROUGE is there where it is needed."""
+        if getattr(self, "match", None) == "rouge1":
             require_rouge()
-
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for the trace: the share of expected visits that took place.
-
-        ``error`` when a planned turn was not played or broke, or an expected text should be a
-        pattern and is none; ``skipped`` when no visit is stated, or what was not recorded decides.
-        """
-        pairs = stated_turns(trace, case, lambda turn: bool(turn.interactions), "interactions")
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        try:
-            turns = [self.look(trace, pair, context) for pair in pairs]
-        except InputError as error:
-            return [self.unscored("error", str(error))]
-        return [self.judge(turns)]
-
-    @abstractmethod
-    def look(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
-        """Lay visits of a turn against its runs; raises InputError for a pattern that is none."""
-
-    @abstractmethod
-    def judge(self, turns: Sequence[SeenTurn]) -> Score:
-        """Give the verdict on all turns."""
 
 
 class Voice(NamedTuple):

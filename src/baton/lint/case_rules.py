@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from baton.evaluators.agent_chain import AgentChain
+from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
 from baton.formats.spelling import snake
 from baton.model import AgentCard, Case, ExpectedTurn
 
@@ -38,8 +40,8 @@ def _bare(case: Case) -> list[int]:
 
 def _is_exact(file: CaseFile, case: Case) -> bool:
     return any(
-        evaluator.options.match_type == "EXACT" and evaluator.threshold > 0
-        for evaluator in file.scored_by(case, "tool_trajectory_avg_score")
+        evaluator.match_type == "EXACT" and evaluator.threshold > 0
+        for evaluator in file.scored_by(case, ToolTrajectoryAvgScore)
     )
 
 
@@ -225,10 +227,10 @@ _LOOSER = {_EXACT: "sequence_match_type: subset", _NO_EXTRA: "allow_extra_agents
 
 def _strictness(file: CaseFile, case: Case) -> str | None:
     """Return the option that makes the chain of a case strict."""
-    for evaluator in file.scored_by(case, "agent_chain"):
-        if evaluator.options.sequence_match_type == "exact":
+    for evaluator in file.scored_by(case, AgentChain):
+        if evaluator.sequence_match_type == "exact":
             return _EXACT
-        if not evaluator.options.allow_extra_agents:
+        if not evaluator.allow_extra_agents:
             return _NO_EXTRA
     return None
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from baton.datasets.lazy import LazyCases
-from baton.evaluators.base import OptionedEvaluator
+from baton.evaluators.base import BaseEvaluator
 from baton.formats.document import Document
 from baton.formats.explain import Path
 from baton.formats.spelling import snake
@@ -19,6 +19,8 @@ from baton.model import AgentCard, Case, InputError
 from baton.runner.plan import PlannedEvaluator
 
 from .adk_app import App
+
+Scoring = TypeVar("Scoring", bound=BaseEvaluator)
 
 
 class LintWarning(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -187,16 +189,16 @@ class CaseFile(NamedTuple):
         for index, case in enumerate(self.cases):
             yield case, Written(self.cases.document(index))
 
-    def scored_by(self, case: Case, type_: str) -> Iterator[OptionedEvaluator[Any]]:
+    def scored_by(self, case: Case, type_: type[Scoring]) -> Iterator[Scoring]:
         """Yield the evaluators of a type that score a case, with the options it overrides.
 
         One that refuses these is left out.
         """
         for planned in self.evaluators:
-            if planned.evaluator.type == type_:
+            if planned.evaluator.type == type_.type:
                 with suppress(InputError):
                     evaluator = planned.for_case(case)
-                    if isinstance(evaluator, OptionedEvaluator):
+                    if isinstance(evaluator, type_):
                         yield evaluator
 
     def app_of(self, case: Case) -> App | None:

@@ -1,7 +1,6 @@
 """What can be named in a config, and where it lives."""
 
 from .entry import Alias, Entry
-from .evaluators import EVALUATORS
 from .origins import (
     FROM_CASES,
     FROM_CONFIGS,
@@ -15,21 +14,14 @@ from .registry import (
     BACKENDS,
     REPORTERS,
     RUBRIC_SUFFIXES,
-    all_evaluators,
     backend_entry,
-    evaluator_entry,
-    evaluator_of_type,
-    known_evaluator_names,
-    own_rubrics,
     reporter_entry,
     resolve,
     resolve_target,
-    rubric_entries,
 )
 
 __all__ = [
     "BACKENDS",
-    "EVALUATORS",
     "FROM_CASES",
     "FROM_CONFIGS",
     "FROM_FILES",
@@ -39,16 +31,10 @@ __all__ = [
     "Alias",
     "Entry",
     "Origin",
-    "all_evaluators",
     "backend_entry",
-    "evaluator_entry",
-    "evaluator_of_type",
-    "known_evaluator_names",
     "names_code",
-    "own_rubrics",
     "refused_options",
     "reporter_entry",
     "resolve",
     "resolve_target",
-    "rubric_entries",
 ]

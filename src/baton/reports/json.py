@@ -7,7 +7,7 @@ from typing import IO, Any
 import msgspec
 
 from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
-from baton.plugins import evaluator_of_type
+from baton.evaluators.registry import evaluator_of_type
 from baton.stats.routing import plain_matrix
 from baton.store import Reportable
 

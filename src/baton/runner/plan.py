@@ -8,6 +8,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.evaluators.own import NotLoaded, own_evaluator
+from baton.evaluators.registry import (
+    all_evaluators,
+    evaluator_entry,
+    known_evaluator_names,
+    own_rubrics,
+)
 from baton.formats.explain import checked
 from baton.gate.rules import Gate
 from baton.model import (
@@ -31,11 +38,7 @@ from baton.plugins import (
     RUBRIC_SUFFIXES,
     Entry,
     Origin,
-    all_evaluators,
-    evaluator_entry,
-    known_evaluator_names,
     names_code,
-    own_rubrics,
     refused_options,
     resolve,
 )
@@ -366,7 +369,7 @@ def _plan_one(
         if entry.runs_code and not own_code:
             return _not_loaded(spec, entry, checked(options, maker.options_type, ("config",)))
         more = {"rubrics": rubrics} if getattr(maker, "takes_rubrics", False) else {}
-        evaluator: Evaluator = maker(spec.name or alias.name, options, **more)
+        evaluator: Evaluator = maker.from_options(spec.name or alias.name, options, **more)
     except InputError as error:
         raise alias.in_its_words(error) from None
     name = evaluator.name
@@ -411,8 +414,6 @@ def _refuse_unasked(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _own(spec: EvaluatorSpec, folder: Path, own_code: bool) -> Evaluator:
-    from baton.evaluators.own import NotLoaded, own_evaluator
-
     if not own_code:
         return NotLoaded(spec.name or spec.type, spec.type)
     return own_evaluator(spec.type, spec.name, spec.config, folder)
@@ -420,8 +421,6 @@ def _own(spec: EvaluatorSpec, folder: Path, own_code: bool) -> Evaluator:
 
 def _not_loaded(spec: EvaluatorSpec, entry: Entry, options: msgspec.Struct) -> PlannedEvaluator:
     """Stand in for one of ours that runs code of the user's own; its options are checked."""
-    from baton.evaluators.own import NotLoaded
-
     name = spec.name or entry.asked_as(spec.type).name
     return PlannedEvaluator(
         evaluator=NotLoaded(name, entry.type, type(options)),

@@ -39,7 +39,7 @@ class Models:
 
 
 def panel(**options: Any) -> Panel:
-    return Panel(options={"rubric": "dispatch_correctness", "models": MODELS, **options})
+    return Panel(**{"rubric": "dispatch_correctness", "models": MODELS, **options})
 
 
 def verdict(says: Says, evaluator: Panel | None = None) -> Score:

@@ -16,9 +16,10 @@ from baton.evaluators.judging.inputs import INPUTS
 from baton.evaluators.judging.load import FOLDER, checks_of, names_of, shipped
 from baton.evaluators.judging.options import RubricOptions
 from baton.evaluators.judging.rubric import Rubric
+from baton.evaluators.registry import all_evaluators, evaluator_entries, evaluator_entry
 from baton.judges.verdict import check_schema
 from baton.model.dataset import _STATED
-from baton.plugins import EVALUATORS, all_evaluators, evaluator_entry, resolve
+from baton.plugins import resolve
 
 DOCS = (ROOT / "docs" / "rubrics.md").read_text(encoding="utf-8")
 RUBRICS = shipped()
@@ -39,7 +40,7 @@ SEED_002 = {
 @pytest.mark.parametrize("name", sorted(SEED_002))
 def test_a_rubric_goes_by_the_class_name_of_another_tool(name: str) -> None:
     entry = evaluator_entry(name)
-    evaluator = resolve(entry)(entry.asked_as(name).name, {})
+    evaluator = resolve(entry).from_options(entry.asked_as(name).name, {})
     assert isinstance(evaluator, Judged)
     assert (evaluator.type, evaluator.unit, evaluator.threshold) == SEED_002[name]
     assert entry.asked_as(name).class_name == name
@@ -55,15 +56,17 @@ def test_every_name_of_a_rubric_makes_an_evaluator_with_the_options_of_that_name
         alias = entry.asked_as(name)
         told = [{}, *({option: value} for option, values in alias.values for value in values)]
         for options in told:
-            made = resolve(entry)(name, {**text, **alias.presets, **alias.translate(options)})
+            made = resolve(entry).from_options(
+                name, {**text, **alias.presets, **alias.translate(options)}
+            )
             assert (made.name, made.type) == (name, rubric.name)
 
 
 def test_no_two_evaluators_have_a_name_in_common() -> None:
-    names = [name for entry in EVALUATORS for name in set(entry.names)]
+    names = [name for entry in evaluator_entries() for name in set(entry.names)]
     names += [name for rubric in RUBRICS.values() for name in names_of(rubric)]
     assert sorted({name for name in names if names.count(name) > 1}) == []
-    assert len(all_evaluators()) == len(EVALUATORS) + len(RUBRICS)
+    assert len(all_evaluators()) == len(evaluator_entries()) + len(RUBRICS)
 
 
 @pytest.mark.parametrize("rubric", RUBRICS.values(), ids=list(RUBRICS))

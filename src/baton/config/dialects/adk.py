@@ -15,10 +15,26 @@ from baton.config.trust import Trust
 from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem, suggestion
-from baton.plugins.evaluators import ADK_JUDGED
 from baton.runner.plan import DataSpec, EvaluatorSpec, make_plan
 
 from .common import judge_model, worded
+
+ADK_JUDGED = frozenset(
+    {
+        "final_response_match_v2",
+        "hallucinations_v1",
+        "multi_turn_task_success_v1",
+        "multi_turn_tool_use_quality_v1",
+        "multi_turn_trajectory_quality_v1",
+        "per_turn_user_simulator_quality_v1",
+        "response_evaluation_score",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_multi_turn_trajectory_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "safety_v1",
+    }
+)
+"""Of Google ADK: metrics of a ``test_config.json``."""
 
 _RUBRICS = (
     "rubric_based_final_response_quality_v1",

@@ -8,10 +8,9 @@ from typing import Any
 
 from msgspec import structs
 
+from baton.evaluators.registry import STRANDS_JUDGED, evaluator_entry
 from baton.formats.document import Document, read_bytes
 from baton.model import InputError, Problem
-from baton.plugins import evaluator_entry
-from baton.plugins.evaluators import STRANDS_JUDGED
 from baton.runner.plan import DataSpec, EvaluatorSpec, make_plan
 
 from .common import judge_model, worded

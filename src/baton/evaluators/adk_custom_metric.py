@@ -7,12 +7,11 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
-
-import msgspec
+from typing import Annotated, Any
 
 from baton.model import (
     Case,
@@ -24,12 +23,11 @@ from baton.model import (
     ToolCall,
     Trace,
     Turn,
-    Unit,
     known,
 )
 from baton.plugins.user_code import load_function
 
-from .base import OptionedEvaluator, not_played
+from .base import BaseEvaluator, describe, not_played
 
 _MODULES = {
     "Invocation": "google.adk.evaluation.eval_case",
@@ -152,34 +150,31 @@ def _plain(value: Any, free: bool = False) -> Any:
 _STATUSES = {1: "passed", 2: "failed", 3: "not evaluated"}
 
 
-class AdkMetricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``function`` is a dotted path, looked for in ``folder`` and among what is installed."""
-
-    function: str
-    threshold: float = 1.0
-    folder: str = "."
-
-
-class AdkMetric(OptionedEvaluator[AdkMetricOptions]):
+class AdkCustomMetric(BaseEvaluator, frozen=True, kw_only=True, dict=True):
     """Calls a function with invocations like ADK's, and takes its overall score."""
 
     type = "adk_custom_metric"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = AdkMetricOptions
+    summary = "a function of your own, written as a custom metric for Google ADK"
+    runs_code = True
 
-    __slots__ = ("_function",)
+    function: Annotated[str, describe("The function, as a dotted path.")]
+    threshold: Annotated[float, describe("The overall score from which a case passes.")] = 1.0
+    folder: Annotated[
+        str, describe("Where the function is looked for, besides what is installed.")
+    ] = "."
 
-    def __init__(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Import the function; raises InputError when that fails or an option is wrong."""
-        super().__init__(name, options)
-        module, _, attribute = self.options.function.rpartition(".")
-        spec = f"{module}:{attribute}"
-        self._function: Callable[..., Any] = load_function(spec, Path(self.options.folder))
+    def check(self) -> None:
+        """Import the function; raises InputError when that fails."""
+        _ = self._function
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        module, _, attribute = self.function.rpartition(".")
+        return load_function(f"{module}:{attribute}", Path(self.folder))
 
     def option_details(self) -> dict[str, Any]:
         """Return the options that do not depend on the machine."""
-        return {"function": self.options.function, "threshold": self.threshold}
+        return {"function": self.function, "threshold": self.threshold}
 
     def evaluate(
         self,
@@ -198,7 +193,7 @@ class AdkMetric(OptionedEvaluator[AdkMetricOptions]):
             metric_name=self.name,
             threshold=None,
             criterion=SimpleNamespace(threshold=self.threshold),
-            custom_function_path=self.options.function,
+            custom_function_path=self.function,
         )
         expected = expected_invocations(case) if case is not None else None
         arguments = (metric, actual_invocations(trace), expected, scenario_of(case))
@@ -211,7 +206,7 @@ class AdkMetric(OptionedEvaluator[AdkMetricOptions]):
         value = getattr(answer, "overall_score", None)
         if value is None and not hasattr(answer, "overall_score"):
             kind = type(answer).__name__
-            raise TypeError(f"{self.options.function} returned {kind}, not an EvaluationResult")
+            raise TypeError(f"{self.function} returned {kind}, not an EvaluationResult")
         turns = [
             getattr(result, "score", None)
             for result in getattr(answer, "per_invocation_results", None) or ()
@@ -223,7 +218,7 @@ class AdkMetric(OptionedEvaluator[AdkMetricOptions]):
             score.details = details
             return score
         if not math.isfinite(value):
-            raise TypeError(f"{self.options.function} gave {value!r}, which is no finite number")
+            raise TypeError(f"{self.function} gave {value!r}, which is no finite number")
         return self.scored(float(value), f"overall score {value:g}", details)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.model import Case, EvalContext, ExpectedToolCall, Score, Trace, Unit
+from baton.model import Case, EvalContext, ExpectedToolCall, ExpectedTurn, Score, Trace
 
 from .argument_values import identity
-from .base import OptionedEvaluator, Pair, Unscored, stated_turns
+from .base import Pair, TurnEvaluator, Unknown, Unscored, describe
 from .tool_calls import calls_in_scope, unknown_of
 from .tool_matching import Made, longest_common
 from .tool_matching import Pair as Places
@@ -19,14 +19,6 @@ from .tool_report import TurnCalls, evidence, turn_calls, turn_row, wrong
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 _NUMBERED: tuple[MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _CAMEL = {"matchType": "match_type", "ignoreArgs": "ignore_args"}
-
-
-class ToolTrajectoryOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options, as ADK names and spells them; above a threshold of 1 nothing passes."""
-
-    threshold: Annotated[float, msgspec.Meta(ge=0)] = 1.0
-    match_type: MatchType = "EXACT"
-    ignore_args: bool = False
 
 
 class PythonEquality:
@@ -64,53 +56,73 @@ class PythonEquality:
         return call.name, identity(call.arguments, flags_apart=False)
 
 
-class ToolTrajectory(OptionedEvaluator[ToolTrajectoryOptions]):
-    """Compares the calls of every turn with the expected ones; a turn scores 0 or 1."""
+class Trajectory(NamedTuple):
+    """A turn that was compared, and the share of the expected calls that were made in order."""
+
+    calls: TurnCalls
+    share: float
+
+
+class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=True):
+    """Compares the calls of every turn with the expected ones; a turn scores 0 or 1.
+
+    A turn that states no calls expects none. It is an error when more or fewer turns were played
+    than planned.
+    """
 
     type = "tool_trajectory_avg_score"
-    version = "1"
-    unit: ClassVar[Unit] = "trace"
-    options_type = ToolTrajectoryOptions
+    summary = "tool calls, compared as Google ADK does"
     checks = frozenset({"tools"})
+    states = ()
+    stated_as = "anything"
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
-        """Give one score for the trace: the mean over all turns.
+    threshold: Annotated[
+        float,
+        msgspec.Meta(ge=0),
+        describe("The mean over turns from which a case passes; above 1 nothing does."),
+    ] = 1.0
+    match_type: Annotated[
+        MatchType,
+        describe("Whether the calls have to be the same, or hold the expected ones."),
+    ] = "EXACT"
+    ignore_args: Annotated[bool, describe("Whether only the names of tools are compared.")] = False
 
-        A turn that states no calls expects none. ``error`` when more or fewer turns were played
-        than planned, or a turn broke; ``skipped`` without a case, for a scenario, without turns,
-        and when the source did not record what is compared.
-        """
-        pairs = stated_turns(trace, case, lambda _: True, "anything")
-        if isinstance(pairs, Unscored):
-            return [self.unscored(pairs.status, pairs.reason)]
-        if len(trace.turns) != len(pairs):
-            played = f"{len(trace.turns)} turns were played, and {len(pairs)} are planned"
-            return [self.unscored("error", played)]
-        turns: list[TurnCalls] = []
-        shares: list[float] = []
-        for pair in pairs:
-            found = self._compare(trace, pair, context)
-            if isinstance(found, str):
-                return [self.unscored("skipped", f"turn {pair.number}: {found}")]
-            turns.append(found[0])
-            shares.append(found[1])
-        return [self._score(turns, shares)]
+    @classmethod
+    def respelled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the spellings of ADK: camelCase, any case, ``in-order``, and 0, 1 and 2."""
+        found = {_CAMEL.get(name, name): value for name, value in options.items()}
+        way = found.get("match_type")
+        if isinstance(way, str):
+            found["match_type"] = way.strip().upper().replace("-", "_").replace(" ", "_")
+        elif isinstance(way, int | float) and way in (0, 1, 2):
+            found["match_type"] = _NUMBERED[int(way)]
+        return found
 
-    def _compare(
-        self, trace: Trace, pair: Pair, context: EvalContext
-    ) -> tuple[TurnCalls, float] | str:
+    def stating(self, turn: ExpectedTurn) -> bool:  # noqa: ARG002
+        """Take every turn: one that states no calls expects none."""
+        return True
+
+    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
+        """Return all turns; more than planned may not have been played."""
+        pairs = super().turns(trace, case)
+        if isinstance(pairs, Unscored) or len(trace.turns) == len(pairs):
+            return pairs
+        played = f"{len(trace.turns)} turns were played, and {len(pairs)} are planned"
+        return Unscored("error", played)
+
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Trajectory | Unknown:
         """Compare one turn: its calls, and the share of the expected ones found in order."""
         scope = calls_in_scope(trace, pair.turn, renames=context.agent_names)
         wanted = [_unsigned(call) for call in pair.expected.tool_calls or []]
-        unknown = unknown_of(scope, wanted, frozenset() if self.options.ignore_args else None)
+        unknown = unknown_of(scope, wanted, frozenset() if self.ignore_args else None)
         if unknown is not None:
-            return unknown
-        same = PythonEquality(self.options.ignore_args)
+            return Unknown(unknown)
+        same = PythonEquality(self.ignore_args)
         one, other = [same.key(call) for call in wanted], [same.key(call) for call in scope.calls]
         ordered = _in_order(one, other)
-        free = self.options.match_type == "ANY_ORDER"
+        free = self.match_type == "ANY_ORDER"
         pairs = _any_order(one, other) if free else ordered
-        exact = self.options.match_type == "EXACT"
+        exact = self.match_type == "EXACT"
         matched = one == other if exact else len(pairs) == len(one)
         turn = turn_calls(
             pair.number,
@@ -122,27 +134,23 @@ class ToolTrajectory(OptionedEvaluator[ToolTrajectoryOptions]):
             extra_counts=exact,
             place=[run.id for run in scope.runs] or [pair.turn.id],
         )
-        return turn, len(ordered) / len(one) if one else 1.0
+        return Trajectory(turn, len(ordered) / len(one) if one else 1.0)
 
-    def _score(self, turns: Sequence[TurnCalls], shares: Sequence[float]) -> Score:
-        value = sum(turn.score for turn in turns) / len(turns)
-        steps = sum(shares) / len(shares)
-        bad = [turn for turn in turns if not turn.score]
-        matched = f"{len(turns) - len(bad)} of {len(turns)} turns match {self.options.match_type}"
+    def verdict(self, turns: Sequence[Trajectory]) -> list[Score]:
+        """Give one score: the mean over all turns."""
+        value = sum(turn.calls.score for turn in turns) / len(turns)
+        steps = sum(turn.share for turn in turns) / len(turns)
+        bad = [turn.calls for turn in turns if not turn.calls.score]
+        matched = f"{len(turns) - len(bad)} of {len(turns)} turns match {self.match_type}"
         reason = f"{matched} (step average {steps:.2f})"
-        rows = [
-            {**turn_row(turn), "step_share": share}
-            for turn, share in zip(turns, shares, strict=True)
-        ]
-        return self.scored(
+        rows = [{**turn_row(turn.calls), "step_share": turn.share} for turn in turns]
+        score = self.scored(
             value,
             f"{reason}; {wrong(bad[0])}{_advice(bad[0])}" if bad else reason,
             {**self.option_details(), "step_average": steps, "turns": rows},
             [evidence(turn) for turn in bad],
         )
-
-    def _checked(self, options: dict[str, Any]) -> ToolTrajectoryOptions:
-        return super()._checked(_as_adk_reads(options))
+        return [score]
 
 
 def _advice(turn: TurnCalls) -> str:
@@ -152,17 +160,6 @@ def _advice(turn: TurnCalls) -> str:
     ):
         return '; for a call without arguments write `"args": {}`, or set `ignore_args`'
     return ""
-
-
-def _as_adk_reads(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Take the spellings that ADK takes: camelCase, any case, ``in-order``, and 0, 1 and 2."""
-    found = {_CAMEL.get(name, name): value for name, value in options.items()}
-    way = found.get("match_type")
-    if isinstance(way, str):
-        found["match_type"] = way.strip().upper().replace("-", "_").replace(" ", "_")
-    elif isinstance(way, int | float) and way in (0, 1, 2):
-        found["match_type"] = _NUMBERED[int(way)]
-    return found
 
 
 def _unsigned(call: ExpectedToolCall) -> ExpectedToolCall:

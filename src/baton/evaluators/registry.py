@@ -1,0 +1,174 @@
+"""Finds evaluators by name: those of this package, and the rubrics, which are data.
+
+Each module of this package that holds an evaluator is named after its type, and the class says the
+rest: its summary and what other tools call it. So an evaluator is found by importing one module.
+Only a name of another tool, or an unknown one, takes all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from baton.model import InputError, suggestion
+from baton.plugins import Alias, Entry
+
+if TYPE_CHECKING:
+    from .judging.rubric import Rubric
+
+STRANDS_JUDGED = frozenset(
+    {
+        "AttackSuccessEvaluator",
+        "CoherenceEvaluator",
+        "ConcisenessEvaluator",
+        "CorrectnessEvaluator",
+        "FailureCommunicationEvaluator",
+        "FaithfulnessEvaluator",
+        "GoalSuccessRateEvaluator",
+        "HarmfulnessEvaluator",
+        "HelpfulnessEvaluator",
+        "InstructionFollowingEvaluator",
+        "MultimodalCorrectnessEvaluator",
+        "MultimodalFaithfulnessEvaluator",
+        "MultimodalInstructionFollowingEvaluator",
+        "MultimodalOutputEvaluator",
+        "MultimodalOverallQualityEvaluator",
+        "OutputEvaluator",
+        "PartialCompletionEvaluator",
+        "RecoveryStrategyEvaluator",
+        "RefusalEvaluator",
+        "ResponseRelevanceEvaluator",
+        "SkillInstructionFollowingEvaluator",
+        "SkillSelectionAccuracyEvaluator",
+        "StereotypingEvaluator",
+        "ToolParameterAccuracyEvaluator",
+        "ToolSelectionAccuracyEvaluator",
+        "TrajectoryEvaluator",
+    }
+)
+"""Of Strands; judge-llm has a ``TrajectoryEvaluator`` of its own, which asks nobody."""
+
+JUDGE_LLM_JUDGED = frozenset({"embedding_similarity_evaluator", "EmbeddingSimilarityEvaluator"})
+"""Of judge-llm; a case may override their options although Baton has not been asked for them."""
+
+
+@cache
+def _modules() -> frozenset[str]:
+    """Return the names of the modules of this package, without importing them."""
+    folder = str(Path(__file__).parent)
+    return frozenset(module.name for module in pkgutil.iter_modules([folder]))
+
+
+@cache
+def _entries_of(module: str) -> tuple[Entry, ...]:
+    """Return the evaluators that a module holds: the classes that state what they are for."""
+    name = f"{__package__}.{module}"
+    members: Iterable[Any] = vars(importlib.import_module(name)).values()
+    classes: list[Any] = [each for each in members if inspect.isclass(each)]
+    return tuple(
+        Entry(each.type, each, each.summary, each.aliases, each.runs_code)
+        for each in classes
+        if each.__module__ == name and "summary" in vars(each)
+    )
+
+
+@cache
+def evaluator_entries() -> tuple[Entry, ...]:
+    """Return the evaluators of this package, in the order of their names."""
+    found = (entry for module in _modules() for entry in _entries_of(module))
+    return tuple(sorted(found, key=lambda entry: entry.type))
+
+
+def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
+    """Find an evaluator by any of its names; ``own`` are rubrics of the user's.
+
+    Raises:
+        InputError: nothing has this name; with the nearest ones.
+    """
+    usual = _entries_of(name) if name in _modules() else ()
+    entry = next((each for each in (*own, *usual) if name in each.names), None)
+    entry = entry or next((each for each in evaluator_entries() if name in each.names), None)
+    if entry is not None:
+        return entry
+    known = {alias: each for each in (*own, *all_evaluators()) for alias in each.names}
+    if name in known:
+        return known[name]
+    if name in STRANDS_JUDGED | JUDGE_LLM_JUDGED:
+        raise InputError(f"Baton has no rubric that does what `{name}` does; take it out")
+    raise InputError(f"unknown evaluator `{name}`; {suggestion(name, known)}")
+
+
+def evaluator_of_type(type_: str) -> Entry | None:
+    """Find an evaluator by its canonical name; ``None`` for one of the user's own."""
+    entries = _entries_of(type_) if type_ in _modules() else ()
+    entry = next((each for each in entries if each.type == type_), None)
+    if entry is not None or ":" in type_:
+        return entry
+    return next((each for each in rubric_entries() if each.type == type_), None)
+
+
+def all_evaluators() -> tuple[Entry, ...]:
+    """Return all evaluators there are, rubrics included."""
+    return (*evaluator_entries(), *rubric_entries())
+
+
+def known_evaluator_names() -> set[str]:
+    """Return every name a case may override options of, other tools' evaluators included."""
+    ours = {name for entry in all_evaluators() for name in entry.names}
+    return ours | JUDGE_LLM_JUDGED
+
+
+@cache
+def rubric_entries() -> tuple[Entry, ...]:
+    """Return the rubrics that come with Baton; their files are read when first asked for."""
+    from .judging.load import shipped
+
+    return tuple(map(_entry_of_rubric, shipped().values()))
+
+
+def own_rubrics(folders: Iterable[Path]) -> tuple[Entry, ...]:
+    """Return the rubrics of some folders (or files) of the user's.
+
+    Raises:
+        InputError: a folder is not there or holds none, a rubric is faulty, or its name is taken.
+    """
+    from .judging.load import load_folders
+
+    return tuple(_entry_of_rubric(rubric) for rubric, _ in load_folders(folders).values())
+
+
+_FLAGS: Mapping[str, Any] = {"true": True, "false": False}
+"""Keys of YAML are texts: as the value of an option of another tool, `"true"` means true."""
+
+
+def _entry_of_rubric(rubric: Rubric) -> Entry:
+    from .judging.maker import Maker
+
+    aliases = []
+    for alias in rubric.aliases:
+        if isinstance(alias, str):
+            aliases.append(Alias(alias, alias))
+            continue
+        values = tuple(
+            (
+                name,
+                {_FLAGS.get(key, key): ours for key, ours in each.items()},
+            )
+            for name, each in alias.values.items()
+        )
+        aliases.append(
+            Alias(
+                alias.name,
+                alias.class_name or alias.name,
+                presets=alias.presets,
+                renames=alias.renames,
+                values=values,
+                unused=tuple(alias.unused),
+            )
+        )
+    return Entry(rubric.name, Maker(rubric), rubric.summary, tuple(aliases))

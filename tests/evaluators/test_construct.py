@@ -1,0 +1,86 @@
+"""Evaluators are made of keywords."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import baton
+from baton import evaluators
+from baton.evaluators import AgentChain, Cost, DispatchScope, Panel, Response, ToolCalls
+from baton.evaluators.registry import evaluator_entries
+from baton.model import InputError
+from baton.testing import assert_passes
+from baton.testing.build import expected, one_case, trace
+
+MADE = [
+    AgentChain(sequence_match_type="exact"),
+    Cost(max_usd=0.5),
+    DispatchScope(agents=["checker"]),
+    Response(regex="a+", match="jaccard"),
+    ToolCalls(name="tools", mode="f1", threshold=0.5),
+]
+
+
+def test_every_evaluator_is_exported_by_the_name_of_its_class() -> None:
+    for entry in evaluator_entries():
+        assert getattr(evaluators, entry.target.__name__) is entry.target
+        assert entry.target.__name__ in dir(evaluators)
+
+
+def test_a_name_that_is_none_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        evaluators.NoSuchThing  # noqa: B018
+
+
+def test_importing_one_loads_neither_the_others_nor_their_libraries() -> None:
+    code = (
+        "import sys\nfrom baton.evaluators import AgentChain\n"
+        "names = ('numpy', 'jsonschema', 'rouge_score', 'nltk', 'baton.evaluators.tool_calls',\n"
+        "         'baton.evaluators.judged', 'baton.judges.client', 'baton.findings.scope')\n"
+        "print([name for name in names if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        (AgentChain, {"sequence_match_typ": "exact"}, "did you mean `sequence_match_type`?"),
+        (AgentChain, {"sequence_match_type": "exat"}, "did you mean `exact`?"),
+        (AgentChain, {"min_match_ratio": 2}, "min_match_ratio: expected a number <= 1, got 2"),
+        (ToolCalls, {"mode": "single_tool"}, "`mode` single_tool needs `tool`"),
+        (Response, {"regex": "("}, "regex: '(' is not a regular expression"),
+        (Panel, {"rubrik": "correctness", "models": ["a", "b"]}, "did you mean `rubric`?"),
+    ],
+)
+def test_wrong_options_are_one_clear_error(kind: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        kind(**options)
+    assert said in str(caught.value)
+    assert "config" not in str(caught.value)
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda made: made.type)
+def test_one_that_was_made_can_be_sent_to_another_process(made: Any) -> None:
+    again = pickle.loads(pickle.dumps(made))
+    assert again == made
+    assert again.name == made.name
+
+
+def test_one_that_was_made_scores_like_one_that_was_named() -> None:
+    run = trace(agents=["desk", "clerk"])
+    case = one_case(expected(agents=["desk", "clerk"]))
+    assert case is not None
+    assert_passes(run, case, evaluators=[AgentChain(sequence_match_type="exact")])
+
+
+def test_its_name_is_the_one_of_its_scores() -> None:
+    chain = AgentChain(name="strict", sequence_match_type="exact")
+    assert (chain.name, chain.with_options({"min_match_ratio": 1.0}).name) == ("strict", "strict")
+    assert baton.evaluators.AgentChain().name == "agent_chain"
