@@ -15,7 +15,7 @@ from baton.evaluators import AgentChain, Cost, DispatchScope, Panel, Response, T
 from baton.evaluators.registry import evaluator_entries
 from baton.model import InputError
 from baton.testing import assert_passes
-from baton.testing.build import expected, one_case, trace
+from baton.testing.build import case, expect, run, trace, turn
 
 MADE = [
     AgentChain(sequence_match_type="exact"),
@@ -68,16 +68,21 @@ def test_wrong_options_are_one_clear_error(kind: Any, options: dict[str, Any], s
 
 @pytest.mark.parametrize("made", MADE, ids=lambda made: made.type)
 def test_one_that_was_made_can_be_sent_to_another_process(made: Any) -> None:
-    again = pickle.loads(pickle.dumps(made))
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301 - it was made here
     assert again == made
     assert again.name == made.name
 
 
 def test_one_that_was_made_scores_like_one_that_was_named() -> None:
-    run = trace(agents=["desk", "clerk"])
-    case = one_case(expected(agents=["desk", "clerk"]))
-    assert case is not None
-    assert_passes(run, case, evaluators=[AgentChain(sequence_match_type="exact")])
+    played = trace(turn(run("desk"), run("clerk")))
+    stated = case(expect(agents=["desk", "clerk"]))
+    assert_passes(played, stated, evaluators=[AgentChain(sequence_match_type="exact")])
+    with pytest.raises(AssertionError):
+        assert_passes(
+            played,
+            case(expect(agents=["clerk"])),
+            evaluators=[AgentChain(sequence_match_type="exact")],
+        )
 
 
 def test_its_name_is_the_one_of_its_scores() -> None:

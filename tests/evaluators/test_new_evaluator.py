@@ -55,7 +55,7 @@ from baton.evaluators import ShortAnswers
 
 def test_a_long_answer_fails():
     evaluation = baton.score("run.json", "cases.yaml", evaluators=[ShortAnswers(max_words=2)])
-    assert [score.status for case in evaluation.cases for score in case.scores] == ["failed"]
+    assert [score.status for result in evaluation.results for score in result.scores] == ["failed"]
 """
 CASES = "cases: [{id: a, input: Hi, response: Good day}]"
 RUN = {

@@ -202,5 +202,7 @@ def test_5000_shuffled_calls_of_one_name_are_compared_in_no_time(
     stated = case(tool_calls=[("f", each) for each in wanted])
     for mode in modes:
         start = time.process_time()
-        ToolCalls.from_options(None, {"mode": mode, "arguments": way}).evaluate(played, stated, EvalContext())
+        ToolCalls.from_options(None, {"mode": mode, "arguments": way}).evaluate(
+            played, stated, EvalContext()
+        )
         assert time.process_time() - start < 2, mode

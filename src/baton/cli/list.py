@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import inspect
 from rich.table import Table
 
 from baton.evaluators.registry import evaluator_entries, rubric_entries
@@ -47,22 +48,30 @@ def list_command(*names: str) -> int:
             if entry.aliases:
                 table.add_row("", f"also {', '.join(entry.names[1:])}", style="dim")
             # All rubrics have the same options: once is enough.
-            for option in _options(entry) if names or title != _RUBRICS else ():
+            for option, meaning in _options(entry) if names or title != _RUBRICS else ():
                 table.add_row("", option, style="dim")
+                if names and meaning:
+                    table.add_row("", f"  {meaning}")
         if title == _RUBRICS and not names:
             table.add_row("", "their options: baton list llm_judge", style="dim")
         console.print(table)
     return 0
 
 
-def _options(entry: Entry) -> Iterator[str]:
-    target = resolve(entry) if isinstance(entry.target, str) else entry.target
+def _options(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Yield each option with its default, and what it means where that is stated."""
+    target = resolve(entry)
     struct = getattr(target, "options_type", target)
     if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
         return
     for field in msgspec.structs.fields(struct):
         if field.name != "type":
-            yield f"{field.name}: {_default(field)}"
+            described = inspect.type_info(field.type)
+            meaning = ""
+            while isinstance(described, inspect.Metadata):
+                meaning = (described.extra_json_schema or {}).get("description", meaning)
+                described = described.type
+            yield f"{field.name}: {_default(field)}", meaning
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
