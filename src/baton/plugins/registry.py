@@ -47,8 +47,6 @@ RUBRIC_SUFFIXES = (".yaml", ".yml")
 """What the name of a rubric's file ends in."""
 
 
-
-
 def backend_entry(name: str) -> Entry:
     """Find a backend by its name; raises InputError with the nearest ones."""
     return _find(name, BACKENDS, "backend")

@@ -6,8 +6,8 @@ from typing import IO, Any
 
 import msgspec
 
-from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
 from baton.evaluators.registry import evaluator_of_type
+from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
 from baton.stats.routing import plain_matrix
 from baton.store import Reportable
 
