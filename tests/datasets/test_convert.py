@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.datasets.convert import Loss, convert
-from baton.datasets.write import Target
+from baton.datasets.convert import Loss, Target, convert
 from baton.model import Case, InputError
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.datasets.convert import convert
-from baton.datasets.write import TARGETS, Target
+from baton.datasets.convert import TARGETS, Target, convert
 from baton.model import (
     AnyOrder,
     Case,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baton.datasets.convert import Converted, Loss, convert
+from baton.datasets.convert import TARGETS, Converted, Loss, Target, convert
 from baton.datasets.files import About, read_data
-from baton.datasets.write import TARGETS, Target
 from baton.model import Case, Dataset, InputError
 
 from .cases import cases

@@ -10,8 +10,7 @@ from baton.config import Config, load_config
 from baton.config.dialects.adk import FILE_NAME, scorable_criteria
 from baton.config.evaluators import plan_for
 from baton.datasets import load_dataset
-from baton.datasets.files import dataset_files
-from baton.datasets.lazy import LazyCases
+from baton.datasets.files import LazyCases, dataset_files
 from baton.formats.document import Document, read_bytes
 from baton.lint import CaseFile, CriteriaFile, Scope
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app

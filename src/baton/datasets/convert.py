@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.datasets.evalset import ADK, APP, BEGINNING, JUDGE_LLM, USER
+from baton.datasets.files import (
+    About,
+    CaseSequence,
+    Dialect,
+    Source,
+    dialect_of_case,
+    dialect_of_mapping,
+    read_data,
+)
+from baton.datasets.own import OWN
+from baton.datasets.strands import STRANDS
+from baton.datasets.writing import Head, Writer
+from baton.formats.adk_events import attachments
 from baton.formats.document import Document, read_bytes, without_comments
+from baton.formats.evalset import EvalCase, FunctionCall, Part, author_pair
 from baton.formats.explain import Path, path_text
-from baton.formats.spelling import snake
+from baton.formats.spelling import normalise, prune, snake
 from baton.formats.yaml import dump_yaml
 from baton.model import AgentCard, Case, Dataset, InputError
 from baton.model.redact import ON, Redaction
 
-from .carry import ID_KEYS, blobs, carried
-from .files import About, dialect_of_case, dialect_of_mapping, read_data
-from .lazy import CaseSequence, Source
-from .strays import unread
-from .write import TARGETS, Target, Writer
-from .write.common import Head
+Target = Literal["adk", "judge-llm", "strands", "baton"]
+TARGETS: dict[Target, Writer] = {
+    "adk": ADK,
+    "judge-llm": JUDGE_LLM,
+    "strands": STRANDS,
+    "baton": OWN,
+}
 
 
 class Difference(NamedTuple):
@@ -166,7 +183,7 @@ def _piece(dataset: Dataset, place: int, to: Target, losses: list[Loss]) -> _Pie
     value = source.document.value() if source else None
     keys = value[0] if isinstance(value, list) and value else value
     dialect = dialect_of_case(keys) if isinstance(keys, dict) else None
-    as_it_stands = carried(value, dialect, to)
+    as_it_stands = kept_as_written(value, dialect, to)
     if source is not None and as_it_stands is not None:
         if source.parse(source.document).id != case.id:
             as_it_stands[ID_KEYS[to]] = case.id
@@ -263,3 +280,206 @@ def _reason(difference: Difference, writer: Writer) -> str:
             if reason is not None:
                 return reason
     return f"reads back as {msgspec.json.encode(difference.after).decode()}"
+
+
+ID_KEYS: dict[Target, str] = {
+    "adk": "eval_id",
+    "judge-llm": "eval_id",
+    "strands": "name",
+    "baton": "id",
+}
+_JUDGE_LLM = {
+    "": {
+        "conversation",
+        "creation_timestamp",
+        "eval_id",
+        "evaluator_config",
+        "metadata",
+        "session_input",
+    },
+    "turn": {
+        "creation_timestamp",
+        "final_response",
+        "intermediate_data",
+        "invocation_id",
+        "user_content",
+    },
+    "data": {"intermediate_responses", "tool_uses"},
+}
+_OPEN = {"session_input", "usage_metadata"}
+
+
+def kept_as_written(value: Any, source: Dialect | None, to: Target) -> dict[str, Any] | None:
+    """Return a case as it stands where the target has the same dialect, else ``None``.
+
+    Keys of eval sets are put in snake_case; what ADK or judge-llm cannot do without is added.
+    """
+    if not isinstance(value, dict):
+        return None
+    if (source, to) in (("own", "baton"), ("strands", "strands")):
+        return dict(value)
+    if source != "evalset" or to not in ("adk", "judge-llm"):
+        return None
+    case: dict[str, Any] = copy.deepcopy(normalise(value, EvalCase))
+    if to == "adk":
+        return _completed_for_adk(case) if _is_adk(case) else None
+    return _completed_for_judge_llm(case) if _is_judge_llm(case) else None
+
+
+def blobs(value: Any) -> dict[str, dict[str, Any]]:
+    """Collect attachments that are written with their bytes, by their SHA-256."""
+    found: dict[str, dict[str, Any]] = {}
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            blob = node.get("inline_data", node.get("inlineData"))
+            if isinstance(blob, dict):
+                for part in attachments([Part(inline_data=blob)]) or ():
+                    found[part.sha256 or ""] = blob
+            stack += node.values()
+        elif isinstance(node, list):
+            stack += node
+    return found
+
+
+def _turns(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from case.get("conversation") or ()
+
+
+def _data(turn: dict[str, Any]) -> dict[str, Any]:
+    return turn.get("intermediate_data") or {}
+
+
+def _is_adk(case: dict[str, Any]) -> bool:
+    """Tell whether ADK takes a case: it refuses unknown keys and judge-llm's records."""
+    unknown = prune(case, EvalCase)[1]
+    if any(len(key.path) > 1 and not _OPEN & set(key.path) for key in unknown):
+        return False
+    return all(
+        not isinstance(turn.get("user_content"), str)
+        and not isinstance(turn.get("final_response"), str)
+        and all("input_data" not in use for use in _data(turn).get("tool_uses") or ())
+        and all(author_pair(record) for record in _data(turn).get("intermediate_responses") or ())
+        for turn in _turns(case)
+    )
+
+
+def _is_judge_llm(case: dict[str, Any]) -> bool:
+    """Tell whether judge-llm knows all that a case says."""
+    return (
+        "conversation" in case
+        and _said(case) <= _JUDGE_LLM[""]
+        and all(
+            _said(turn) <= _JUDGE_LLM["turn"]
+            and _said(_data(turn)) <= _JUDGE_LLM["data"]
+            and all(isinstance(r, dict) for r in _data(turn).get("intermediate_responses") or ())
+            for turn in _turns(case)
+        )
+    )
+
+
+def _said(node: dict[str, Any]) -> set[str]:
+    return {key for key, value in node.items() if value is not None}
+
+
+def _completed_for_adk(case: dict[str, Any]) -> dict[str, Any]:
+    for holder in (case, *_turns(case)):
+        for number, rubric in enumerate(holder.get("rubrics") or (), 1):
+            rubric.setdefault("rubric_id", f"rubric-{number}")
+    _name_session(case.get("session_input"), APP, USER)
+    return case
+
+
+def _completed_for_judge_llm(case: dict[str, Any]) -> dict[str, Any]:
+    case.setdefault("creation_timestamp", BEGINNING)
+    case["session_input"] = case.get("session_input") or {}
+    _name_session(case["session_input"], "", "")
+    for number, turn in enumerate(_turns(case), 1):
+        turn.setdefault("invocation_id", f"turn-{number}")
+        turn.setdefault("creation_timestamp", BEGINNING)
+        turn["user_content"] = _content(turn["user_content"])
+        turn["final_response"] = _content(turn.get("final_response"))
+        for place, use in enumerate(_data(turn).get("tool_uses") or (), 1):
+            use.setdefault("id", f"call-{place}")
+            use.setdefault("args", msgspec.convert(use, FunctionCall).arguments() or {})
+    return case
+
+
+def _content(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"parts": [{"text": value}]}
+    return {"parts": []} if value is None else value
+
+
+def _name_session(session: dict[str, Any] | None, app: str, user: str) -> None:
+    if session is not None:
+        session["app_name"] = session.get("app_name") or app
+        session["user_id"] = session.get("user_id") or user
+
+
+BOOKKEEPING = frozenset(
+    {"creation_timestamp", "from_agent", "id", "invocation_id", "role", "session_id"}
+)
+"""What a tool makes anew or says twice, where it says nothing that a case holds."""
+
+
+def unread(value: Any, parse: Callable[[Any], Case]) -> list[Path]:
+    """Return the paths of a case, as plain data, that can be changed without changing the case.
+
+    Each leaf is changed in turn and the case read again, so that this is true of any dialect
+    whatever its reader does. Branches of which nothing is read are returned as one path.
+    """
+    before = parse(value).content_hash()
+
+    def is_read(changed: Any) -> bool:
+        try:
+            return parse(changed).content_hash() != before
+        except InputError:
+            return True
+
+    return _unread(value, (), value, is_read)[0]
+
+
+def _unread(
+    node: Any, path: Path, whole: Any, is_read: Callable[[Any], bool]
+) -> tuple[list[Path], bool]:
+    """Return the unread paths below a node, and whether nothing of it is read."""
+    children = list(_children(node))
+    if not children:
+        if node in (None, "", [], {}) or (path and snake(str(path[-1])) in BOOKKEEPING):
+            return [], True
+        ignored = not is_read(_with(whole, path, _changed(node)))
+        return ([path] if ignored else []), ignored
+    found: list[Path] = []
+    nothing = True
+    for step, child in children:
+        paths, ignored = _unread(child, (*path, step), whole, is_read)
+        found += paths
+        nothing = nothing and ignored
+    return ([path] if nothing and found and path else found), nothing
+
+
+def _children(node: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(node, dict):
+        yield from node.items()
+    elif isinstance(node, list):
+        yield from enumerate(node)
+
+
+def _changed(leaf: Any) -> Any:
+    if isinstance(leaf, bool):
+        return not leaf
+    if isinstance(leaf, int | float):
+        return 0 if leaf else 1
+    return f"{leaf}~"
+
+
+def _with(node: Any, path: Path, leaf: Any) -> Any:
+    """Copy plain data with another leaf."""
+    if not path:
+        return leaf
+    step, *rest = path
+    copy = node.copy()
+    copy[step] = _with(node[step], tuple(rest), leaf)
+    return copy

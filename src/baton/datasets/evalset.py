@@ -1,13 +1,16 @@
-"""Cases of eval sets: ADK's, judge-llm's, and ADK's two older formats."""
+"""Eval sets of Google ADK and judge-llm: to cases, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
+from baton.datasets.writing import Blobs, Head, Writer, placed, stated, text_of
 from baton.formats.adk_events import attachments
-from baton.formats.document import Document
+from baton.formats.document import Document, refuse_misspelt
 from baton.formats.evalset import (
+    TRANSFER_TOOL,
     EvalCase,
     FunctionCall,
     IntermediateData,
@@ -29,11 +32,10 @@ from baton.model import (
     ExpectedTurn,
     ExpectedVisit,
     InputError,
+    Part,
     Scenario,
     Session,
 )
-
-from .strays import refuse_misspelt
 
 W = TypeVar("W")
 
@@ -179,3 +181,336 @@ def _legacy_turn(wire: LegacyTurn) -> ExpectedTurn:
         tool_calls=None if uses is None else _tool_calls(data),
         interactions=_visits(data),
     )
+
+
+BEGINNING = 0.0
+"""A time of creation that is the same whenever a file is written."""
+
+
+def user_content(content: Content, blobs: Blobs) -> dict[str, Any]:
+    """Write a message of the user, with those attachments whose bytes or address are known."""
+    text = text_of(content)
+    files = [_attachment(part, blobs) for part in content.parts or ()]
+    parts = [] if text is None else [{"text": text}]
+    return {"parts": [*parts, *(each for each in files if each)], "role": "user"}
+
+
+def answer(content: Content | None) -> dict[str, Any] | None:
+    """Write a final response."""
+    text = text_of(content)
+    return None if text is None else {"parts": [{"text": text}], "role": "model"}
+
+
+def _attachment(part: Part, blobs: Blobs) -> dict[str, Any] | None:
+    if part.type == "file_data" and part.uri:
+        return {"file_data": stated({"file_uri": part.uri, "mime_type": part.mime})}
+    blob = blobs.get(part.sha256 or "")
+    return {"inline_data": blob} if part.type == "inline_data" and blob else None
+
+
+def plain_chain(turn: ExpectedTurn) -> list[str] | None:
+    """Return the agents of a turn where they have one order and names."""
+    names = [stage for stage in turn.agents or () if isinstance(stage, str) and stage]
+    return names if names and len(names) == len(turn.agents or ()) else None
+
+
+def spoken(turn: ExpectedTurn) -> list[ExpectedVisit]:
+    """Return the visits that say something; those that do not cannot be written."""
+    return [visit for visit in turn.interactions or () if any(visit.says or ())]
+
+
+def by_agent(
+    turn: ExpectedTurn, chain: Sequence[str] | None
+) -> list[tuple[str, list[ExpectedVisit]]] | None:
+    """Return the agents of a chain, each with the visits that say something after it.
+
+    ``None`` where there is nothing to write: no chain, or one that transfers say already.
+    """
+    visits = spoken(turn)
+    if chain is None or (not visits and transfers(turn.tool_calls or ()) == chain):
+        return None
+    places = placed(chain, [visit.agent for visit in visits]) or [[] for _ in chain]
+    return [(agent, [visits[n] for n in found]) for agent, found in zip(chain, places, strict=True)]
+
+
+def pair(agent: str, texts: Sequence[str] | None = ()) -> list[Any]:
+    """Write ADK's ``[author, parts]``."""
+    return [agent, [{"text": text} for text in texts or ()]]
+
+
+def transfers(calls: Sequence[ExpectedToolCall]) -> list[str] | None:
+    """Return the agents that calls of the transfer tool name; ``None`` when one names nobody."""
+    targets = [_target(call) for call in calls if call.name == TRANSFER_TOOL]
+    named = [target for target in targets if target]
+    return named if len(named) == len(targets) else None
+
+
+def nameable(calls: Sequence[ExpectedToolCall]) -> list[ExpectedToolCall]:
+    """Leave out transfers that do not say to whom, which no reader takes."""
+    return [call for call in calls if call.name != TRANSFER_TOOL or _target(call)]
+
+
+def _target(call: ExpectedToolCall) -> str | None:
+    name = (call.arguments or {}).get("agent_name")
+    return name if isinstance(name, str) else None
+
+
+def case_extras(case: Case) -> dict[str, Any]:
+    """Write what both keep beside the conversation."""
+    return stated({"evaluator_config": case.evaluators or None, "metadata": case.metadata or None})
+
+
+def whole_set(head: Head, cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put cases into a set."""
+    return {
+        "eval_set_id": head.name,
+        "name": head.name,
+        **stated({"description": head.description}),
+        "creation_timestamp": BEGINNING,
+        "eval_cases": cases,
+    }
+
+
+APP, USER = "app", "user"
+"""Names where a session has none: ADK runs no session without."""
+
+
+def _case(case: Case, blobs: Blobs) -> dict[str, Any]:
+    scenario = case.scenario
+    plan = scenario and {
+        "starting_prompt": scenario.start,
+        "conversation_plan": scenario.plan,
+    }
+    turns = [_turn_data(turn, number, blobs) for number, turn in enumerate(case.turns, 1)]
+    return {
+        "eval_id": case.id,
+        **({"conversation_scenario": plan} if plan else {"conversation": turns}),
+        **stated(
+            {
+                "session_input": _session(case),
+                "rubrics": _rubrics_data(case.rubrics) or None,
+                "final_session_state": case.final_state or None,
+            }
+        ),
+        **case_extras(case),
+    }
+
+
+def _session(case: Case) -> dict[str, Any] | None:
+    session = case.session
+    if not (session.app or session.user or session.id or case.state):
+        return None
+    return {
+        "app_name": session.app or APP,
+        "user_id": session.user or USER,
+        **stated({"session_id": session.id}),
+        "state": case.state,
+    }
+
+
+def _turn_data(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, Any]:
+    return {
+        "invocation_id": f"turn-{number}",
+        "user_content": user_content(turn.input, blobs),
+        **stated(
+            {
+                "final_response": answer(turn.response),
+                "intermediate_data": _events(turn)
+                or _data(turn, _responses(turn), lambda _, call: _call(call))
+                or None,
+                "rubrics": None if turn.rubrics is None else _rubrics_data(turn.rubrics),
+            }
+        ),
+    }
+
+
+def _events(turn: ExpectedTurn) -> dict[str, Any] | None:
+    """Write calls with who made them, which only events tell; they hold no visits."""
+    chain, calls = _chain(turn), turn.tool_calls
+    if chain is None or not calls or turn.interactions or "user" in {c.agent for c in calls}:
+        return None
+    owners = [call.agent for call in calls if call.agent]
+    places = placed(chain, owners) if len(owners) == len(calls) else None
+    if places is None:
+        return None
+    return {
+        "invocation_events": [
+            {
+                "author": agent,
+                "content": {
+                    "parts": [{"function_call": _call(calls[n])} for n in found],
+                    "role": "model",
+                },
+            }
+            for agent, found in zip(chain, places, strict=True)
+        ]
+    }
+
+
+def _data(
+    turn: ExpectedTurn,
+    responses: list[Any] | None,
+    written: Callable[[int, ExpectedToolCall], dict[str, Any]],
+) -> dict[str, Any]:
+    """Write calls and what agents say in between; ``written`` takes a call and its number."""
+    calls = turn.tool_calls
+    if calls is not None and not responses:
+        calls = nameable(calls)
+    return stated(
+        {
+            "tool_uses": None
+            if calls is None
+            else [written(*each) for each in enumerate(calls, 1)],
+            "intermediate_responses": responses,
+        }
+    )
+
+
+def _responses(turn: ExpectedTurn) -> list[Any] | None:
+    """State agents as authors, with what they say where the visits follow the chain."""
+    found = by_agent(turn, _chain(turn))
+    if found is None:
+        return None
+    pairs: list[Any] = []
+    for agent, visits in found:
+        if all(visit.agent == "user" for visit in visits):
+            pairs.append(pair(agent))
+        pairs += [pair(visit.agent, visit.says) for visit in visits]
+    return pairs
+
+
+def _chain(turn: ExpectedTurn) -> list[str] | None:
+    """Return the agents where authors can state them."""
+    chain = plain_chain(turn)
+    if chain is None or "user" in chain or any(a == b for a, b in pairwise(chain)):
+        return None
+    return chain
+
+
+def _call(call: ExpectedToolCall) -> dict[str, Any]:
+    return stated({"name": call.name, "args": call.arguments})
+
+
+def _rubrics_data(rubrics: Sequence[CaseRubric]) -> list[dict[str, Any]]:
+    return [
+        {
+            "rubric_id": f"rubric-{number}" if rubric.id is None else rubric.id,
+            "rubric_content": {"text_property": rubric.text},
+            **stated({"type": rubric.type}),
+        }
+        for number, rubric in enumerate(rubrics, 1)
+    ]
+
+
+_NO_BYTES = "a message is text and files: bytes that are not kept, and data, cannot be written"
+ADK = Writer(
+    case=_case,
+    file=whole_set,
+    reasons={
+        "turns": "a conversation has either turns or a plan for a simulated user",
+        "turns.input": _NO_BYTES,
+        "+turns.input": _NO_BYTES,
+        "turns.new_session": "a case is played in one session",
+        "turns.restart": "nothing is restarted during a case",
+        "turns.response": "an answer is text: data is written as JSON, attachments are left out",
+        "+turns.response": "an answer is text: data is written as JSON",
+        "turns.response_contains": "only a whole answer can be stated",
+        "turns.response_not_contains": "only a whole answer can be stated",
+        "turns.structured": "an answer is text, and has no fields",
+        "turns.agents": "agents are stated by who speaks: in one order, and twice in a row is once",
+        "+turns.agents": "calls of `transfer_to_agent` state the agents as well",
+        "turns.dispatches": "hand-offs are not stated, apart from calls of `transfer_to_agent`",
+        "turns.tool_calls": "a call of `transfer_to_agent` needs the agent's name",
+        "turns.tool_calls.agent": (
+            "who calls is stated by events only: for all calls of a turn, in the order of its "
+            "agents, and without visits"
+        ),
+        "turns.interactions": "what agents say is stated along the chain of agents, and in words",
+        "+turns.rubrics.id": "a rubric needs an id",
+        "+rubrics.id": "a rubric needs an id",
+        "session": "a session without a name has none",
+        "+session": "a session needs an app and a user",
+        "final_state": "an empty state at the end states nothing",
+        "labels": "a case has no labels",
+        "tags": "a case has no tags",
+    },
+    notes={".yaml": "ADK itself reads JSON only", ".yml": "ADK itself reads JSON only"},
+)
+
+
+def _judge_llm_case(case: Case, blobs: Blobs) -> dict[str, Any] | None:
+    if case.scenario is not None:
+        return None
+    session = case.session
+    return {
+        "eval_id": case.id,
+        "creation_timestamp": BEGINNING,
+        "session_input": {
+            "app_name": session.app or "",
+            "user_id": session.user or "",
+            **stated({"session_id": session.id}),
+            "state": case.state,
+        },
+        "conversation": [_judge_llm_turn(turn, n, blobs) for n, turn in enumerate(case.turns, 1)],
+        **case_extras(case),
+    }
+
+
+def _judge_llm_turn(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, Any]:
+    data = _data(turn, _judge_llm_responses(turn), _judge_llm_call)
+    return {
+        "invocation_id": f"turn-{number}",
+        "creation_timestamp": BEGINNING,
+        "user_content": user_content(turn.input, blobs),
+        "final_response": answer(turn.response) or {"parts": [], "role": "model"},
+        **stated({"intermediate_data": data or None}),
+    }
+
+
+def _judge_llm_call(number: int, call: ExpectedToolCall) -> dict[str, Any]:
+    """Write a call with the id and the arguments that judge-llm cannot do without."""
+    return {"id": f"call-{number}", "name": call.name, "args": call.arguments or {}}
+
+
+def _judge_llm_responses(turn: ExpectedTurn) -> list[Any] | None:
+    """State agents by name; what they say follows as ADK writes it, which judge-llm passes over."""
+    found = by_agent(turn, plain_chain(turn))
+    if found is None:
+        return None
+    records: list[Any] = []
+    for agent, visits in found:
+        records.append({"agent_name": agent})
+        records += [pair(visit.agent, visit.says) for visit in visits]
+    return records
+
+
+JUDGE_LLM = Writer(
+    case=_judge_llm_case,
+    file=whole_set,
+    reasons={
+        "scenario": "a simulated user has no place here: the case is left out",
+        "turns.input": _NO_BYTES,
+        "+turns.input": _NO_BYTES,
+        "turns.new_session": "a case is played in one session",
+        "turns.restart": "nothing is restarted during a case",
+        "turns.response": "an answer is text: data is written as JSON, attachments are left out",
+        "+turns.response": "an answer is text: data is written as JSON",
+        "turns.response_contains": "only a whole answer can be stated",
+        "turns.response_not_contains": "only a whole answer can be stated",
+        "turns.structured": "an answer is text, and has no fields",
+        "turns.agents": "agents are stated by name, in one order",
+        "+turns.agents": "calls of `transfer_to_agent` state the agents as well",
+        "turns.dispatches": "hand-offs are not stated, apart from calls of `transfer_to_agent`",
+        "turns.tool_calls": "a call of `transfer_to_agent` needs the agent's name",
+        "turns.tool_calls.agent": "who makes a call is not stated",
+        "+turns.tool_calls.arguments": "a call needs arguments: `{}`, which it takes for any",
+        "turns.interactions": "what agents say is stated along the chain of agents, and in words",
+        "turns.rubrics": "rubrics are not known",
+        "rubrics": "rubrics are not known",
+        "session": "a session without a name has none",
+        "final_state": "the state at the end is not stated",
+        "labels": "a case has no labels",
+        "tags": "a case has no tags",
+    },
+    notes={},
+)

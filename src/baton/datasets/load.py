@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from baton.datasets.files import CaseSequence, JoinedCases, Place
 from baton.formats.own_files import LEADS_OUT
 from baton.model import AgentCard, Case, CaseIndex, Dataset, InputError, Problem, suggestion
 from baton.model.dataset import Format
 
 from .files import About, FileCases, dataset_files, read_file
-from .lazy import CaseSequence, JoinedCases, Place
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 

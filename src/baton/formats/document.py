@@ -369,3 +369,14 @@ def without_comments(data: bytes) -> bytes:
 
 def _blank(match: re.Match[bytes]) -> bytes:
     return match[0] if match.lastgroup is None else _VISIBLE.sub(b" ", match[0])
+
+
+def refuse_misspelt(document: Document, strays: list[Stray]) -> None:
+    """Stop on a key that looks like a known one; merely unknown ones are only noted."""
+    problems = [
+        document.problem_at(stray.path, f"unknown key; did you mean `{stray.meant}`?")
+        for stray in strays
+        if stray.meant
+    ]
+    if problems:
+        raise InputError(problems)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from baton.datasets.lazy import LazyCases
+from baton.datasets.files import LazyCases
 from baton.evaluators.base import BaseEvaluator
 from baton.formats.document import Document
 from baton.formats.explain import Path

@@ -1,4 +1,4 @@
-"""What every dialect that can be written offers, and is written from."""
+"""What writes cases in another dialect offers, and is written from."""
 
 from __future__ import annotations
 
