@@ -90,7 +90,7 @@ PIPE_SECONDS = Limit(
     "pipe seconds",
     "seconds to wait for the next bytes of a pipe",
     120,
-    "A pipe that nobody writes to never ends. What is piped in comes from a command that runs "
+    "A pipe that no process writes to never ends. Piped input comes from a command that runs "
     "at the same time, and such commands write sooner.",
     "BATON_MAX_PIPE_SECONDS",
 )
