@@ -11,7 +11,6 @@ from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
 from baton.stats.routing import plain_matrix
 from baton.store import Reportable
 
-from .calibrate import calibrations_of
 from .figures import plain_repeats, repeats_of
 from .judging import plain_judges
 
@@ -34,6 +33,8 @@ def write_json(evaluation: Reportable, out: IO[str]) -> None:
         "efficiency": plain_sums(header.efficiency),
     }
     if header.by_agent:
+        from .calibrate import calibrations_of
+
         head["by_agent"] = plain_agent_scores(header.by_agent)
         head["judges"] = plain_judges(header.by_agent)
         head["calibrations"] = [

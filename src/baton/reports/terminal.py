@@ -25,7 +25,6 @@ from baton.model import (
 )
 from baton.store import Header, Reportable, recorded_of
 
-from .calibrate import calibrations_of
 from .figures import pass_lines, print_routing, repeats_of
 from .judging import gate_lines, print_asked, print_by_agent
 from .text import Console, Text, console_for, content_line, dispatches_of, one_line, value_text
@@ -161,8 +160,11 @@ def print_terminal(
     print_routing(header.routing, console)
     print_by_agent(header.by_agent, header.gate, console)
     print_asked(header.by_agent, console, detailed=detailed)
-    for name, model, known in calibrations_of(header):
-        console.print(Text(one_line(f"{name}, {model}: {known}", 400), "dim"))
+    if header.by_agent:  # without judges, nothing of theirs is loaded
+        from .calibrate import calibrations_of
+
+        for name, model, known in calibrations_of(header):
+            console.print(Text(one_line(f"{name}, {model}: {known}", 400), "dim"))
     shown = left = 0
     for row in evaluation.rows():
         if row.status == "passed" and not detailed:
