@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         Case,
         CaseResult,
         Dataset,
-        Evaluation,
         InputError,
         Score,
         Trace,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     )
     from baton.readers import iter_traces, load_traces
     from baton.session.evaluate import aevaluate, evaluate
+    from baton.session.evaluation import Evaluation
     from baton.session.score import score
 
 __version__ = "0.1.0"
@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Evaluation": "baton.session.evaluation",
     "aevaluate": "baton.session.evaluate",
     "evaluate": "baton.session.evaluate",
     "iter_traces": "baton.readers",

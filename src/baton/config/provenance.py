@@ -33,11 +33,13 @@ def provenance_of(
     providers: Sequence[str] = (),
     folder: Path | None = None,
     agents: Mapping[str, AgentCard] | None = None,
+    *,
+    git: bool = True,
 ) -> Provenance:
     """Return hashes and versions; ``config`` is as resolved, its secrets masked.
 
     ``agents`` are definitions, ``folder`` is where the repository is looked for, here when left
-    out.
+    out; without ``git`` it is not looked at.
     """
     rubrics = {
         planned.evaluator.name: rubric
@@ -57,7 +59,7 @@ def provenance_of(
         judges=_judges(plan),
         lower=sorted(plan.gate.lower.union(name for name in rubrics if _lower(rubrics[name]))),
         provider={name: _version(name) for name in providers},
-        git=git_state(folder or Path()),
+        git=git_state(folder or Path()) if git else None,
     )
     if agents is None:
         return made

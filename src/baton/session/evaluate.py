@@ -17,7 +17,7 @@ from baton.config.trust import Trust, trust_of
 from baton.datasets.load import choose
 from baton.formats.explain import checked, explain
 from baton.gate.decide import for_some_cases
-from baton.model import Case, CaseResult, Dataset, Evaluation, InputError, Problem, Provider
+from baton.model import Case, CaseResult, Dataset, InputError, Problem, Provider
 from baton.model.prices import ModelPrice
 from baton.model.redact import ON, RedactLike, redaction_of
 from baton.model.secrets import masked
@@ -37,6 +37,7 @@ from baton.store import Kept
 
 from .agents import Target, build_agent, find_target, variant_names, variants_of
 from .estimate import JudgingEstimate, estimate_live
+from .evaluation import Evaluation
 from .prepare import (
     Criteria,
     Evaluators,
@@ -48,6 +49,7 @@ from .prepare import (
     Prices,
     Rule,
     as_dataset,
+    dataset_paths,
     folder_header,
     for_this,
     load_inputs,
@@ -156,9 +158,17 @@ async def aevaluate(
         trust=trust_of(trust),
     )
     plan = for_this(plan, cases)
+    about = folder_header(
+        plan,
+        Inputs(dataset=cases, paths=dataset_paths(dataset)),
+        player.options.type if isinstance(player, ConfiguredProvider) else None,
+        git=False,
+        planned=len(cases) * options.repeat,
+        repeats=options.repeat,
+    )
     evaluation = await evaluate_in_memory(plan, player, cases, options, name or cases.name)
     evaluation.notices += left_unchecked(plan, cases)
-    return evaluation
+    return Evaluation.of(evaluation, about, keep_traces=True)
 
 
 evaluate = _sync(aevaluate)
@@ -452,8 +462,9 @@ def _job(request: EvaluateRequest, begun: _Begun, inputs: Inputs, place: int, no
         run=msgspec.to_builtins(options),
         request=msgspec.to_builtins(kept_request),
         basis=msgspec.to_builtins(basis),
-        **({} if variant is None else {"variant": variant}),
     )
+    if variant is not None:
+        header["variant"] = variant
     return _Job(
         place=place,
         variant=variant,

@@ -110,6 +110,13 @@ def as_dataset(dataset: Dataset | Sequence[Case] | PathLike) -> Dataset:
     return Dataset(cases)
 
 
+def dataset_paths(dataset: Dataset | Sequence[Case] | PathLike | None) -> list[str]:
+    """Return the files that a dataset was read from; none for cases that a program made."""
+    if isinstance(dataset, str | os.PathLike):
+        return [os.fspath(dataset)]
+    return list(dataset.files) if isinstance(dataset, Dataset) else []
+
+
 def plan_maker(
     pass_rule: Rule = "all",
     prices: Prices | None = None,
@@ -209,9 +216,11 @@ def for_this(plan: Plan, dataset: Dataset | None) -> Plan:
 
 
 def folder_header(
-    plan: Plan, inputs: Inputs, played_by: str | None = None, **more: Any
+    plan: Plan, inputs: Inputs, played_by: str | None = None, *, git: bool = True, **more: Any
 ) -> dict[str, Any]:
     """Return what an evaluation folder says of how it was made; ``played_by`` is a provider's type.
+
+    Without ``git`` the commit is left out, which takes longer to find out than all else.
 
     Raises:
         InputError: the gate is for another dataset or config, or its baseline is not there.
@@ -226,6 +235,7 @@ def folder_header(
         [] if played_by is None else [played_by],
         config.folder if config else None,
         inputs.catalog,
+        git=git,
     )
     refuse_others(plan.gate, provenance)
     header = {

@@ -16,13 +16,14 @@ from baton.config.evaluators import left_unchecked
 from baton.config.judge import JudgeFlags
 from baton.config.trust import Trust, trust_of
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
-from baton.model import Case, Dataset, Evaluation, InputError, Trace
+from baton.model import Case, Dataset, InputError, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 from baton.readers import iter_traces
 from baton.readers.shards import BYTES, Shard, is_address, iter_shards
 from baton.runner.plan import Plan
 from baton.runner.recorded import score_in_memory, score_to_folder
 
+from .evaluation import Evaluation
 from .file_kinds import given_as
 from .prepare import (
     SWAPPED,
@@ -35,6 +36,7 @@ from .prepare import (
     Prices,
     Rule,
     as_dataset,
+    dataset_paths,
     folder_header,
     for_this,
     load_inputs,
@@ -107,16 +109,36 @@ def score(
     )
     plan = for_this(plan, cases)
     label = name or (cases.name if cases else "score")
-    evaluation = score_in_memory(plan, _as_traces(traces), cases, label)
+    files: list[str | None] = []
+    evaluation = score_in_memory(plan, _as_traces(traces, files), cases, label)
     if cases is not None:
         evaluation.notices += left_unchecked(plan, cases)
-    return evaluation
+    named = [file for file in files if file is not None]
+    paths = dataset_paths(dataset)
+    # A folder points at recordings only where all can be read again in the same places: traces
+    # that a program made are kept in it, and so are those of cases that a program made.
+    from_files = len(named) == len(files) and (cases is None or bool(paths))
+    about = folder_header(
+        plan,
+        Inputs(dataset=cases, paths=paths),
+        git=False,
+        traces=named if from_files else [],
+        definitions=None,
+        repeats=max((_repeats(Path(file)) for file in named), default=1)
+        if cases is not None
+        else 1,
+    )
+    return Evaluation.of(evaluation, about, keep_traces=not from_files)
 
 
-def _as_traces(traces: Trace | Iterable[Trace | PathLike] | PathLike) -> Iterator[Trace]:
+def _as_traces(
+    traces: Trace | Iterable[Trace | PathLike] | PathLike, files: list[str | None]
+) -> Iterator[Trace]:
+    """Yield traces; ``files`` takes their path, or ``None`` for a trace that is no file."""
     if isinstance(traces, str | os.PathLike | Trace):
         traces = [traces]
     for each in traces:
+        files.append(None if isinstance(each, Trace) else str(each))
         if isinstance(each, Trace):
             yield each
         elif isinstance(each, str | os.PathLike):

@@ -129,8 +129,9 @@ class EvaluationWriter:
         keep_traces: bool = False,
         repeats: int = 1,
         kept: Kept | None = None,
+        folder: Path | None = None,
     ) -> None:
-        """Make a new folder below ``root``, or go on with the one that ``kept`` is of.
+        """Make a new folder below ``root``, or this ``folder``; or resume the one of ``kept``.
 
         Raises:
             InputError: that cannot be done.
@@ -139,7 +140,12 @@ class EvaluationWriter:
         self._keep_traces = keep_traces
         self._repeats = repeats
         self._kept = kept
-        self.folder = kept.folder if kept else _new_folder(root, name, self._started)
+        if kept is not None:
+            self.folder = kept.folder
+        elif folder is not None:
+            self.folder = _this_folder(folder)
+        else:
+            self.folder = _new_folder(root, name, self._started)
         about = {"version": VERSION, "id": self.folder.name, "name": name}
         self._header = {**about, **header, "repeats": repeats}
         self._catalogs: list[dict[str, AgentCard]] = kept.catalogs if kept else []
@@ -311,6 +317,16 @@ def _new_folder(root: Path, name: str, now: float) -> Path:
         message = f"the evaluation cannot be stored here: {error.strerror}; name another --out"
         raise InputError(Problem(file=str(root), message=message)) from None
     raise InputError(Problem(file=str(root), message="too many evaluations of this second"))
+
+
+def _this_folder(folder: Path) -> Path:
+    try:
+        make_folder(folder.parent)
+        make_folder(folder, exist_ok=False)
+    except OSError as error:
+        message = f"the evaluation cannot be stored here: {error.strerror}; name another folder"
+        raise InputError(Problem(file=str(folder), message=message)) from None
+    return folder
 
 
 def _iso(seconds: float) -> str:

@@ -1,0 +1,177 @@
+"""What came of an evaluation in memory: its results, and its reports and its folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from baton import model
+from baton.config.git import git_state
+from baton.formats.evaluation_folder import VERSION
+from baton.model import STATUSES, AgentsSeen, CaseResult, InputError, Problem, Provenance, Status
+from baton.plugins import reporter_entry, resolve
+from baton.store import (
+    EvaluationWriter,
+    FoundTrace,
+    Header,
+    IndexRow,
+    recorded_of,
+    row_of,
+)
+
+PathLike = str | os.PathLike[str]
+
+
+class Evaluation(model.Evaluation, kw_only=True):
+    """One execution of a dataset, or one scoring of recorded traces.
+
+    ``results`` come by their place in the dataset, the repeats of a case together. ``about`` says
+    how it was made, as `evaluation.json` does. ``keep_traces`` says whether a folder of it holds
+    the traces; otherwise they are read again from the files that they were scored from.
+    """
+
+    about: dict[str, Any] = msgspec.field(default_factory=dict)
+    keep_traces: bool = True
+
+    @classmethod
+    def of(
+        cls, evaluation: model.Evaluation, about: Mapping[str, Any], *, keep_traces: bool
+    ) -> Self:
+        """Make one of what was scored."""
+        if not keep_traces:
+            for result in evaluation.results:
+                if result.trace is not None:
+                    result.recorded = recorded_of(result.trace)
+        fields = {name: getattr(evaluation, name) for name in evaluation.__struct_fields__}
+        return cls(**fields, about=dict(about), keep_traces=keep_traces)
+
+    @property
+    def header(self) -> Header:
+        """What `evaluation.json` says of it; without times, as it is in no folder."""
+        header = msgspec.convert(self.about, Header)
+        header.version = VERSION
+        header.name, header.status = self.name, self.status
+        header.evaluators = self.evaluators
+        header.problems, header.notices = self.problems, self.notices
+        header.routing, header.efficiency = self.routing, self.efficiency
+        header.by_agent, header.gate = self.by_agent, self.gate
+        header.provenance = self._provenance
+        header.cases = self._cases
+        return header
+
+    @property
+    def _cases(self) -> dict[Status, int]:
+        cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
+        for result in self.results:
+            cases[result.status] += 1
+        return cases
+
+    @property
+    def _provenance(self) -> Provenance:
+        """Add the commit here, and the agents that were seen, to what was known at the start."""
+        provenance = msgspec.convert(self.about.get("provenance", {}), Provenance)
+        provenance.git = git_state(Path())
+        agents = AgentsSeen()
+        for result in self.results:
+            if result.trace is not None:
+                agents.add(result.trace.agents)
+            if result.efficiency is not None:
+                agents.add_models(result.efficiency.models)
+        return provenance.with_agents(agents.hashes())
+
+    @property
+    def folder(self) -> None:
+        """The folder that reports name: none, as it is in memory."""
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def rows(self) -> Iterator[IndexRow]:
+        """Yield the results in short; ``offset`` is the place in ``results``."""
+        for place, result in enumerate(self.results):
+            row = row_of(result)
+            row.offset = place
+            yield row
+
+    def result(self, row: IndexRow) -> CaseResult:
+        """Return the result of a row."""
+        return self.results[row.offset]
+
+    def with_traces(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
+        """Yield each result with its trace."""
+        for result in self.results:
+            why = "nothing was recorded" if result.trace is None else None
+            yield result, FoundTrace(result.trace, why)
+
+    def save(self, path: PathLike) -> Path:
+        """Write an evaluation folder, as the command line does, and return it.
+
+        `baton report`, `baton compare` and all else that takes a folder take this one. Traces
+        that were scored from files are not copied: the folder says where they are.
+
+        Args:
+            path: the folder; it must not exist yet.
+
+        Raises:
+            InputError: it exists, or cannot be written.
+        """
+        folder = Path(path)
+        writer = EvaluationWriter(
+            folder.parent,
+            self.name,
+            header=self.about,
+            keep_traces=self.keep_traces,
+            repeats=self.about.get("repeats", 1),
+            folder=folder,
+        )
+        try:
+            for result in self.results:
+                writer.write(result)
+            writer.finish(
+                self.status if self.status != "skipped" else "error",
+                evaluators=self.evaluators,
+                cases=self._cases,
+                problems=self.problems,
+                routing=self.routing,
+                efficiency=self.efficiency,
+                by_agent=self.by_agent,
+                gate=self.gate,
+                provenance=self._provenance,
+                notices=self.notices,
+            )
+        finally:
+            writer.close()
+        return folder
+
+    def to_html(self, path: PathLike) -> None:
+        """Write the page with every case and trace; raises InputError if that fails."""
+        self._report("html", path)
+
+    def to_junit(self, path: PathLike) -> None:
+        """Write the JUnit report; raises InputError if that fails."""
+        self._report("junit", path)
+
+    def to_markdown(self, path: PathLike) -> None:
+        """Write the report for a pull request; raises InputError if that fails."""
+        self._report("markdown", path)
+
+    def to_csv(self, path: PathLike) -> None:
+        """Write a row for each score; raises InputError if that fails."""
+        self._report("csv", path)
+
+    def to_json(self, path: PathLike) -> None:
+        """Write the JSON report; raises InputError if that fails."""
+        self._report("json", path)
+
+    def _report(self, kind: str, path: PathLike) -> None:
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                resolve(reporter_entry(kind))(self, file)
+        except OSError as error:
+            message = f"the report cannot be written: {error.strerror}"
+            raise InputError(Problem(file=os.fspath(path), message=message)) from None
