@@ -8,8 +8,8 @@ import pytest
 
 from baton.datasets.labels import HumanLabel
 from baton.model import InputError, Location
-from baton.runner.judged import JudgedThing
-from baton.runner.opinions import people, placed
+from baton.runner.calibration import people, placed
+from baton.runner.verdicts import JudgedThing
 from baton.stats.calibration import Opinion, Terms
 
 LABELS = Terms(labels={"right": 1.0, "wrong": 0.0})

@@ -274,14 +274,14 @@ def test_a_failed_test_of_pytest_prints_nothing_hostile(tmp_path: Path, file: st
 
 
 def test_what_init_writes_asks_for_annotations_and_no_more(tmp_path: Path) -> None:
-    for name in ("action.yml", "examples/ci/github.yml", "src/baton/cli/starter/github.yml"):
+    for name in ("action.yml", "examples/ci/github.yml", "src/baton/session/starter/github.yml"):
         text = (ROOT / name).read_text("utf-8")
         assert "pull_request_target" not in text
         scripts = re.findall(r"\brun: *(?:\|\n((?:(?: {8,}.*)?\n)+)|(.*))", text)
         assert scripts
         assert not any("${{" in script for found in scripts for script in found), name
     assert "--github" in (ROOT / "action.yml").read_text("utf-8")
-    assert "--github" in (ROOT / "src/baton/cli/starter/github.yml").read_text("utf-8")
+    assert "--github" in (ROOT / "src/baton/session/starter/github.yml").read_text("utf-8")
 
 
 def code_spans_taken_out(line: str) -> str:

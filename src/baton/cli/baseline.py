@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from cyclopts import Parameter
 
 from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 
 from .messages import say
-from .options import OUT
+from .options import OUT, Flag
 from .output import readers_may_leave
 
 if TYPE_CHECKING:
     from baton.gate.baseline import Snapshot
-
-_Flag = Parameter(negative="")
 
 
 def baseline_command(
@@ -28,8 +25,8 @@ def baseline_command(
     evaluation: Path | None = None,
     *,
     name: str = "default",
-    force: Annotated[bool, _Flag] = False,
-    json: Annotated[bool, _Flag] = False,
+    force: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Keep an evaluation to compare with, or show the one that is kept.
 
@@ -49,24 +46,15 @@ def baseline_command(
     json
         Print the baseline as JSON.
     """
-    from baton.gate.baseline import baseline_file, read_baseline, snapshot_of, write_baseline
-    from baton.store import latest_evaluation, read_evaluation
+    from baton.session.compare import set_baseline, show_baseline
 
-    file = baseline_file(name)
     if act == "set":
-        folder = evaluation if evaluation is not None else latest_evaluation(OUT)
-        snapshot = snapshot_of(read_evaluation(folder))
-        if snapshot.status not in ("passed", "failed") and not force:
-            raise InputError(
-                f"{folder}: it is `{snapshot.status}`, not whole: finish it first (baton eval "
-                "--resume), or keep it anyway with --force"
-            )
-        write_baseline(snapshot, file)
+        snapshot, file = set_baseline(evaluation, name, stored=OUT, force=force)
         say(f"baseline {file}: {len(snapshot.cases)} cases of {snapshot.id}")
         return 0
     if evaluation is not None:
         raise InputError("`show` takes no evaluation: name the baseline with --name")
-    snapshot = read_baseline(file)
+    snapshot, file = show_baseline(name)
     with readers_may_leave():
         if json:
             sys.stdout.write(msgspec.json.encode(snapshot).decode() + "\n")
@@ -77,7 +65,7 @@ def baseline_command(
 
 def _lines(snapshot: Snapshot, file: Path) -> list[str]:
     made = snapshot.provenance
-    told = {
+    fields = {
         "evaluation": snapshot.id,
         "status": snapshot.status,
         "made": snapshot.made,
@@ -94,7 +82,7 @@ def _lines(snapshot: Snapshot, file: Path) -> list[str]:
     }
     return [
         visible_line(str(file)),
-        *(f"  {key:<11} {one_line(text, 200)}" for key, text in told.items() if text),
+        *(f"  {key:<11} {one_line(text, 200)}" for key, text in fields.items() if text),
     ]
 
 

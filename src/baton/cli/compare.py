@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from baton.formats.own_files import make_folder, naming
-from baton.model import InputError, Problem
 
 from .messages import note
-from .options import OUT, Whole
+from .options import OUT, Flag, Whole
 from .output import readers_may_leave
 
-_Flag = Parameter(negative="")
 _CODES = {"worse": 1, "error": 3}
 
 
@@ -26,9 +22,9 @@ def compare_command(
     *,
     confidence: float = 0.95,
     min_effect: float = 0.05,
-    fail_on_regression: Annotated[bool, _Flag] = False,
-    force: Annotated[bool, _Flag] = False,
-    json: Annotated[bool, _Flag] = False,
+    fail_on_regression: Flag = False,
+    force: Flag = False,
+    json: Flag = False,
     markdown: Path | None = None,
     show: Whole = 10,
 ) -> int:
@@ -56,22 +52,12 @@ def compare_command(
     show
         How many of the cases that got worse are printed.
     """
-    from baton.gate.baseline import DEFAULT, open_side
-    from baton.gate.compare import compare
     from baton.reports.compare import markdown_of, plain_compared, print_compared
-    from baton.store import latest_evaluation
+    from baton.session.compare import compare_evaluations
 
-    if not 0 < confidence < 1:
-        raise InputError(f"--confidence is between 0 and 1, got {confidence:g}")
-    if not min_effect >= 0:
-        raise InputError(f"--min-effect is at least 0, got {min_effect:g}")
-    old = open_side(before or DEFAULT)
-    new = open_side(after if after is not None else str(latest_evaluation(OUT)))
-    compared = compare(old, new, confidence=confidence, min_effect=min_effect)
-    if compared.refused and not force:
-        problems = [f"they do not compare: {differs}" for differs in compared.refused]
-        problems.append("--force compares them anyway")
-        raise InputError(Problem(message=problem) for problem in problems)
+    compared = compare_evaluations(
+        before, after, stored=OUT, confidence=confidence, min_effect=min_effect, force=force
+    )
     if markdown is not None:
         make_folder(markdown.parent)
         with naming(markdown):

@@ -7,14 +7,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from baton.datasets import load_dataset
-from baton.formats.own_files import make_folder, naming
-from baton.model import InputError
 from baton.model.redact import ON
-from baton.readers import load_catalog
 
 from .messages import note, say
-from .options import AS_CONFIGURED, Redacting
+from .options import AS_CONFIGURED, Flag, Redacting
 
 LOST = 1
 
@@ -24,7 +20,7 @@ def convert_command(
     to: Literal["adk", "judge-llm", "strands", "baton"],
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     agents: Path | None = None,
-    strict: Annotated[bool, Parameter(negative="")] = False,
+    strict: Flag = False,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Write a dataset in another dialect, and list what that has no place for.
@@ -43,21 +39,14 @@ def convert_command(
     strict
         Exit with 1 when anything is lost; the file is written anyway.
     """
-    from baton.datasets.convert import convert
+    from baton.session.convert import convert_dataset
 
-    if not dataset:
-        raise InputError("name the files or folders to convert")
-    catalog = load_catalog(agents) if agents is not None else None
-    cases = load_dataset(dataset, agents=catalog)
-    converted = convert(cases, to, out, agents=catalog, redaction=redacting.over(ON))
-    make_folder(out.parent)
-    with naming(out):
-        out.write_text(converted.text, encoding="utf-8")
-    for text in (*cases.notes, *converted.notes):
-        note(text)
+    converted, total = convert_dataset(
+        dataset, to, out, agents=agents, redaction=redacting.over(ON), note=note
+    )
     for loss in converted.losses:
         what = "added" if loss.is_added else "lost"
         say(f"{what}: " + ": ".join(part for part in loss[:3] if part))
     differ = f", {len(converted.losses)} not as they were" if converted.losses else ""
-    say(f"{out}: {converted.written} of {len(cases)} cases{differ}")
+    say(f"{out}: {converted.written} of {total} cases{differ}")
     return LOST if strict and converted.losses else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -11,9 +12,9 @@ from cyclopts import Parameter
 from baton.config import load_config
 from baton.config.trust import Trust
 from baton.model import InputError, Problem
+from baton.session.starter import SAMPLE, Answers, files_of, first_case
 
 from .messages import note, say
-from .starter import SAMPLE, Answers, files_of, first_case
 
 Ci = Literal["github", "gitlab", "none"]
 _CIS: tuple[Ci, ...] = ("github", "gitlab", "none")
@@ -69,7 +70,9 @@ def init_command(
             for path in there
         )
     _write({name: text for name, text in files.items() if name == answers.sample})
-    case = first_case(answers)
+    # What agents print is no part of what is said here.
+    with redirect_stdout(sys.stderr):
+        case = first_case(answers)
     _write({**files, answers.cases: case.text})
     for name in [*files, answers.cases]:
         note(f"wrote {name}")

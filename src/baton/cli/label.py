@@ -12,21 +12,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from baton.config import load_config
 from baton.datasets.labels import LabelFile, LabelLine
 from baton.evaluators.judged import Judged
-from baton.model import EvalContext, InputError
+from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 from baton.reports.trace import print_sheet, print_trace
-from baton.runner.judged import of_evaluation, terms_of
-from baton.runner.opinions import DISAGREE, SPLIT, ToLabel, to_label
+from baton.runner.calibration import DISAGREE, SPLIT, ToLabel
+from baton.runner.verdicts import terms_of
+from baton.session.calibrate import things_to_label
 from baton.sink import own_output
 from baton.stats.calibration import FAILED, PASSED, Terms
-from baton.store import StoredEvaluation, evaluation_traces, latest_evaluation, read_evaluation
+from baton.store import latest_evaluation
 
-from .options import OUT
-from .rubrics import rubric_evaluator, rubric_of
+from .options import OUT, ConfigPath, Paths
 
 ENTER = ("\r", "\n")
 ENDS = ("\x03", "\x04", "")
@@ -83,9 +82,9 @@ def label_command(
     rubric: Annotated[str | None, Parameter(name=["--rubric", "-r"])] = None,
     labels: Path = Path("labels.jsonl"),
     by: str | None = None,
-    config: Annotated[Path | None, Parameter(name=["--config", "-c"])] = None,
+    config: ConfigPath = None,
     agents: Path | None = None,
-    traces: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    traces: Paths = (),
 ) -> int:
     """Walk through the dispatches of an evaluation and label them, for `baton calibrate`.
 
@@ -116,21 +115,13 @@ def label_command(
             "docs/calibration.md says how"
         )
     folder = evaluation if evaluation is not None else latest_evaluation(OUT)
-    stored = read_evaluation(folder, traces=traces, agents=agents)
-    settings = load_config(config) if config is not None else None
-    evaluator = rubric_evaluator(rubric or rubric_of(stored), settings)
+    evaluator, things = things_to_label(
+        folder, rubric=rubric, config=config, agents=agents, traces=traces
+    )
     file = LabelFile(labels)
-    things = _to_label(stored, evaluator, agents)
-    if not things:
-        raise InputError(f"{stored.folder}: holds nothing that `{evaluator.type}` is about")
     with single_keys():
         _Walk(evaluator, things, file, by).go()
     return 0
-
-
-def _to_label(stored: StoredEvaluation, evaluator: Judged, agents: Path | None) -> list[ToLabel]:
-    judged = of_evaluation(stored, evaluator.type)
-    return to_label(evaluator, evaluation_traces(stored, agents), EvalContext(), judged)
 
 
 class _Walk:

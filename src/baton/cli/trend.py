@@ -5,22 +5,19 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
-from cyclopts import Parameter
 
 from baton.model import InputError
 from baton.reports.text import one_line
 
 from .messages import note
-from .options import OUT, Whole
+from .options import OUT, Flag, Whole
 from .output import readers_may_leave
 
 if TYPE_CHECKING:
     from baton.gate.trend import Point
-
-_Flag = Parameter(negative="")
 
 
 def trend_command(
@@ -28,8 +25,8 @@ def trend_command(
     axis: str = "pass_rate",
     name: str | None = None,
     last: Whole | None = None,
-    json: Annotated[bool, _Flag] = False,
-    csv: Annotated[bool, _Flag] = False,
+    json: Flag = False,
+    csv: Flag = False,
 ) -> int:
     """Show an axis over evaluations, for each model.
 
@@ -48,18 +45,11 @@ def trend_command(
     csv
         Print the points as CSV.
     """
-    from baton.gate.trend import evaluations_below, trend
+    from baton.session.compare import trend_over
 
     if json and csv:
         raise InputError("--json and --csv both say how to print: give one")
-    if last is not None and last < 1:
-        raise InputError(f"--last has to be at least 1, got {last}")
-    folders = list(evaluations) or evaluations_below(OUT)
-    points = trend(folders, axis)
-    points = [point for point in points if name is None or point.name == name]
-    points = points[-last:] if last is not None else points
-    if not points:
-        raise InputError("no evaluation here" + (f" is called `{name}`" if name else " yet"))
+    points = trend_over(evaluations, axis, stored=OUT, name=name, last=last)
     with readers_may_leave():
         if json:
             sys.stdout.write(msgspec.json.encode({"axis": axis, "points": points}).decode() + "\n")

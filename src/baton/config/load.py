@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.evaluators.registry import own_rubrics
+from baton.evaluators.registry import evaluator_entry, own_rubrics
 from baton.formats.document import Document, read_bytes
+from baton.formats.spelling import snake
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import Evaluator, InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
-from baton.plugins import Entry, reporter_entry
+from baton.plugins import Entry, reporter_entry, resolve
 from baton.providers.registry import provider_entry
+from baton.runner.backends.protocol import backend_spec
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
-from .backend import read_backend
 from .dialects.accelerator import translate
 from .environment import interpolate
 from .judge import JudgeConfig, at_lines, gate_of, read_judge
-from .misplaced import say_where
 from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 from .trust import Trust, code_in
 
@@ -124,12 +125,12 @@ def load_config(
     try:
         spec = document.convert(told, ConfigFile)
     except InputError as error:
-        raise say_where(error, told) from None
+        raise _say_where(error, told) from None
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
     run = _run_options(document, spec, problems)
-    backend = read_backend(document, spec.backend, problems)
+    backend = _backend(document, spec.backend, problems)
     rubrics = _rubrics(document, spec, problems)
     redaction = _redaction(document, spec, problems)
     judging, gate = _judging(document, written, told, problems), _gate(document, spec, problems)
@@ -185,6 +186,50 @@ def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
     if found.data != config.data:
         raise InputError(Problem(file=str(path), message="changed while it was read"))
     return found
+
+
+def chosen_backend(
+    configured: Mapping[str, Any] | None, name: str | None, workers: int | None
+) -> dict[str, Any] | None:
+    """Put what the command line names over what a config does.
+
+    Raises:
+        InputError: an unknown backend, or workers and nothing to have them.
+    """
+    if name is None and configured is None:
+        if workers is not None:
+            raise InputError("--workers goes with --backend (local, ray)")
+        return None
+    spec = dict(configured or {})
+    if name is not None and name != spec.get("type"):
+        spec = {"type": name}
+    if workers is not None:
+        spec["workers"] = workers
+    try:
+        return backend_spec(spec)
+    except InputError as error:
+        raise InputError(
+            Problem(
+                path="--workers" if each.path == "workers" else "--backend", message=each.message
+            )
+            for each in error.problems
+        ) from None
+
+
+def _backend(
+    document: Document, spec: str | Mapping[str, Any] | None, problems: list[Problem]
+) -> dict[str, Any] | None:
+    """Check ``backend: ray``, or a mapping with its options."""
+    if spec is None:
+        return None
+    try:
+        return backend_spec(spec)
+    except InputError as error:
+        for problem in error.problems:
+            steps = tuple(step for step in problem.path.split(".") if step)
+            inside = steps if isinstance(spec, Mapping) and steps[:1] and steps[0] in spec else ()
+            problems.append(document.problem_at(("backend", *inside), problem.message))
+    return None
 
 
 def _check_reporters(document: Document, spec: ConfigFile, problems: list[Problem]) -> None:
@@ -379,3 +424,38 @@ def _matching(path: Path, pattern: str) -> list[Path]:
 
 def _below(folder: Path, path: str) -> str:
     return str(folder / path)
+
+
+_EVALUATOR_KEY = re.compile(r"evaluators\[(\d+)\]\.(\w+)")
+
+
+def _say_where(error: InputError, config: Mapping[str, Any]) -> InputError:
+    """Tell of unknown keys that are options of the evaluator they stand beside."""
+    return InputError(_worded(problem, config) for problem in error.problems)
+
+
+def _worded(problem: Problem, config: Mapping[str, Any]) -> Problem:
+    found = _EVALUATOR_KEY.fullmatch(problem.path)
+    if found is None or not problem.message.startswith("unknown key"):
+        return problem
+    spec = config["evaluators"][int(found[1])]
+    name = spec.get("type")
+    if not isinstance(name, str) or snake(found[2]) not in _options_of(name):
+        return problem
+    message = f"is an option of `{name}`: put it under `config:`"
+    return msgspec.structs.replace(problem, message=message)
+
+
+def _options_of(name: str) -> set[str]:
+    """Return the options of an evaluator, in Baton's words and in those of an alias."""
+    try:
+        entry = evaluator_entry(name)
+    except InputError:
+        return set()
+    target = resolve(entry)
+    struct = getattr(target, "options_type", target)
+    if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
+        return set()
+    alias = entry.asked_as(name)
+    theirs = {*alias.renames, *alias.unused, *(option for option, _ in alias.values)}
+    return {field.encode_name for field in msgspec.structs.fields(struct)} | theirs

@@ -1,4 +1,4 @@
-"""What is valid, runs, and still does not test what was meant: one file a gotcha."""
+"""What is valid, runs, and still does not test what was meant: for cases, criteria and ADK apps."""
 
 from .rules import RULES, lint, refuse_unknown
 from .scope import CaseFile, CriteriaFile, LintWarning, Scope

@@ -1,23 +1,502 @@
-"""The rules there are."""
+"""The rules: what is valid in cases, criteria and ADK apps and still tests nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from baton.lint import adk_rules, case_rules
-from baton.model import InputError, Problem, suggestion
+from baton.evaluators.agent_chain import AgentChain
+from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
+from baton.formats.spelling import snake
+from baton.model import AgentCard, Case, ExpectedTurn, InputError, Problem, suggestion
 
-from .scope import LintWarning, Scope
+from .adk_app import App
+from .scope import CaseFile, CriteriaFile, LintWarning, Scope, Written
+
+BARE_TURN = "bare-turn"
+
+
+def bare_turns(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of turns without `tool_uses`: ADK's exact matching lets them call nothing."""
+    for file in scope.cases:
+        for case, written in file.written():
+            bare = _bare(case)
+            if bare and _is_exact(file, case):
+                yield LintWarning(
+                    file=file.file,
+                    line=written.turn_line(bare[0]),
+                    rule=BARE_TURN,
+                    what=f"{_turns(bare)} of case `{case.id}` without `tool_uses`, and others "
+                    "have them: under EXACT matching a call there fails the turn",
+                    remedy="state its calls, `[]` for none, or set `match_type` to IN_ORDER",
+                )
+
+
+def _bare(case: Case) -> list[int]:
+    """Return the turns that state nothing, where another one states calls."""
+    if not any(turn.tool_calls for turn in case.turns):
+        return []
+    return [place for place, turn in enumerate(case.turns) if turn.tool_calls is None]
+
+
+def _is_exact(file: CaseFile, case: Case) -> bool:
+    return any(
+        evaluator.match_type == "EXACT" and evaluator.threshold > 0
+        for evaluator in file.scored_by(case, ToolTrajectoryAvgScore)
+    )
+
+
+def _turns(bare: list[int]) -> str:
+    numbers = ", ".join(str(place + 1) for place in bare)
+    return f"turn {numbers}" if len(bare) == 1 else f"turns {numbers}"
+
+
+INTERNAL_TOOL = "internal-tool"
+_INTERNAL = {
+    "google_search": "Google Search",
+    "GoogleSearchTool": "Google Search",
+    "google_search_retrieval": "Google Search",
+    "enterprise_web_search": "Enterprise Web Search",
+    "url_context": "URL context",
+    "UrlContextTool": "URL context",
+    "code_execution": "code execution",
+    "code_executor": "code execution",
+    "built_in_code_execution": "code execution",
+    "BuiltInCodeExecutor": "code execution",
+    "vertex_ai_search": "Vertex AI Search",
+    "VertexAiSearchTool": "Vertex AI Search",
+}
+_SCORES_CALLS = ("tool_trajectory_avg_score", "tool_calls")
+
+
+def internal_tools(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of expected calls that no run can have.
+
+    A call that was recorded, and a function of the user's own with such a name, are left alone.
+    """
+    for file in scope.cases:
+        if file.adk and any(p.evaluator.type in _SCORES_CALLS for p in file.evaluators):
+            yield from _internal_tools_in(file, scope.functions)
+
+
+def _internal_tools_in(file: CaseFile, functions: frozenset[str]) -> Iterator[LintWarning]:
+    own = functions.union(*(app.functions for app in file.apps))
+    for case, written in file.written():
+        if not any(_named(call.name, own) for t in case.turns for call in t.tool_calls or ()):
+            continue
+        for turn in range(len(case.turns)):
+            for call in written.calls(turn):
+                if _named(call.name, own) and not call.recorded:
+                    yield LintWarning(
+                        file=file.file,
+                        line=call.line,
+                        rule=INTERNAL_TOOL,
+                        what=f"`{call.name}` is expected in case `{case.id}`, and "
+                        f"{_INTERNAL[call.name]} happens inside the model: no call is recorded",
+                        remedy="take it out, and check the answer instead",
+                    )
+
+
+def _named(name: str, own: frozenset[str]) -> bool:
+    return name in _INTERNAL and name not in own
+
+
+NO_RUBRICS = "no-rubrics"
+_TYPES = {
+    "rubric_based_final_response_quality_v1": "FINAL_RESPONSE_QUALITY",
+    "rubric_based_tool_use_quality_v1": "TOOL_USE_QUALITY",
+    "rubric_based_multi_turn_trajectory_quality_v1": "TRAJECTORY_QUALITY",
+}
+
+
+def missing_rubrics(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of a rubric metric without rubrics of its own, or of its type in any case."""
+    for file in scope.criteria:
+        value = file.document.value()
+        top = value if isinstance(value, dict) else {}
+        key = next((key for key in top if snake(str(key)) == "criteria"), None)
+        criteria = top[key] if key is not None else None
+        for name, criterion in criteria.items() if isinstance(criteria, dict) else ():
+            if name in _TYPES and not _rubrics(criterion):
+                types = _types_in_cases(file)
+                if _TYPES[name] not in types:
+                    yield LintWarning(
+                        file=file.document.file,
+                        line=file.document.line((str(key), name)),
+                        rule=NO_RUBRICS,
+                        what=f"`{name}` has no `rubrics`{_in_cases(types, _TYPES[name])}: "
+                        "ADK evaluates nothing then",
+                        remedy="write it as an object with `threshold` and `rubrics`",
+                    )
+
+
+def _rubrics(criterion: Any) -> Any:
+    if not isinstance(criterion, dict):
+        return None
+    return next((item for key, item in criterion.items() if snake(str(key)) == "rubrics"), None)
+
+
+def _types_in_cases(file: CriteriaFile) -> set[str | None]:
+    return {
+        rubric.type
+        for cases in file.scores
+        for case in cases.cases
+        for rubric in (*case.rubrics, *(r for turn in case.turns for r in turn.rubrics or ()))
+    }
+
+
+def _in_cases(types: set[str | None], wanted: str) -> str:
+    if types:
+        return f", and rubrics of cases count only with `type` {wanted}"
+    return ", nor has a case"
+
+
+def stated_agents(case: Case) -> set[str]:
+    """Return the agents whose names a case states as those that should run."""
+    stages = [stage for turn in case.turns for stage in turn.agents or ()]
+    return {n for one in stages for n in ([one] if isinstance(one, str) else one.any_order)}
+
+
+def opening_agent(agents: Mapping[str, AgentCard]) -> str | None:
+    """Return the one agent that no other has as a sub-agent or a tool, and that has some."""
+    below = {name: _below(card) & agents.keys() for name, card in agents.items()}
+    led = set().union(*below.values())
+    above = [name for name, card in agents.items() if name not in led and card.kind == "agent"]
+    return above[0] if len(above) == 1 and below[above[0]] else None
+
+
+def _below(card: AgentCard) -> set[str]:
+    return {*card.sub_agents, *(card.tools if isinstance(card.tools, list) else ())}
+
+
+CHAIN_OPENER = "chain-opener"
+
+
+class _Opener(NamedTuple):
+    """The agent that opens a conversation, under all its names."""
+
+    name: str
+    names: frozenset[str]
+
+
+def chain_openers(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of a chain that has to match exactly, or allows no more agents, and lacks the opener.
+
+    That is certain where only hand-offs state the chain, and in the first turn of a session
+    where the agent that opens it is known: from an app's code or from definitions of agents.
+    """
+    for file in scope.cases:
+        for case, written in file.written():
+            strict = _strictness(file, case)
+            if strict is None:
+                continue
+            opener = _opener(scope, file, case)
+            for place, turn in enumerate(case.turns):
+                fresh = place == 0 or turn.new_session
+                missing = _missing(turn, written, place, strict, opener if fresh else None)
+                if missing is not None:
+                    yield LintWarning(
+                        file=file.file,
+                        line=written.agents_line(place),
+                        rule=CHAIN_OPENER,
+                        what=f"turn {place + 1} of case `{case.id}` states {_names(turn)} without "
+                        f"{missing}, and `{strict}` makes it fail",
+                        remedy=f"put it first, or set `{_LOOSER[strict]}`",
+                    )
+
+
+def _opener(scope: Scope, file: CaseFile, case: Case) -> _Opener | None:
+    """Return the agent that opens a case, where all agents it states are of the same system."""
+    recorded = {ours: name for name, ours in file.agent_names.items()}
+    stated = {recorded.get(name, name) for name in stated_agents(case)}
+    app = file.app_of(case)
+    if app is not None and app.root is not None:
+        name, known = app.root, app.mentioned
+    else:
+        name = opening_agent(scope.agents) or ""
+        aliases = {alias for card in scope.agents.values() for alias in card.aliases}
+        known = frozenset(scope.agents.keys() | aliases)
+    if not name or not stated <= known:
+        return None
+    also = scope.agents[name].aliases if name in scope.agents else ()
+    return _Opener(file.agent_names.get(name, name), frozenset((name, *also)))
+
+
+_EXACT, _NO_EXTRA = "sequence_match_type: exact", "allow_extra_agents: false"
+_LOOSER = {_EXACT: "sequence_match_type: subset", _NO_EXTRA: "allow_extra_agents: true"}
+
+
+def _strictness(file: CaseFile, case: Case) -> str | None:
+    """Return the option that makes the chain of a case strict."""
+    for evaluator in file.scored_by(case, AgentChain):
+        if evaluator.sequence_match_type == "exact":
+            return _EXACT
+        if not evaluator.allow_extra_agents:
+            return _NO_EXTRA
+    return None
+
+
+def _missing(
+    turn: ExpectedTurn, written: Written, place: int, strict: str, opener: _Opener | None
+) -> str | None:
+    """Say which agent is missing from a chain; ``None`` when none is known to be."""
+    stages = _stages(turn)
+    if not stages:
+        return None
+    every = {name for stage in stages for name in stage}
+    if opener is not None:
+        found = {opener.name, *opener.names} & (set(stages[0]) if strict == _EXACT else every)
+        return None if found else f"`{opener.name}`, which opens it"
+    if (strict == _EXACT or len(every) == 1) and written.told_by_transfers(place):
+        return "the agent that hands over first, which opens it"
+    return None
+
+
+def _stages(turn: ExpectedTurn) -> list[list[str]]:
+    return [[one] if isinstance(one, str) else one.any_order for one in turn.agents or ()]
+
+
+def _names(turn: ExpectedTurn) -> str:
+    stages = _stages(turn)
+    shown = (s[0] if len(s) == 1 else "{" + ", ".join(s) + "}" for s in stages)
+    return f"`[{', '.join(shown)}]`"
+
+
+APP_NAME = "app-name"
+
+
+def app_names(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of an app of a case, or an ``App`` in the code, that is named unlike its folder."""
+    for file in scope.cases:
+        if file.adk and file.apps:
+            yield from _app_names_of_cases(file)
+    apps = {app.folder: app for file in scope.cases for app in file.apps}
+    for app in (apps | {app.folder: app for app in scope.apps}).values():
+        if app.declared is not None and app.declared.name != app.name:
+            yield LintWarning(
+                file=app.declared.file,
+                line=app.declared.line,
+                rule=APP_NAME,
+                what=f"the app is named `{app.declared.name}` and its folder `{app.name}`: some "
+                "versions of ADK find no session then",
+                remedy=f'write `name="{app.name}"`',
+            )
+
+
+def _app_names_of_cases(file: CaseFile) -> Iterator[LintWarning]:
+    """Warn once of each name."""
+    told: set[str] = set()
+    folders = sorted({app.name for app in file.apps})
+    for case, written in file.written():
+        name = case.session.app
+        if name is None or name in folders or name in told:
+            continue
+        told.add(name)
+        yield LintWarning(
+            file=file.file,
+            line=written.app_line(),
+            rule=APP_NAME,
+            what=f"no folder of agents is called `{name}`, the app of case `{case.id}`: a server "
+            "plays another app or none",
+            remedy=suggestion(name, folders),
+        )
+
+
+STATE_TYPE = "state-type"
+_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text"} | {
+    list: "a list",
+    dict: "an object",
+}
+
+
+class _Seen(NamedTuple):
+    case: str
+    file: str
+    line: int | None
+    kind: str
+
+
+def state_types(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of a value whose type differs from that of other cases of the app, or of its code.
+
+    Null is left alone. Cases that name no app are compared within their file.
+    """
+    seen: dict[tuple[str, str], list[_Seen]] = defaultdict(list)
+    for file in scope.cases:
+        for case, written in file.written():
+            app = case.session.app or file.file
+            code = _kinds_in_code(file.app_of(case))
+            for key, value in case.state.items():
+                kind = _KINDS.get(type(value))
+                if kind is None:
+                    continue
+                one = _Seen(case.id, file.file, written.state_line(key), kind)
+                if code.get(key, kind) == kind:
+                    seen[app, key].append(one)
+                else:
+                    where = f"the code of the app puts {code[key]} there"
+                    yield _state_types_warning(one, key, where, f"write {code[key]}")
+    for (_, key), found in seen.items():
+        yield from _odd_ones(key, found)
+
+
+def _odd_ones(key: str, found: list[_Seen]) -> Iterator[LintWarning]:
+    """Find those of a kind that fewer cases have; of two as frequent, the later one is odd."""
+    kinds = [one.kind for one in found]
+    usual = max(dict.fromkeys(kinds), key=kinds.count)
+    tied = [kinds.count(kind) for kind in set(kinds)].count(kinds.count(usual)) > 1
+    remedy = "write in both what the tools expect" if tied else f"write {usual}"
+    if len(set(kinds)) > 1:
+        first = next(one for one in found if one.kind == usual)
+        for one in found:
+            if one.kind != usual:
+                place = first.file if first.line is None else f"{first.file}:{first.line}"
+                other = f"it is {usual} in case `{first.case}` ({place})"
+                yield _state_types_warning(one, key, other, remedy)
+
+
+def _state_types_warning(one: _Seen, key: str, other: str, remedy: str) -> LintWarning:
+    return LintWarning(
+        file=one.file,
+        line=one.line,
+        rule=STATE_TYPE,
+        what=f"state `{key}` of case `{one.case}` is {one.kind}, and {other}: "
+        "tools that work with the one break on the other",
+        remedy=remedy,
+    )
+
+
+def _kinds_in_code(app: App | None) -> dict[str, str]:
+    """Return what the code of an app puts into the state, where it is always of one kind."""
+    found: dict[str, str] = {}
+    for key, types in app.state_types.items() if app is not None else ():
+        kinds = {_KINDS.get(type_) for type_ in types - {type(None)}}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        if kind is not None:
+            found[key] = kind
+    return found
+
+
+_BRACES = re.compile(r"{+[^{}]*}+")
+_PREFIXES = ("app", "user", "temp")
+
+
+def variables(instruction: str) -> list[str]:
+    """Return the names that have to be in the state, in order of appearance.
+
+    ``{name?}`` may be missing, ``{artifact.name}`` is no state, and what is no name (or has
+    another prefix than ``app:``, ``user:`` and ``temp:``) stays as it is.
+    """
+    names = (
+        match.group().lstrip("{").rstrip("}").strip() for match in _BRACES.finditer(instruction)
+    )
+    return list(dict.fromkeys(name for name in names if _is_state(name)))
+
+
+def _is_state(name: str) -> bool:
+    prefix, colon, rest = name.rpartition(":")
+    return rest.isidentifier() and (not colon or prefix in _PREFIXES)
+
+
+INSTRUCTION_VARIABLE = "instruction-variable"
+
+
+class _Lack(NamedTuple):
+    """The first case without a variable, and in how many it is there and not."""
+
+    case: str
+    line: int | None
+    lacking: int
+    given: int
+
+
+def instruction_variables(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of a variable that neither a case's state nor the code gives a value.
+
+    Where only definitions of agents are known, code may do so anyway: then those of the
+    agent that opens the conversation count, and those that other cases of the file do give.
+    """
+    for file in scope.cases:
+        if file.adk:
+            yield from _by_code(file)
+        if file.adk and not file.apps and _play(scope, file):
+            yield from _by_definitions(file, scope.agents)
+
+
+def _by_code(file: CaseFile) -> Iterator[LintWarning]:
+    for app in file.apps:
+        if app.state_unclear:
+            continue
+        told: set[str] = set()
+        for instruction in app.instructions:
+            for name in variables(instruction.text):
+                if name in told or name in app.mentioned:
+                    continue
+                told.add(name)
+                lack = _lack(file, name, app)
+                if lack is not None:
+                    place = f"{instruction.file}:{instruction.line}"
+                    yield _warning(file, lack, name, f"{_of(instruction.agent)} ({place})", "")
+
+
+def _by_definitions(file: CaseFile, agents: Mapping[str, AgentCard]) -> Iterator[LintWarning]:
+    opener = next(iter(agents)) if len(agents) == 1 else opening_agent(agents)
+    for agent, card in agents.items():
+        for name in variables(card.instructions or ""):
+            lack = _lack(file, name, None)
+            if lack is not None and (lack.given or agent == opener):
+                unless = ", unless the code of the app does"
+                yield _warning(file, lack, name, _of(agent), unless)
+
+
+def _play(scope: Scope, file: CaseFile) -> bool:
+    """Tell whether the agents defined are those that play a file's cases."""
+    stated = {name for case in file.cases for name in stated_agents(case)}
+    return stated <= scope.agents.keys() and (bool(stated) or len(scope.cases) == 1)
+
+
+def _lack(file: CaseFile, name: str, app: App | None) -> _Lack | None:
+    """Look for a variable in all cases that may be of the app; of ``None``, in all."""
+    first: tuple[str, int | None] | None = None
+    lacking = given = 0
+    for case, written in file.written():
+        if app is not None and file.app_of(case) is not app:
+            continue
+        if name in case.state:
+            given += 1
+            continue
+        first = first or (case.id, written.state_line())
+        lacking += 1
+    return _Lack(*first, lacking, given) if first is not None else None
+
+
+def _of(agent: str | None) -> str:
+    return "an agent" if agent is None else f"`{agent}`"
+
+
+def _warning(file: CaseFile, lack: _Lack, name: str, agent: str, unless: str) -> LintWarning:
+    more = f" and {lack.lacking - 1} more" if lack.lacking > 1 else ""
+    return LintWarning(
+        file=file.file,
+        line=lack.line,
+        rule=INSTRUCTION_VARIABLE,
+        what=f"the instruction of {agent} has `{{{name}}}`, and nothing gives it a value in case "
+        f"`{lack.case}`{more}{unless}: ADK breaks off with `Context variable not found`",
+        remedy=f"add it to `state`, set it in a `before_agent_callback`, or write `{{{name}?}}`",
+    )
+
 
 Rule = Callable[[Scope], Iterator[LintWarning]]
 RULES: dict[str, Rule] = {
-    case_rules.INTERNAL_TOOLS_NAME: case_rules.internal_tools,
-    case_rules.NAME: case_rules.bare_turns,
-    adk_rules.STATE_TYPES_NAME: adk_rules.state_types,
-    adk_rules.INSTRUCTION_VARIABLES_NAME: adk_rules.instruction_variables,
-    case_rules.MISSING_RUBRICS_NAME: case_rules.missing_rubrics,
-    adk_rules.NAME: adk_rules.app_names,
-    case_rules.CHAIN_OPENERS_NAME: case_rules.chain_openers,
+    INTERNAL_TOOL: internal_tools,
+    BARE_TURN: bare_turns,
+    STATE_TYPE: state_types,
+    INSTRUCTION_VARIABLE: instruction_variables,
+    NO_RUBRICS: missing_rubrics,
+    APP_NAME: app_names,
+    CHAIN_OPENER: chain_openers,
 }
 
 

@@ -10,7 +10,7 @@ import msgspec
 from rich.table import Table
 
 from baton.model import InputError
-from baton.runner.calibrate import CalibrationReport, JudgeReport
+from baton.runner.calibration import CalibrationReport, JudgeReport
 from baton.stats.calibration import Effects, Quality, ReversedOrder, SelfAgreement, too_few
 from baton.stats.intervals import Estimate
 from baton.store import Header

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from baton.config import Config
-from baton.config.backend import chosen_backend
 from baton.config.evaluators import left_unchecked
 from baton.config.judge import JudgeFlags
+from baton.config.load import chosen_backend
 from baton.config.trust import Trust, trust_of
 from baton.datasets.load import choose
 from baton.formats.explain import checked, explain

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from baton.config import load_config
-from baton.config.backend import chosen_backend
 from baton.config.evaluators import left_unchecked
 from baton.config.judge import JudgeFlags
+from baton.config.load import chosen_backend
 from baton.config.trust import Trust, trust_of
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
 from baton.model import Case, Dataset, InputError, Trace

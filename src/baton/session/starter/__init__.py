@@ -1,13 +1,20 @@
-"""The files, filled in."""
+"""What ``baton init`` writes: a config, a first case, a CI workflow, and agents to try it on."""
 
 from __future__ import annotations
 
 import json
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from baton.datasets.draft import draft_case
 from baton.formats.yaml import dump_yaml
-from baton.model import InputError, Problem
+from baton.model import Case, Content, Dataset, ExpectedTurn, InputError, Problem
+from baton.providers.base import Surroundings
+from baton.providers.registry import make_provider
+from baton.runner.live import evaluate_in_memory
+from baton.runner.loop import run
+from baton.runner.plan import RunOptions, make_plan
 from baton.session.agents import agent_spec
 
 _WORKFLOWS = {"github": ".github/workflows/baton.yml", "gitlab": ".gitlab-ci.yml"}
@@ -76,3 +83,46 @@ def _config(answers: Answers, provider: dict[str, Any]) -> str:
 
 def _template(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+_HEAD = """\
+# What the agents did when they were asked once, as what is expected from now on.
+# Say more of it: tools, response_contains, what the hand-off has to carry.
+"""
+_KEPT = ("id", "input", "agents", "dispatches")
+
+
+class FirstCase(NamedTuple):
+    """A dataset with one case, and the agents it expects."""
+
+    text: str
+    agents: list[str]
+
+
+def first_case(answers: Answers) -> FirstCase:
+    """Ask the agents once, and expect the same agents and hand-offs.
+
+    What an LLM says differs from time to time, so texts and arguments are left out.
+
+    Raises:
+        InputError: the agents cannot be asked, or their run tells nothing of agents.
+    """
+    turn = ExpectedTurn(input=Content(text=answers.message))
+    provider = make_provider(answers.provider, Surroundings(Path(), {}))
+    evaluation = run(
+        evaluate_in_memory(
+            make_plan(["agent_chain"]),
+            provider,
+            Dataset([Case(id="first", turns=[turn])]),
+            RunOptions(),
+            "first",
+        )
+    )
+    (result,) = evaluation.results
+    if result.error is not None or result.trace is None:
+        raise InputError(f"the agents could not be asked: {result.error}")
+    drafted = draft_case(result.trace) | {"id": "first"}
+    case = {key: drafted[key] for key in _KEPT if key in drafted}
+    if not case.get("agents"):
+        raise InputError("the run does not tell which agents worked: see docs/providers.md")
+    return FirstCase(_HEAD + dump_yaml({"cases": [case]}), list(case["agents"]))

@@ -1,30 +1,155 @@
-"""What files that are checked together say of one another, for the rules of ``baton.lint``."""
+"""Checking files without running anything: what is wrong in each, and what tests nothing.
+
+Rules of ``baton.lint`` look at all files together: cases beside the criteria that score them and
+the app that plays them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from baton.config import Config, load_config
-from baton.config.dialects.adk import FILE_NAME, scorable_criteria
+from baton.config.dialects.adk import FILE_NAME, read_criteria, scorable_criteria
+from baton.config.dialects.strands import read_experiment
 from baton.config.evaluators import plan_for
 from baton.datasets import load_dataset
 from baton.datasets.files import LazyCases, dataset_files
+from baton.evaluators.judging.load import load_rubric
 from baton.formats.document import Document, read_bytes
-from baton.lint import CaseFile, CriteriaFile, Scope
+from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
-from baton.model import AgentCard, Dataset, InputError
+from baton.model import AgentCard, Dataset, InputError, Problem, counted
 from baton.providers.adk_http import AdkHttpOptions, AdkLocalOptions
-from baton.readers import load_catalog
+from baton.readers import load_catalog, load_traces
 from baton.readers.catalog import is_catalog_file
-from baton.runner.plan import PlannedEvaluator, make_plan
-from baton.session.file_kinds import Kind, kind_of_file
+from baton.readers.load import EMPTY, NOT_A_TRACE, files_below, outside
+from baton.runner.plan import PlannedEvaluator, check_overrides, make_plan
+from baton.store import read_evaluation
+
+from .agents import configured
+from .file_kinds import Kind, kind_of_file
+from .prepare import Note
 
 Seen = Mapping[Kind, Sequence[Path]]
 
 
-def scope_of(seen: Seen, folders: Sequence[Path]) -> Scope:
+class Checked(NamedTuple):
+    """What is wrong in some files, and what is valid and still does not test what was meant."""
+
+    problems: list[Problem]
+    warnings: list[LintWarning]
+
+
+def check_files(
+    files: Sequence[Path], ignore: Collection[str] = (), *, on_file: Note, note: Note
+) -> Checked:
+    """Check files, and those of folders; the type of each is detected from its content.
+
+    ``ignore`` names kinds of warnings to leave out. ``on_file`` gets a line for each file that is
+    valid.
+
+    Raises:
+        InputError: no file is named, or no kind of warning is called so.
+    """
+    if not files:
+        raise InputError("name the files to check")
+    refuse_unknown(ignore)
+    problems: list[Problem] = []
+    seen: dict[Kind, list[Path]] = {}
+    for file in files:
+        if file.is_dir():
+            problems += _check_folder(file, seen, on_file, note)
+            continue
+        try:
+            on_file(f"{file}: {_check(file, seen, note)}")
+        except InputError as error:
+            problems += error.problems
+    scope = _scope_of(seen, [file for file in files if file.is_dir()])
+    return Checked(problems, lint(scope, ignore))
+
+
+def _check_folder(
+    folder: Path, seen: dict[Kind, list[Path]], on_file: Note, note: Note
+) -> list[Problem]:
+    """Check every file of a folder; one that is nothing Baton reads is noted."""
+    problems: list[Problem] = []
+    count = 0
+    links: list[Path] = []
+    for file in files_below(folder, links):
+        try:
+            if file.name == BODIES and is_evaluation(file.parent):
+                evaluation = read_evaluation(file.parent)
+                results = counted(len(evaluation), "result")
+                on_file(f"{file.parent}: evaluation, {evaluation.header.status}, {results}")
+            else:
+                on_file(f"{file}: {_check(file, seen, note)}")
+            count += 1
+        except InputError as error:
+            if error.problems[0].message in (NOT_A_TRACE, EMPTY):
+                note(f"{file}: nothing that Baton reads")
+            else:
+                problems += error.problems
+    problems += outside(links)
+    if not count and not problems:
+        problems.append(Problem(file=str(folder), message="holds nothing that Baton reads"))
+    return problems
+
+
+def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
+    """Check a file, and say in a few words what it is."""
+    kind = kind_of_file(file)
+    seen.setdefault(kind, []).append(file)
+    match kind:
+        case "agents":
+            return f"agent definitions, {counted(len(load_catalog(file)), 'agent')}"
+        case "config":
+            return _check_config(file)
+        case "criteria":
+            count = len(read_criteria(file, own_code=False))
+            return f"criteria of ADK, {counted(count, 'evaluator')}"
+        case "dataset":
+            return _check_dataset(file, note)
+        case "rubric":
+            rubric = load_rubric(file)
+            return f"rubric `{rubric.name}`, {counted(len(rubric.tests), 'example')}"
+        case "traces" | "unknown":
+            traces = load_traces(file)
+            dropped = sum(entry.count for trace in traces for entry in trace.dropped)
+            lost = f", {dropped} pieces dropped" if dropped else ""
+            turns = sum(len(trace.turns) for trace in traces)
+            return f"{counted(len(traces), 'trace')}, {counted(turns, 'turn')}{lost}"
+
+
+def _check_dataset(file: Path, note: Note) -> str:
+    dataset = load_dataset(file)
+    check_overrides(make_plan(None), dataset, also_unasked=True)
+    for name, format_ in dataset.files.items():
+        if format_ == "strands":
+            read_experiment(Path(name))
+    for text in dataset.notes:
+        note(text)
+    turns = sum(len(case.turns) for case in dataset)
+    return f"dataset ({dataset.format}), {counted(len(dataset), 'case')}, {counted(turns, 'turn')}"
+
+
+def _check_config(file: Path) -> str:
+    config = load_config(file, own_code=False)
+    if config.dataset:
+        check_overrides(config.plan, load_dataset(config.dataset), also_unasked=True)
+    for index, options in enumerate(config.providers):
+        # Building these would import, and so run, code of the user's own.
+        if options.type != "python" and options.hooks is None:
+            configured(config, index, {})
+    if config.evaluators is None:
+        return "config, evaluators by what cases state"
+    return f"config, {counted(len(config.plan.evaluators), 'evaluator')}"
+
+
+def _scope_of(seen: Seen, folders: Sequence[Path]) -> Scope:
     """Read once more what was checked; files with faults have been reported and are left out."""
     configs = [config for file in seen.get("config", ()) if (config := _config(file))]
     reader = _Reader(folders, configs)

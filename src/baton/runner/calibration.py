@@ -1,0 +1,466 @@
+"""How far a judge and people agree: labels brought to what was judged, and the figures of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from baton.datasets.labels import HumanLabel
+from baton.evaluators.judged import Judged
+from baton.evaluators.judging.evidence import FINDINGS, answers_of
+from baton.evaluators.judging.subject import Subject
+from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.model import EvalContext, InputError, Problem, Trace, nearest, suggestion
+from baton.stats.agreement import Key, Together, disputed, majority, together
+from baton.stats.calibration import (
+    Item,
+    JudgeVerdict,
+    Opinion,
+    Quality,
+    ReversedOrder,
+    Scheme,
+    Terms,
+    judge_class,
+    opinion_fault,
+    people_class,
+    quality,
+    reversed_order,
+    scheme_of,
+)
+from baton.stats.intervals import Estimate, share
+from baton.store.calibrations import Calibration, Figure, keep_calibration
+
+from .verdicts import JudgedThing, terms_of
+
+
+class People(msgspec.Struct, frozen=True, kw_only=True):
+    """The opinion of the majority on each thing.
+
+    ``disputed`` things have several labels and no majority. ``agreement`` is the share of pairs
+    of people who say the same of the same thing; ``None`` where nothing is labelled twice.
+    """
+
+    opinions: Mapping[Key, Opinion]
+    disputed: list[Key]
+    agreement: Estimate | None
+
+
+def placed(
+    labels: Sequence[HumanLabel],
+    things: Iterable[JudgedThing],
+    renames: Mapping[str, str] | None = None,
+) -> dict[Key, list[HumanLabel]]:
+    """Find what each label is about; cases call recorded agents by their ``renames``.
+
+    Raises:
+        InputError: labels of what is not there, or of what they do not tell apart; all of them.
+    """
+    by_trace: dict[str, dict[str, JudgedThing]] = {}
+    by_case: dict[str, dict[Key, JudgedThing]] = {}
+    for thing in things:
+        by_trace.setdefault(thing.trace, {})[thing.subject] = thing
+        by_case.setdefault(thing.case, {})[thing.key] = thing
+    found: dict[Key, list[HumanLabel]] = {}
+    problems: list[Problem] = []
+    for label in labels:
+        if label.trace is not None:
+            key = _of_trace(label, by_trace)
+        else:
+            key = _of_case(label, by_case, renames or {})
+        if isinstance(key, str):
+            problems.append(label.problem(key))
+        else:
+            found.setdefault(key, []).append(label)
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def people(found: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> People:
+    """Make one opinion of the labels of each thing.
+
+    Raises:
+        InputError: labels that the rubric does not have; all of them.
+    """
+    every = _opinions(found, terms)
+    opinions: dict[Key, Opinion] = {}
+    disputed: list[Key] = []
+    same = pairs = 0
+    for key, labels in every.items():
+        counts = Counter(labels)
+        same += sum(count * (count - 1) // 2 for count in counts.values())
+        pairs += len(labels) * (len(labels) - 1) // 2
+        (opinion, most), *_ = counts.most_common()
+        if 2 * most > len(labels):
+            opinions[key] = opinion
+        else:
+            disputed.append(key)
+    return People(opinions=opinions, disputed=disputed, agreement=share(same, pairs))
+
+
+def _of_trace(label: HumanLabel, by_trace: Mapping[str, Mapping[str, JudgedThing]]) -> Key | str:
+    trace, subject = str(label.trace), str(label.subject)
+    if trace not in by_trace:
+        return f"no trace `{trace}` to judge; {_hint(trace, by_trace)}"
+    if subject not in by_trace[trace]:
+        there = _hint(subject, by_trace[trace])
+        return f"trace `{trace}` has no `{subject}` to judge; {there}"
+    return trace, subject
+
+
+def _of_case(
+    label: HumanLabel,
+    by_case: Mapping[str, Mapping[Key, JudgedThing]],
+    renames: Mapping[str, str],
+) -> Key | str:
+    things = list(by_case.get(str(label.case), {}).values())
+    if not things:
+        return f"case `{label.case}` has nothing to judge; {_hint(str(label.case), by_case)}"
+    wanted = label.subject
+    meant = [one for one in things if wanted in (None, one.subject)]
+    names = {one.agent: renames.get(one.agent, one.agent) for one in things if one.agent}
+    meant = meant or [one for one in things if wanted in (one.agent, names.get(one.agent or ""))]
+    if len(meant) == 1:
+        return meant[0].key
+    name = label.rubric if wanted is None else f"{label.rubric}/{wanted}"
+    if not meant:
+        there = [names.get(one.agent or "", one.subject) for one in things]
+        return f"case `{label.case}`: `{name}` is not there; {_hint(str(wanted), there)}"
+    ids = ", ".join(f"`{label.rubric}/{one.subject}`" for one in meant[:4])
+    return f"case `{label.case}`: `{name}` may mean {len(meant)} things: write {ids}"
+
+
+def _opinions(found: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> dict[Key, list[Opinion]]:
+    problems: list[Problem] = []
+    every: dict[Key, list[tuple[HumanLabel, Opinion]]] = {}
+    for key, labels in found.items():
+        for label in labels:
+            try:
+                every.setdefault(key, []).append((label, _opinion(label, terms)))
+            except ValueError as error:
+                problems.append(label.problem(str(error)))
+    told = [pair for pairs in every.values() for pair in pairs]
+    scheme = scheme_of([opinion for _, opinion in told], terms)
+    for label, opinion in told:
+        fault = opinion_fault(opinion, scheme, terms)
+        if fault is not None:
+            problems.append(label.problem(fault))
+    if problems:
+        raise InputError(problems)
+    return {key: [opinion for _, opinion in pairs] for key, pairs in every.items()}
+
+
+def _opinion(label: HumanLabel, terms: Terms) -> Opinion:
+    """Raises ValueError for a number that is not on the scale."""
+    score = label.score
+    if score is None and label.case is not None and label.label not in terms.labels:
+        score = _number(label.label or "")
+    return Opinion(label=label.label) if score is None else Opinion(score=terms.score(score))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _hint(word: str, known: Collection[str]) -> str:
+    """Word a hint as elsewhere, but do not name very many."""
+    if len(known) > 10 and not nearest(word, known):
+        return f"there are {len(known)}"
+    return suggestion(word, known)
+
+
+PEOPLE, MAJORITY = "people", "majority"
+
+
+class JudgeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge over the labelled items.
+
+    ``left_out`` counts the labelled items without a verdict of this judge, by why.
+    """
+
+    model: str
+    quality: Quality
+    left_out: dict[str, int]
+    reversed_order: ReversedOrder | None = None
+
+
+class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A rubric, its judges, and how they and people compare.
+
+    ``people`` is how far people agree among themselves, ``disputed`` how many items they have no
+    majority on. ``together`` compares every two raters.
+    """
+
+    rubric: str
+    version: str
+    labels: int
+    people: Estimate | None
+    disputed: int
+    judges: list[JudgeReport]
+    together: list[Together]
+    split: int
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether there are labels enough to speak of every judge."""
+        return bool(self.judges) and all(one.quality.is_evidence for one in self.judges)
+
+
+def calibration_report(
+    evaluator: Judged,
+    labels: Sequence[HumanLabel],
+    things: Sequence[JudgedThing],
+    turned: Mapping[str, Sequence[JudgedThing]] | None = None,
+    renames: Mapping[str, str] | None = None,
+) -> CalibrationReport:
+    """Compare every model that gave verdicts with people, and with one another.
+
+    ``turned`` has the verdicts of models on the same things asked in reverse order, ``renames``
+    what cases call recorded agents.
+
+    Raises:
+        InputError: labels of what was not judged, or that the rubric does not have; two verdicts
+            of one model on the same thing; no verdict of any judge.
+    """
+    terms = terms_of(evaluator)
+    by_model = _by_model(things)
+    if not by_model:
+        raise InputError(f"no judge gave a verdict: {_why(things)}")
+    version = _version(things)
+    told = people(placed(labels, things, renames), terms)
+    scheme = scheme_of(list(told.opinions.values()), terms)
+    raters = _raters(told, by_model, scheme, terms)
+    return CalibrationReport(
+        rubric=evaluator.type,
+        version=version,
+        labels=len(labels),
+        people=told.agreement,
+        disputed=len(told.disputed),
+        judges=[
+            _report(model, found, told, terms, things, (turned or {}).get(model, ()))
+            for model, found in by_model.items()
+        ]
+        if labels
+        else [],
+        together=[pair for pair in together(raters) if _tells(pair)],
+        split=len(disputed({m: c for m, c in raters.items() if m in by_model})),
+    )
+
+
+def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[Path]:
+    """Store what was found of each judge; return the files."""
+    return [
+        keep_calibration(
+            Calibration(
+                rubric=report.rubric,
+                version=report.version,
+                model=one.model,
+                n=one.quality.n,
+                agreement=_figure(one.quality.agreement),
+                kappa=_figure(one.quality.kappa),
+                lacking=one.quality.lacking,
+                labels=[str(file) for file in files],
+            ),
+            root,
+        )
+        for one in report.judges
+    ]
+
+
+def _report(
+    model: str,
+    found: Mapping[Key, JudgedThing],
+    told: People,
+    terms: Terms,
+    things: Sequence[JudgedThing],
+    turned: Sequence[JudgedThing],
+) -> JudgeReport:
+    items: list[Item] = [
+        (opinion, _verdict(found[key])) for key, opinion in told.opinions.items() if key in found
+    ]
+    why = {
+        thing.key: _reason(thing)
+        for thing in things
+        if thing.key not in found and thing.asked in (None, model, *_models(found))
+    }
+    missing = (why.get(key, "not asked") for key in told.opinions if key not in found)
+    return JudgeReport(
+        model=model,
+        quality=quality(items, terms, asked=len(told.opinions)),
+        left_out=dict(sorted(Counter(missing).items())),
+        reversed_order=_turned(found, {thing.key: thing for thing in turned}),
+    )
+
+
+def _models(found: Mapping[Key, JudgedThing]) -> set[str | None]:
+    """Return the models that were asked where this one answered."""
+    return {thing.asked for thing in found.values()}
+
+
+def _turned(
+    found: Mapping[Key, JudgedThing], turned: Mapping[Key, JudgedThing]
+) -> ReversedOrder | None:
+    both = [
+        (one, turned[key])
+        for key, one in found.items()
+        if key in turned and turned[key].model is not None
+    ]
+    return reversed_order(
+        [(_answer(a), _answer(b)) for a, b in both],
+        [(a.value, b.value) for a, b in both if a.value is not None and b.value is not None],
+    )
+
+
+def _answer(thing: JudgedThing) -> str | float:
+    return thing.label if thing.label is not None else thing.value or 0.0
+
+
+def _by_model(things: Sequence[JudgedThing]) -> dict[str, dict[Key, JudgedThing]]:
+    found: dict[str, dict[Key, JudgedThing]] = {}
+    for thing in things:
+        if thing.model is not None and thing.trouble is None:
+            mine = found.setdefault(thing.model, {})
+            if thing.key in mine:
+                raise InputError(
+                    f"{thing.model} judged `{thing.subject}` of trace `{thing.trace}` twice: "
+                    "give one evaluation of each model, with one repeat"
+                )
+            mine[thing.key] = thing
+    return found
+
+
+def _raters(
+    told: People,
+    by_model: Mapping[str, Mapping[Key, JudgedThing]],
+    scheme: Scheme,
+    terms: Terms,
+) -> dict[str, dict[Key, str]]:
+    """Return the class that people and each judge put the things in."""
+    raters: dict[str, dict[Key, str]] = {}
+    for model, found in by_model.items():
+        pairs = ((key, judge_class(_verdict(thing), scheme)) for key, thing in found.items())
+        raters[model] = {key: name for key, name in pairs if name is not None}
+    of_people = (
+        (key, people_class(opinion, scheme, terms)) for key, opinion in told.opinions.items()
+    )
+    if len(raters) > 2:
+        shared = set.intersection(*(set(found) for found in raters.values()))
+        votes = {key: majority([found[key] for found in raters.values()]) for key in shared}
+        raters[MAJORITY] = {key: name for key, name in votes.items() if name is not None}
+    if told.opinions:
+        raters[PEOPLE] = {key: name for key, name in of_people if name is not None}
+    return raters
+
+
+def _verdict(thing: JudgedThing) -> JudgeVerdict:
+    return JudgeVerdict(
+        label=thing.label,
+        score=thing.value,
+        passed=thing.passed,
+        votes=thing.votes,
+        length=thing.length,
+        position=thing.position,
+    )
+
+
+def _reason(thing: JudgedThing) -> str:
+    return "settled by findings" if thing.settled else thing.trouble or "not asked"
+
+
+def _tells(pair: Together) -> bool:
+    """Leave out a majority beside those it is made of."""
+    return MAJORITY not in (pair.first, pair.second) or PEOPLE in (pair.first, pair.second)
+
+
+def _version(things: Sequence[JudgedThing]) -> str:
+    versions = sorted({thing.version for thing in things})
+    if len(versions) > 1:
+        raise InputError(f"judged by several versions of the rubric: {', '.join(versions)}")
+    return versions[0]
+
+
+def _why(things: Sequence[JudgedThing]) -> str:
+    counts = Counter(_reason(thing) for thing in things)
+    return ", ".join(f"{count} {why}" for why, count in counts.items()) or "nothing was judged"
+
+
+def _figure(estimate: Estimate | None) -> Figure | None:
+    if estimate is None:
+        return None
+    return Figure(value=estimate.value, low=estimate.low, high=estimate.high)
+
+
+DISAGREE, SPLIT, REST = range(3)
+
+
+class ToLabel(NamedTuple):
+    """One thing to label; ``why`` it comes when it does is ``DISAGREE``, ``SPLIT`` or ``REST``."""
+
+    subject: Subject
+    why: int
+
+    @property
+    def key(self) -> Key:
+        """The ids of the trace and of the thing."""
+        return self.subject.trace.id, self.subject.id
+
+
+def to_label(
+    evaluator: Judged,
+    traces: Iterable[Trace],
+    context: EvalContext,
+    things: Sequence[JudgedThing] = (),
+) -> list[ToLabel]:
+    """Return what a rubric is about in some traces: first where judge and findings disagree.
+
+    Then come those on which the samples of the judge differ, then all others; each in the order
+    of the evaluation.
+    """
+    verdicts = {thing.key: thing for thing in things}
+    found = [
+        ToLabel(subject, _order(subject, evaluator, verdicts))
+        for trace in traces
+        for subject in evaluator.subjects(trace, None, context)
+    ]
+    return sorted(found, key=lambda one: one.why)
+
+
+def _order(subject: Subject, evaluator: Judged, verdicts: Mapping[Key, JudgedThing]) -> int:
+    verdict = verdicts.get((subject.trace.id, subject.id))
+    if verdict is None or verdict.settled or verdict.passed is None:
+        return REST
+    proven = _proven(subject, evaluator)
+    if proven is not None and proven != verdict.passed:
+        return DISAGREE
+    split = verdict.votes is not None and len(verdict.votes.counts) > 1
+    return SPLIT if split else REST
+
+
+def _proven(subject: Subject, evaluator: Judged) -> bool | None:
+    """Tell what the findings that the rubric names say: fine, not fine, or nothing."""
+    if subject.dispatch is None:
+        return None
+    answers = list(answers_of(evaluator.rubric, subject).values()) or _all_findings(subject)
+    faults = [f for answer in answers for f in _faults_in(answer) if not f.warning]
+    if faults:
+        return False
+    return True if any(isinstance(answer, Clear) for answer in answers) else None
+
+
+def _all_findings(subject: Subject) -> list[Answer]:
+    """Ask all there is, for a rubric that names no findings."""
+    if subject.turn is None or subject.dispatch is None:
+        return []
+    place = (subject.trace, subject.turn, subject.dispatch, subject.renames)
+    return [find(*place) for find, _ in FINDINGS.values()]
+
+
+def _faults_in(answer: Answer) -> list[Finding]:
+    return [] if isinstance(answer, Clear | Untold) else answer

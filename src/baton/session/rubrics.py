@@ -1,0 +1,238 @@
+"""Rubrics: those that ship and the user's own, the requests they come to, and their examples."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from baton.config import Config
+from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
+from baton.evaluators.judged import Judged
+from baton.evaluators.judging.examples import Checked, check_example
+from baton.evaluators.judging.load import FOLDER, load_folders, names_of, shipped
+from baton.evaluators.judging.rubric import Rubric
+from baton.evaluators.judging.subject import Subject
+from baton.evaluators.registry import own_rubrics
+from baton.judges.fence import prompt_for
+from baton.model import EvalContext, InputError, Score, Trace, suggestion
+from baton.model.redact import ON
+from baton.model.visible import visible_line
+from baton.plugins import RUBRIC_SUFFIXES, Entry
+from baton.readers import iter_traces, load_catalog
+from baton.runner.plan import make_plan
+from baton.runner.recorded import find_case
+from baton.runner.verdicts import judged, judged_types
+from baton.store import StoredEvaluation
+
+from .prepare import Note, load_cases
+
+
+class RubricFile(NamedTuple):
+    """A rubric, where it stands, and whether it is the user's own."""
+
+    rubric: Rubric
+    file: Path
+    own: bool
+
+
+def _files_among(names: Iterable[str]) -> tuple[Path, ...]:
+    """Return what of some names of rubrics are files of one's own."""
+    return tuple(Path(name) for name in names if name.endswith(RUBRIC_SUFFIXES))
+
+
+def rubric_files(
+    config: Config | None, folders: Sequence[Path], names: Sequence[str] = ()
+) -> dict[str, RubricFile]:
+    """Return all rubrics by name, the user's own first; ``names`` may be files of rubrics.
+
+    Raises:
+        InputError: a folder is not there or holds none, a rubric is faulty, or its name is taken.
+    """
+    of_config = config.rubric_paths if config is not None else ()
+    own = load_folders([*of_config, *folders, *_files_among(names)])
+    files = {name: RubricFile(rubric, file, True) for name, (rubric, file) in own.items()}
+    for name, rubric in shipped().items():
+        files[name] = RubricFile(rubric, FOLDER / f"{name}.yaml", False)
+    return files
+
+
+def named_rubric(files: dict[str, RubricFile], name: str) -> RubricFile:
+    """Find a rubric by any of its names, or its file; raises InputError with the nearest ones."""
+    file = Path(name)
+    for each in files.values():
+        if name in names_of(each.rubric) or (each.own and each.file == file):
+            return each
+    known = [known for each in files.values() for known in names_of(each.rubric)]
+    raise InputError(f"there is no rubric `{name}`; {suggestion(name, known)}")
+
+
+def _entries(config: Config | None, folders: Sequence[Path]) -> tuple[Entry, ...]:
+    """Return the user's own rubrics as entries of the registry."""
+    of_config = config.rubrics if config is not None else ()
+    return (*of_config, *(own_rubrics(folders) if folders else ()))
+
+
+def requests_for(
+    name: str,
+    file: Path,
+    subject: str | None,
+    dataset: Sequence[str],
+    agents: Path | None,
+    config: Config | None,
+    folders: Sequence[Path],
+    note: Note,
+) -> Iterator[str]:
+    """Yield, as text, what a judge would be asked about the traces of a file.
+
+    Args:
+        name: a rubric, its file, or an evaluator of the config that asks one.
+        file: recorded traces.
+        subject: the id of the only thing to ask about.
+        dataset: cases that the traces belong to.
+        agents: agent definitions; go before those of the config.
+        config: where the options of the rubric come from, if there is one.
+        folders: files and folders with rubrics of the user's own.
+        note: gets what the readers of the traces have to say.
+
+    Raises:
+        InputError: no such rubric, no trace, nothing that it is about, or no such subject.
+    """
+    evaluator = _evaluator(name, config, folders)
+    definitions = agents or (config.agents if config else None)
+    catalog = load_catalog(definitions) if definitions is not None else None
+    cases = load_cases(list(dataset), config, catalog) if dataset else None
+    context = config.plan.context if config is not None else EvalContext()
+    redaction = config.redaction if config is not None else ON
+    errors: list[InputError] = []
+    ids: list[str] = []
+    shown = 0
+    for trace in iter_traces(
+        [file], agents=catalog, on_problem=errors.append, on_note=note, redact=redaction
+    ):
+        place = find_case(trace, cases, redaction).position if cases is not None else None
+        case = cases.cases[place] if cases is not None and place is not None else None
+        for each in evaluator.subjects(trace, redaction.value(case), context):
+            ids.append(each.id)
+            if subject in (None, each.id):
+                shown += 1
+                yield "\n".join(_request_lines(evaluator, each))
+    problems = [problem for error in errors for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    if not shown:
+        unit = evaluator.rubric.unit
+        hint = suggestion(subject, ids) if subject is not None else ""
+        raise InputError(
+            f"no {unit} `{subject}`; {hint}" if hint else f"{file}: no {unit} to judge"
+        )
+
+
+def _evaluator(name: str, config: Config | None, folders: Sequence[Path]) -> Judged:
+    """Find the evaluator a config makes of a rubric, else make one with its default options."""
+    for planned in config.plan.all_evaluators.values() if config is not None else ():
+        evaluator = planned.evaluator
+        if isinstance(evaluator, Judged) and name in (evaluator.name, evaluator.type):
+            return evaluator
+    own = _entries(config, (*folders, *_files_among([name])))
+    rubric = named_rubric(rubric_files(config, folders, [name]), name).rubric
+    asked_as = rubric.name if _files_among([name]) else name
+    (planned,) = make_plan([asked_as], rubrics=own).evaluators
+    if not isinstance(planned.evaluator, Judged):
+        raise InputError(f"`{name}` asks no judge")
+    return planned.evaluator
+
+
+def _request_lines(evaluator: Judged, subject: Subject) -> Iterator[str]:
+    about = f"# {evaluator.type} {evaluator.version}: {subject.unit} {subject.id}"
+    yield visible_line(about)
+    planned = evaluator.plan(subject)
+    if isinstance(planned, Score):
+        yield visible_line(f"no judge would be asked: {planned.status}, {planned.reason}")
+        return
+    prompt = prompt_for(planned.request)
+    yield f"## instructions\n{prompt.instructions}"
+    yield f"## material\n{prompt.content}"
+    schema = msgspec.json.format(msgspec.json.encode(prompt.schema), indent=2).decode()
+    yield f"## form of the answer\n{schema}\n"
+
+
+class Answered(NamedTuple):
+    """What a judge answered to an example of a rubric."""
+
+    rubric: Rubric
+    checked: Checked
+
+
+def rubrics_to_test(
+    names: Sequence[str], config: Config | None, folders: Sequence[Path]
+) -> list[RubricFile]:
+    """Return the rubrics of these names, or the user's own; those without examples are left out.
+
+    Raises:
+        InputError: no such rubric, or none has an example.
+    """
+    files = rubric_files(config, folders, names)
+    wanted = [named_rubric(files, name) for name in names]
+    wanted = wanted or [each for each in files.values() if each.own]
+    tested = [each for each in wanted if each.rubric.tests]
+    if not tested:
+        what = ", ".join(f"`{each.rubric.name}`" for each in wanted) or "a rubric of your own"
+        raise InputError(f"no example to test: state `tests` in {what}")
+    return tested
+
+
+async def ask_examples(
+    files: Sequence[RubricFile], config: Config | None, flags: JudgeFlags, note: Note
+) -> AsyncIterator[Answered]:
+    """Ask a judge all examples of some rubrics, one after the other.
+
+    Raises:
+        InputError: no judge is named.
+    """
+    judging = config.judging if config is not None else JudgeConfig()
+    if flags.model is None and not judging.options.get("model"):
+        raise InputError("no judge to ask: give --judge PROVIDER:NAME, or a config with `judge:`")
+    plan = config.plan if config is not None else make_plan(None)
+
+    def read(path: Path) -> Iterator[Trace]:
+        return iter_traces([path], on_note=note)
+
+    async with make_judge_of(judging, flags, plan) as judge:
+        for rubric, file, _ in files:
+            for example in rubric.tests:
+                checked = await check_example(
+                    rubric,
+                    example,
+                    judge,
+                    lambda path: iter_traces([path], on_note=note),
+                    file.parent,
+                )
+                yield Answered(rubric, checked)
+
+
+def rubric_evaluator(name: str, config: Config | None) -> Judged:
+    """Return the evaluator that asks a rubric: as the config has it, where it has one.
+
+    Raises:
+        InputError: nothing has this name, or it asks no judge.
+    """
+    for planned in config.plan.all_evaluators.values() if config is not None else ():
+        evaluator = planned.evaluator
+        if name in (evaluator.name, evaluator.type) and isinstance(evaluator, Judged):
+            return evaluator
+    plan = config.plan_with([name]) if config is not None else make_plan([name])
+    return judged(plan.evaluators[0].evaluator)
+
+
+def rubric_of(stored: StoredEvaluation) -> str:
+    """Return the rubric that an evaluation was judged by; raises InputError if there isn't one."""
+    names = judged_types(stored)
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise InputError(f"{stored.folder}: nothing was judged by a rubric; say which: --rubric")
+    listed = ", ".join(f"`{name}`" for name in names)
+    raise InputError(f"{stored.folder}: judged by {listed}; say which one to label by: --rubric")
