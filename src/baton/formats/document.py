@@ -281,7 +281,11 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
     at, line = 0, 1
     for raw in raws:
         text = bytes(raw)
-        start = data.find(text, at)
+        # Mostly it comes next; a search for a long text costs more than the text is long.
+        after = _BETWEEN.match(data, at)
+        start = after.end() if after else at
+        if not data.startswith(text, start):
+            start = data.find(text, at)
         if start < 0:
             lines.append(line)
             continue
@@ -300,6 +304,7 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
     )
 
 
+_BETWEEN = re.compile(rb"[\s,]*")
 _LARGE = 16 << 20
 """From this size on, the text of a file is not kept in memory for its pieces."""
 
