@@ -103,7 +103,7 @@ def test_constant_data_is_the_same_and_a_single_case_is_unclear() -> None:
 
 def test_every_case_that_fell_is_red_although_the_fall_has_no_spread() -> None:
     (axis,) = one(passes(*[True] * 9), passes(*[False] * 9)).axes
-    assert (axis.change, axis.difference.difference.estimate) == ("worse", -1)
+    assert (axis.change, axis.difference.difference.value) == ("worse", -1)
 
 
 def test_cases_that_got_worse_come_the_worst_first_with_their_axis() -> None:

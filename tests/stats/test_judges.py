@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from baton.stats.agreement import disputed, majority, together
-from baton.stats.calibration import reversed_order
+from baton.stats.calibration import disputed, majority, reversed_order, together
 
 
 def items(*labels: str) -> dict[tuple[str, str], str]:

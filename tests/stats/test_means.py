@@ -7,8 +7,9 @@ import random
 import numpy as np
 import pytest
 from scipy import stats
+from tests.stats.bounds import bounds
 
-from baton.stats.intervals import Interval, mean_interval, z_of
+from baton.stats.intervals import mean_interval, z_of
 
 
 @pytest.mark.parametrize("size", [8, 30, 200])
@@ -28,12 +29,6 @@ def test_the_interval_of_many_values_is_where_the_bootstrap_would_be() -> None:
     assert (few_high - few_low) / (many_high - many_low) == pytest.approx(1.5**0.5, rel=0.05)
 
 
-def bounds(interval: Interval) -> tuple[float, float]:
-    assert interval.low is not None
-    assert interval.high is not None
-    return interval.low, interval.high
-
-
 def test_an_interval_of_95_percent_holds_the_truth_about_95_times_in_100() -> None:
     draw = random.Random(5)
     held = 0
@@ -51,7 +46,7 @@ def test_it_is_the_same_at_every_call() -> None:
 @pytest.mark.parametrize("values", [[0.5], [1.0, 1.0, 1.0], [0.0] * 40])
 def test_one_value_and_values_all_the_same_have_no_interval(values: list[float]) -> None:
     found = mean_interval(values)
-    assert (found.estimate, found.low, found.high) == (values[0], None, None)
+    assert (found.value, found.low, found.high) == (values[0], None, None)
 
 
 def test_no_values_have_no_mean() -> None:

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from baton.stats.paired import cases_needed, compare, holm, mcnemar, repeats_needed, sign_flip
+from baton.stats.comparison import (
+    cases_needed,
+    compare_pairs,
+    holm,
+    mcnemar,
+    repeats_needed,
+    sign_flip,
+)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -65,7 +72,7 @@ def test_holm_gives_the_textbook_values() -> None:
 def test_single_passes_are_compared_by_mcnemar_and_missing_cases_by_nothing() -> None:
     before = {f"c{i}": [1.0] for i in range(10)} | {"gone": [0.0]}
     after = {f"c{i}": [float(i > 6)] for i in range(10)} | {"new": [0.0]}
-    found = compare(before, after)
+    found = compare_pairs(before, after)
     assert found is not None
     assert (found.test, found.difference.n) == ("mcnemar", 10)
     assert (found.before, found.after) == (1.0, 0.3)
@@ -75,22 +82,22 @@ def test_single_passes_are_compared_by_mcnemar_and_missing_cases_by_nothing() ->
 def test_repeats_count_once_a_case() -> None:
     before = {"often": [1.0] * 50, "once": [0.0]}
     after = {"often": [0.0] * 50, "once": [1.0]}
-    found = compare(before, after)
+    found = compare_pairs(before, after)
     assert found is not None
     assert found.test == "sign_flip"
-    assert found.difference.estimate == 0
+    assert found.difference.value == 0
 
 
 def test_evaluations_that_share_no_case_are_not_compared() -> None:
-    assert compare({"a": [1.0]}, {"b": [1.0]}) is None
-    assert compare({"a": []}, {"a": [1.0]}) is None
+    assert compare_pairs({"a": [1.0]}, {"b": [1.0]}) is None
+    assert compare_pairs({"a": []}, {"a": [1.0]}) is None
 
 
 def test_one_case_and_constant_data_are_said_and_not_tested_away() -> None:
-    one = compare({"a": [0.2]}, {"a": [0.9]})
+    one = compare_pairs({"a": [0.2]}, {"a": [0.9]})
     assert one is not None
     assert (one.p, one.difference.low) == (None, None)
-    same = compare({"a": [0.5], "b": [0.5]}, {"a": [0.5], "b": [0.5]})
+    same = compare_pairs({"a": [0.5], "b": [0.5]}, {"a": [0.5], "b": [0.5]})
     assert same is not None
     assert same.p == 1.0
     moved = [0.25] * 10

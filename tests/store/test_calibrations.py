@@ -8,9 +8,9 @@ import pytest
 
 from baton.model import InputError
 from baton.reports.calibrate import calibration_line
+from baton.stats.intervals import Estimate
 from baton.store.calibrations import (
     Calibration,
-    Figure,
     keep_calibration,
     kept_calibration,
     kept_calibrations,
@@ -22,8 +22,8 @@ FOUND = Calibration(
     version="1",
     model=MODEL,
     n=210,
-    agreement=Figure(value=0.91, low=0.86, high=0.94),
-    kappa=Figure(value=0.78, low=0.7, high=0.86),
+    agreement=Estimate(value=0.91, low=0.86, high=0.94, n=210),
+    kappa=Estimate(value=0.78, low=0.7, high=0.86, n=210),
 )
 
 

@@ -54,7 +54,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
             one
             for one in self.comparison.unclear
             if one.axis.agent is None
-            or one.difference.difference.estimate * (-1 if one.axis.name in lower else 1) < 0
+            or one.difference.difference.value * (-1 if one.axis.name in lower else 1) < 0
         ]
 
     @property
@@ -136,7 +136,7 @@ def figures(one: AxisChange) -> str:
     interval = ""
     if apart.low is not None and apart.high is not None:
         interval = f" [{apart.low:+.2f}, {apart.high:+.2f}]"
-    return f"{made.before:.2f} → {made.after:.2f} ({apart.estimate:+.2f}{interval})"
+    return f"{made.before:.2f} → {made.after:.2f} ({apart.value:+.2f}{interval})"
 
 
 def needed(one: AxisChange) -> str:

@@ -14,7 +14,7 @@ from baton.runner.calibration import CalibrationReport, JudgeReport
 from baton.stats.calibration import Effects, Quality, ReversedOrder, SelfAgreement, too_few
 from baton.stats.intervals import Estimate
 from baton.store import Header
-from baton.store.calibrations import FOLDER, Calibration, Figure, kept_calibration
+from baton.store.calibrations import FOLDER, Calibration, kept_calibration
 
 from .judging import asked_by_evaluator
 from .text import Text, console_for, one_line
@@ -189,11 +189,7 @@ def told(calibration: Calibration) -> str:
     """Say what a calibration found."""
     if calibration.lacking or calibration.agreement is None:
         return f"{NOT_CALIBRATED}: {'; '.join(calibration.lacking) or 'nothing to compare'}"
-    parts = [f"agreement {_with_interval(calibration.agreement)}"]
+    parts = [f"agreement {calibration.agreement}"]
     if calibration.kappa is not None:
         parts.append(f"kappa {calibration.kappa.value:.2f}")
     return ", ".join([*parts, f"n={calibration.n}"])
-
-
-def _with_interval(figure: Figure) -> str:
-    return f"{figure.value:.2f} [{figure.low:.2f}, {figure.high:.2f}]"

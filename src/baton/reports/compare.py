@@ -172,6 +172,14 @@ def _side(side: Any) -> dict[str, Any]:
 
 def _plain_axis(axis: AxisChange) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(axis)
+    apart = axis.difference.difference
+    plain["difference"]["difference"] = {
+        "estimate": apart.value,
+        "low": apart.low,
+        "high": apart.high,
+        "confidence": apart.confidence,
+        "n": apart.n,
+    }
     return {**plain, "axis": axis.axis.name, "agent": axis.axis.agent, "says": axis_line(axis)}
 
 

@@ -15,24 +15,28 @@ from baton.evaluators.judging.evidence import FINDINGS, answers_of
 from baton.evaluators.judging.subject import Subject
 from baton.findings.finding import Answer, Clear, Finding, Untold
 from baton.model import EvalContext, InputError, Problem, Trace, nearest, suggestion
-from baton.stats.agreement import Key, Together, disputed, majority, together
 from baton.stats.calibration import (
     Item,
     JudgeVerdict,
+    Key,
     Opinion,
     Quality,
     ReversedOrder,
     Scheme,
     Terms,
+    Together,
+    disputed,
     judge_class,
+    majority,
     opinion_fault,
     people_class,
     quality,
     reversed_order,
     scheme_of,
+    together,
 )
 from baton.stats.intervals import Estimate, share
-from baton.store.calibrations import Calibration, Figure, keep_calibration
+from baton.store.calibrations import Calibration, keep_calibration
 
 from .verdicts import JudgedThing, terms_of
 
@@ -263,8 +267,8 @@ def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[P
                 version=report.version,
                 model=one.model,
                 n=one.quality.n,
-                agreement=_figure(one.quality.agreement),
-                kappa=_figure(one.quality.kappa),
+                agreement=one.quality.agreement,
+                kappa=one.quality.kappa,
                 lacking=one.quality.lacking,
                 labels=[str(file) for file in files],
             ),
@@ -389,12 +393,6 @@ def _version(things: Sequence[JudgedThing]) -> str:
 def _why(things: Sequence[JudgedThing]) -> str:
     counts = Counter(_reason(thing) for thing in things)
     return ", ".join(f"{count} {why}" for why, count in counts.items()) or "nothing was judged"
-
-
-def _figure(estimate: Estimate | None) -> Figure | None:
-    if estimate is None:
-        return None
-    return Figure(value=estimate.value, low=estimate.low, high=estimate.high)
 
 
 DISAGREE, SPLIT, REST = range(3)

@@ -24,8 +24,7 @@ from baton.model import (
     Status,
     Trace,
 )
-from baton.stats.agreement import Key
-from baton.stats.calibration import Terms, Votes
+from baton.stats.calibration import Key, Terms, Votes
 from baton.store import StoredEvaluation
 
 

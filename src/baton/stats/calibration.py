@@ -1,17 +1,187 @@
-"""How good a judge is: its verdicts beside the labels of people."""
+"""How good a judge is: how far it agrees with people, with itself, and raters with one another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Literal
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import combinations, pairwise
+from statistics import fmean
+from typing import Literal, TypeVar
 
 import msgspec
 
 from baton.model import counted
 
-from .agreement import ClassQuality, agreement, classes, confusion, kappa, squared_weight
-from .intervals import Estimate, mean, mean_of, needed_for, rank_correlation, share
+from .intervals import Z95, Estimate, mean_interval, needed_for, rank_correlation, share, wilson
+
+Label = TypeVar("Label", bound=Hashable)
+Pair = tuple[Label, Label]
+Weight = Callable[[Label, Label], float]
+
+
+class ClassQuality(msgspec.Struct, frozen=True, kw_only=True):
+    """How well one label is met: ``labelled`` by people, ``judged`` so by the judge, both.
+
+    ``precision`` is ``both / judged``, ``recall`` is ``both / labelled``; ``None`` where that
+    divides by 0.
+    """
+
+    label: str
+    labelled: int
+    judged: int
+    both: int
+    precision: Estimate | None
+    recall: Estimate | None
+
+
+def agreement(pairs: Sequence[Pair[Label]]) -> Estimate | None:
+    """Estimate the share of items on which both say the same."""
+    return share(sum(a == b for a, b in pairs), len(pairs))
+
+
+def kappa(pairs: Sequence[Pair[Label]], weight: Weight[Label] | None = None) -> Estimate | None:
+    """Estimate Cohen's kappa: agreement beyond chance, 1 at the most, 0 for chance alone.
+
+    ``kappa = (p_o - p_e) / (1 - p_e)``: J. Cohen, "A coefficient of agreement for nominal
+    scales", Educational and Psychological Measurement 20 (1960). With ``weight``, which gives 1
+    to labels that agree and less, down to 0, the further they lie apart, it is the weighted one
+    of J. Cohen, Psychological Bulletin 70 (1968). ``None`` for no items, and where both use one
+    and the same label throughout: kappa is 0/0 there.
+
+    The interval is wider than the two it is made of: that of the large-sample standard error of
+    J. L. Fleiss, J. Cohen and B. S. Everitt, "Large sample standard errors of kappa and weighted
+    kappa", Psychological Bulletin 72 (1969), which has no width where all agree; and Wilson's
+    of the agreement, put through the formula above with chance held fixed. For weights that
+    vary less than agreement does, it is of as many more items: the effective sample size of
+    E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998).
+    """
+    n = len(pairs)
+    if n == 0:
+        return None
+    weigh = weight or _same
+    cells = Counter(pairs)
+    rows, columns = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    observed = math.fsum(weigh(a, b) * count for (a, b), count in cells.items()) / n
+    expected = (
+        math.fsum(weigh(a, b) * i * j for a, i in rows.items() for b, j in columns.items()) / n**2
+    )
+    if expected > 1 - 1e-12:
+        return None
+    value = (observed - expected) / (1 - expected)
+    reach = Z95 * _standard_error(cells, rows, columns, weigh, observed, expected)
+    squares = math.fsum(weigh(a, b) ** 2 * count for (a, b), count in cells.items()) / n
+    spread = squares - observed**2
+    size = n * observed * (1 - observed) / spread if spread > 1e-12 else n
+    ends = [(min(end, 1.0) - expected) / (1 - expected) for end in wilson(observed, size)]
+    return Estimate(
+        value=value,
+        low=max(-1.0, min(value - reach, ends[0])),
+        high=min(1.0, max(value + reach, ends[1])),
+        n=n,
+    )
+
+
+def squared_weight(scores: Mapping[Label, float]) -> Weight[Label]:
+    """Weigh labels by the squared distance of their scores, as a share of the largest there is."""
+    span = max(scores.values()) - min(scores.values())
+
+    def weight(a: Label, b: Label) -> float:
+        return 1.0 if not span else 1 - ((scores[a] - scores[b]) / span) ** 2
+
+    return weight
+
+
+def classes(pairs: Sequence[Pair[str]], labels: Sequence[str] = ()) -> list[ClassQuality]:
+    """Return precision and recall of every label; pairs are (label of people, of the judge).
+
+    ``labels`` come first and in this order, whether they occur or not.
+    """
+    labelled, judged = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    both = Counter(a for a, b in pairs if a == b)
+    names = [*labels, *sorted({*labelled, *judged} - set(labels))]
+    return [
+        ClassQuality(
+            label=name,
+            labelled=labelled[name],
+            judged=judged[name],
+            both=both[name],
+            precision=share(both[name], judged[name]),
+            recall=share(both[name], labelled[name]),
+        )
+        for name in names
+    ]
+
+
+def confusion(pairs: Sequence[Pair[str]]) -> list[tuple[str, str, int]]:
+    """Return how often each (label of people, of the judge) occurs, in the order of labels."""
+    return [(a, b, count) for (a, b), count in sorted(Counter(pairs).items())]
+
+
+def _same(a: Hashable, b: Hashable) -> float:
+    return float(a == b)
+
+
+def _standard_error(
+    cells: Mapping[Pair[Label], int],
+    rows: Mapping[Label, int],
+    columns: Mapping[Label, int],
+    weigh: Weight[Label],
+    observed: float,
+    expected: float,
+) -> float:
+    """Formula 13 of Fleiss, Cohen and Everitt (1969); with weights of 0 and 1 it is their 8."""
+    n = sum(rows.values())
+    of_row = {a: math.fsum(weigh(a, b) * j / n for b, j in columns.items()) for a in rows}
+    of_column = {b: math.fsum(weigh(a, b) * i / n for a, i in rows.items()) for b in columns}
+    spread = (
+        (weigh(a, b) * (1 - expected) - (of_row[a] + of_column[b]) * (1 - observed), count)
+        for (a, b), count in cells.items()
+    )
+    total = math.fsum(term**2 * count / n for term, count in spread)
+    rest = (observed * expected - 2 * expected + observed) ** 2
+    return math.sqrt(max(total - rest, 0.0) / n) / (1 - expected) ** 2
+
+
+Key = tuple[str, str]
+"""The ids of a trace and of what in it was judged."""
+
+
+class Together(msgspec.Struct, frozen=True, kw_only=True):
+    """Two raters on the ``n`` items that both judged."""
+
+    first: str
+    second: str
+    n: int
+    agreement: Estimate | None
+    kappa: Estimate | None
+
+
+def together(raters: Mapping[str, Mapping[Key, str]]) -> list[Together]:
+    """Compare every two raters: each a class for each item, in the order given."""
+    return [_pair(a, b, raters[a], raters[b]) for a, b in combinations(raters, 2)]
+
+
+def disputed(raters: Mapping[str, Mapping[Key, str]]) -> list[Key]:
+    """Return the items that all judged, and not all alike."""
+    if not raters:
+        return []
+    shared = set.intersection(*(set(found) for found in raters.values()))
+    return sorted(key for key in shared if len({found[key] for found in raters.values()}) > 1)
+
+
+def majority(answers: Sequence[str]) -> str | None:
+    """Return what more than half say, ``None`` where no answer has that."""
+    for answer in dict.fromkeys(answers):
+        if 2 * answers.count(answer) > len(answers):
+            return answer
+    return None
+
+
+def _pair(a: str, b: str, first: Mapping[Key, str], second: Mapping[Key, str]) -> Together:
+    pairs = [(first[key], second[key]) for key in first if key in second]
+    return Together(first=a, second=b, n=len(pairs), agreement=agreement(pairs), kappa=kappa(pairs))
+
 
 Answer = str | float
 """A verdict: a label, or a number."""
@@ -70,9 +240,9 @@ def self_agreement(votes: Sequence[Votes]) -> SelfAgreement | None:
     """
     several = [one for one in votes if sum(one.counts.values()) > 1]
     unanimous = share(sum(len(one.counts) == 1 for one in several), len(several))
-    spread = mean_of([one.spread for one in several])
-    if unanimous is None or spread is None:
+    if unanimous is None:
         return None
+    spread = mean_interval([one.spread for one in several])
     taken = [sum(one.counts.values()) for one in several]
     return SelfAgreement(unanimous=unanimous, spread=spread, fewest=min(taken), most=max(taken))
 
@@ -85,7 +255,7 @@ def reversed_order(
     if changed is None:
         return None
     moved = [after - before for before, after in scores]
-    return ReversedOrder(changed=changed, shift=mean_of(moved) if moved else None)
+    return ReversedOrder(changed=changed, shift=mean_interval(moved) if moved else None)
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,10 +327,10 @@ def _grouped(ordered: list[tuple[float, float]], limit: int) -> list[list[tuple[
 def _bin(group: Sequence[tuple[float, float]]) -> Bin:
     judged, people = [one[0] for one in group], [one[1] for one in group]
     plain = set(people) <= {0.0, 1.0}
-    found = share(int(sum(people)), len(people)) if plain else mean_of(people)
+    found = share(int(sum(people)), len(people)) if plain else mean_interval(people)
     if found is None:
         raise ValueError("a bin has at least one item")
-    return Bin(low=judged[0], high=judged[-1], judge=mean(judged) or 0.0, people=found)
+    return Bin(low=judged[0], high=judged[-1], judge=fmean(judged), people=found)
 
 
 def _with_score(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
@@ -202,10 +372,11 @@ def lacking(
             f"at least {LEAST_OF_CLASS} of each of two labels are needed, there are "
             f"{there or 'none'}"
         )
-    if agreement is not None and n >= LEAST_ITEMS and agreement.half_width > WIDEST:
+    reach = agreement.half_width if agreement is not None else None
+    if agreement is not None and n >= LEAST_ITEMS and reach is not None and reach > WIDEST:
         needed = needed_for(agreement.value, WIDEST)
         reasons.append(
-            f"agreement is known to ±{agreement.half_width:.2f} only; about {needed} labels "
+            f"agreement is known to ±{reach:.2f} only; about {needed} labels "
             f"are needed for ±{WIDEST:.2f}"
         )
     if asked and n < LEAST_ANSWERED * asked:
@@ -375,7 +546,7 @@ def quality(items: Sequence[Item], terms: Terms, *, asked: int) -> Quality:
         weighted_kappa=_weighted(pairs, scores, scheme, terms) if graded else None,
         classes=found,
         confusion=confusion(pairs),
-        distance=mean_of([abs(a - b) for a, b in scores]) if graded else None,
+        distance=mean_interval([abs(a - b) for a, b in scores]) if graded else None,
         rank=rank_correlation([a for a, _ in scores], [b for _, b in scores]) if graded else None,
         reliability=reliability(scores),
         self_agreement=self_agreement([v.votes for _, v in items if v.votes is not None]),

@@ -4,100 +4,120 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
-from random import Random
+from collections.abc import Sequence
 from statistics import NormalDist, fmean, stdev
-from typing import TypeVar
 
 import msgspec
 
-T = TypeVar("T")
+_NORMAL = NormalDist()
+Z95 = _NORMAL.inv_cdf(0.975)
+_RESAMPLED_UP_TO = 2_000
+_DRAWS = 1_000_000
+_RESAMPLES = 2_000, 4_000
+_BYTES = 256
 
-Z95 = NormalDist().inv_cdf(0.975)
-RESAMPLES = 1000
 
+class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A figure and what it may as well be, at a confidence (0 to 1).
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure, the 95 % interval around it, and how many observations it rests on."""
+    ``low`` and ``high`` are ``None`` where the data cannot tell: fewer than two values, or values
+    that are all the same, whose spread is unknown. ``n`` is how many observations it rests on; 0
+    where that was not kept.
+    """
 
     value: float
-    low: float
-    high: float
-    n: int
+    low: float | None
+    high: float | None
+    n: int = 0
+    confidence: float = 0.95
 
     @property
-    def half_width(self) -> float:
+    def half_width(self) -> float | None:
         """Half the width of the interval."""
-        return (self.high - self.low) / 2
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     def __str__(self) -> str:
+        """Write it as ``0.90 [0.79, 0.96]``."""
+        if self.low is None or self.high is None:
+            return f"{self.value:.2f}"
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
-def share(hits: int, n: int) -> Estimate | None:
-    """Estimate a share of ``hits`` among ``n``; ``None`` where nothing was counted.
+def wilson(p: float, n: float) -> tuple[float, float]:
+    """Return the 95 % score interval of a share ``p`` of ``n``, which need not be whole numbers.
 
-    Wilson's score interval without continuity correction: E. B. Wilson, "Probable inference, the
-    law of succession, and statistical inference", JASA 22 (1927); as formula 6.
+    ``(p + z^2/2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2/n)``, without continuity
+    correction: E. B. Wilson, "Probable inference, the law of succession, and statistical
+    inference", JASA 22 (1927).
     """
+    z2 = Z95 * Z95
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    # Rounding may take p a little beyond 1.
+    reach = Z95 / (1 + z2 / n) * math.sqrt(max(p * (1 - p), 0.0) / n + z2 / (4 * n * n))
+    return middle - reach, middle + reach
+
+
+def share(hits: int, n: int) -> Estimate | None:
+    """Estimate a share of ``hits`` among ``n`` by :func:`wilson`; ``None`` of nothing."""
     if n == 0:
         return None
-    p, z2 = hits / n, Z95 * Z95
-    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
-    reach = Z95 / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+    low, high = wilson(hits / n, n)
     # At the ends the formula gives 0 and 1 but for rounding.
-    low = 0.0 if hits == 0 else middle - reach
-    high = 1.0 if hits == n else middle + reach
-    return Estimate(value=p, low=low, high=high, n=n)
+    return Estimate(
+        value=hits / n, low=0.0 if hits == 0 else low, high=1.0 if hits == n else high, n=n
+    )
 
 
 def needed_for(p: float, half_width: float) -> int:
     """Return how many observations give a share ``p`` an interval of at most this half-width."""
+
+    def is_wider(n: int) -> bool:
+        estimate = share(round(p * n), n)
+        reach = estimate.half_width if estimate is not None else None
+        return reach is None or reach > half_width
+
     n = 1
-    while _half_width(p, n) > half_width:
+    while is_wider(n):
         n *= 2
     low = n // 2
     while low + 1 < n:
         middle = (low + n) // 2
-        low, n = (middle, n) if _half_width(p, middle) > half_width else (low, middle)
+        low, n = (middle, n) if is_wider(middle) else (low, middle)
     return n
 
 
-def bootstrap(
-    items: Sequence[T], statistic: Callable[[Sequence[T]], float | None], *, seed: int = 0
-) -> Estimate | None:
-    """Estimate any statistic by drawing from the items again, ``RESAMPLES`` times.
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """Return the mean with its BCa bootstrap interval; the same at every call.
 
-    The percentile interval of B. Efron, "Bootstrap methods: another look at the jackknife",
-    Annals of Statistics 7 (1979). The same items and ``seed`` give the same interval. Draws for
-    which the statistic is ``None`` are left out; ``None`` when it is so for the items themselves.
+    Bias-corrected and accelerated: B. Efron, "Better bootstrap confidence intervals", JASA 82
+    (1987). Beyond 2,000 values it is the normal interval, which the bootstrap comes to.
+
+    Raises:
+        ValueError: no values.
     """
-    value = statistic(items)
-    if value is None:
-        return None
-    draw = Random(seed)  # noqa: S311 - nothing is kept secret
-    drawn = (statistic(draw.choices(items, k=len(items))) for _ in range(RESAMPLES))
-    found = sorted(result for result in drawn if result is not None)
-    low, high = quantile(found, 0.025), quantile(found, 0.975)
-    return Estimate(value=value, low=min(low, value), high=max(high, value), n=len(items))
+    n = len(values)
+    if n == 0:
+        raise ValueError("no mean of no values")
+    mean = fmean(values)
+    if n == 1 or min(values) == max(values):
+        return Estimate(value=mean, low=None, high=None, confidence=confidence, n=n)
+    if n > _RESAMPLED_UP_TO:
+        spread = z_of(confidence) * stdev(values) / math.sqrt(n)
+        low, high = mean - spread, mean + spread
+    else:
+        low, high = _bca(values, mean, confidence)
+    return Estimate(value=mean, low=low, high=high, confidence=confidence, n=n)
 
 
-def quantile(ordered: Sequence[float], at: float) -> float:
-    """Return a quantile of ordered numbers, between neighbours by their distance (R's type 7)."""
-    place = at * (len(ordered) - 1)
-    left = math.floor(place)
-    right = min(left + 1, len(ordered) - 1)
-    return ordered[left] + (ordered[right] - ordered[left]) * (place - left)
+def z_of(confidence: float) -> float:
+    """Return how many standard errors a two-sided interval reaches to either side.
 
-
-def mean(numbers: Sequence[float]) -> float | None:
-    """Return the mean, ``None`` of nothing."""
-    return math.fsum(numbers) / len(numbers) if numbers else None
-
-
-def mean_of(numbers: Sequence[float], *, seed: int = 0) -> Estimate | None:
-    """Estimate a mean by :func:`bootstrap`."""
-    return bootstrap(numbers, mean, seed=seed)
+    Raises:
+        ValueError: a confidence that is not between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence is between 0 and 1, not {confidence}")
+    return _NORMAL.inv_cdf((1 + confidence) / 2)
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
@@ -124,9 +144,16 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> Estimate | Non
     return Estimate(value=rho, low=min(low, rho), high=max(high, rho), n=n)
 
 
-def _half_width(p: float, n: int) -> float:
-    found = share(round(p * n), n)
-    return math.inf if found is None else found.half_width
+def quantile(ascending: Sequence[float], share: float) -> float:
+    """Return a quantile of ascending numbers, between neighbours by their distance.
+
+    R's type 7: R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American
+    Statistician 50 (1996).
+    """
+    at = share * (len(ascending) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(ascending) - 1)
+    return ascending[low] + (at - low) * (ascending[high] - ascending[low])
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
@@ -151,66 +178,6 @@ def _pearson(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     if not spread:
         return None
     return math.fsum(a * b for a, b in zip(dx, dy, strict=True)) / spread
-
-
-_RESAMPLED_UP_TO = 2_000
-_DRAWS = 1_000_000
-_RESAMPLES = 2_000, 4_000
-_BYTES = 256
-_NORMAL = NormalDist()
-
-
-class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate and what it may as well be, at a confidence (0 to 1).
-
-    ``low`` and ``high`` are ``None`` where the data cannot tell: fewer than two values, or values
-    that are all the same, whose spread is unknown. ``n`` is how many values there were.
-    """
-
-    estimate: float
-    low: float | None
-    high: float | None
-    confidence: float
-    n: int
-
-    def __str__(self) -> str:
-        """Write it as ``0.90 [0.79, 0.96]``."""
-        if self.low is None or self.high is None:
-            return f"{self.estimate:.2f}"
-        return f"{self.estimate:.2f} [{self.low:.2f}, {self.high:.2f}]"
-
-
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return the mean with its BCa bootstrap interval (B. Efron, 1987); the same at every call.
-
-    Beyond 2,000 values it is the normal interval, which the bootstrap comes to.
-
-    Raises:
-        ValueError: no values.
-    """
-    n = len(values)
-    if n == 0:
-        raise ValueError("no mean of no values")
-    mean = fmean(values)
-    if n == 1 or min(values) == max(values):
-        return Interval(estimate=mean, low=None, high=None, confidence=confidence, n=n)
-    if n > _RESAMPLED_UP_TO:
-        spread = z_of(confidence) * stdev(values) / math.sqrt(n)
-        low, high = mean - spread, mean + spread
-    else:
-        low, high = _bca(values, mean, confidence)
-    return Interval(estimate=mean, low=low, high=high, confidence=confidence, n=n)
-
-
-def z_of(confidence: float) -> float:
-    """Return how many standard errors a two-sided interval reaches to either side.
-
-    Raises:
-        ValueError: a confidence that is not between 0 and 1.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"a confidence is between 0 and 1, not {confidence}")
-    return _NORMAL.inv_cdf((1 + confidence) / 2)
 
 
 def _resampled_means(values: Sequence[float]) -> list[float]:
@@ -248,18 +215,11 @@ def _bca(values: Sequence[float], mean: float, confidence: float) -> tuple[float
     acceleration = -math.fsum(d**3 for d in apart) / (6 * squares**1.5)
     z = z_of(confidence)
     return (
-        _quantile(means, _corrected(bias, acceleration, -z)),
-        _quantile(means, _corrected(bias, acceleration, z)),
+        quantile(means, _corrected(bias, acceleration, -z)),
+        quantile(means, _corrected(bias, acceleration, z)),
     )
 
 
 def _corrected(bias: float, acceleration: float, z: float) -> float:
     moved = bias + z
     return _NORMAL.cdf(bias + moved / (1 - acceleration * moved))
-
-
-def _quantile(ascending: Sequence[float], share: float) -> float:
-    at = share * (len(ascending) - 1)
-    low = math.floor(at)
-    high = min(low + 1, len(ascending) - 1)
-    return ascending[low] + (at - low) * (ascending[high] - ascending[low])

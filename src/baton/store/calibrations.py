@@ -11,16 +11,9 @@ import msgspec
 
 from baton.formats.own_files import make_folder, write_whole
 from baton.model import InputError, Problem
+from baton.stats.intervals import Estimate
 
 FOLDER = Path(".baton/calibrations")
-
-
-class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,8 +27,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     version: str
     model: str
     n: int
-    agreement: Figure | None = None
-    kappa: Figure | None = None
+    agreement: Estimate | None = None
+    kappa: Estimate | None = None
     lacking: list[str] = msgspec.field(default_factory=list)
     labels: list[str] = msgspec.field(default_factory=list)
     timings: dict[str, str] = msgspec.field(default_factory=dict)
