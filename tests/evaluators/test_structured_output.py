@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.evaluators.json_compare import Same, all_paired, is_same
+from baton.evaluators.assignment import assign
+from baton.evaluators.json_compare import Same, is_same
 from baton.evaluators.structured_output import StructuredOutput
 from baton.model import Case, Content, InputError, Trace
 from baton.testing import build, verdict
@@ -185,5 +186,6 @@ def test_long_lists_in_another_order_are_paired_fast() -> None:
 
 def test_a_row_may_have_to_give_up_its_column_for_another() -> None:
     fits = {(0, 0), (0, 1), (1, 0), (2, 1), (2, 2)}
-    assert all_paired(3, lambda row, column: (row, column) in fits, [None] * 3)
-    assert not all_paired(3, lambda row, column: (row, column) in fits - {(2, 2)}, [None] * 3)
+    rows = [[column for column in range(3) if (row, column) in fits] for row in range(3)]
+    assert all(assign(rows, [1] * 3))
+    assert not all(assign([*rows[:2], [1]], [1] * 3))

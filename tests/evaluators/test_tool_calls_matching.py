@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.evaluators.assignment import (
+from baton.evaluators.assignment import all_in_order, assign, longest_common
+from baton.evaluators.call_pairing import (
     ORDERED,
-    best_matching,
     fitting_kinds,
     pair_calls,
     required_text,
 )
+from baton.evaluators.call_rules import CallRules, Made, Rule
 from baton.evaluators.tool_calls import ToolCalls
-from baton.evaluators.tool_matching import CallRules, Made, Rule, all_in_order, longest_common
 from baton.model import (
     EvalContext,
     ExpectedToolCall,
@@ -134,7 +134,7 @@ def test_a_matching_of_kinds_is_that_of_their_members(
     supply = [data.draw(counts) for _ in table]
     room = [data.draw(counts) for _ in range(5)]
     edges = [[place for place, fits in enumerate(row) if fits] for row in table]
-    flow = best_matching(edges, supply, room)
+    flow = assign(edges, room, supply=supply)
     columns = [place for place, many in enumerate(room) for _ in range(many)]
     rows = [row for row, many in zip(table, supply, strict=True) for _ in range(many)]
     assert sum(sum(shares.values()) for shares in flow) == most_pairs(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.evaluators.test_tool_calls_matching import most_in_order, most_pairs
 
 from baton.evaluators import argument_values
-from baton.evaluators.assignment import best_matching, fitting_kinds, pair_calls
-from baton.evaluators.tool_matching import CallRules, Made, Rule
+from baton.evaluators.assignment import assign
+from baton.evaluators.call_pairing import fitting_kinds, pair_calls
+from baton.evaluators.call_rules import CallRules, Made, Rule
 from baton.model import ExpectedToolCall
 
 numbers = st.one_of(
@@ -98,7 +99,7 @@ spans = st.builds(lambda first, many: range(first, min(first + many, 5)), *2 * [
 def test_a_matching_of_ranges_is_the_largest(edges: list[range], data: st.DataObject) -> None:
     supply = [data.draw(st.integers(0, 2)) for _ in edges]
     room = [data.draw(st.integers(0, 2)) for _ in range(5)]
-    flow = best_matching(edges, supply, room)
+    flow = assign(edges, room, supply=supply)
     columns = [place for place, many in enumerate(room) for _ in range(many)]
     rows = [row for row, many in zip(edges, supply, strict=True) for _ in range(many)]
     table = [[place in row for place in columns] for row in rows]

@@ -22,6 +22,7 @@ from baton.model import (
 from baton.model.views import agent_chain, broken, in_short
 from baton.plugins import Alias
 
+from . import assignment
 from .base import Pair, TurnEvaluator, Unscored, describe
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
@@ -89,15 +90,11 @@ def _written_out(
 
 
 def longest_common(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, in O(len(first) * len(second))."""
-    row = [0] * (len(second) + 1)
-    for name in first:
-        diagonal = 0
-        for column, other in enumerate(second, 1):
-            above = row[column]
-            row[column] = diagonal + 1 if name == other else max(above, row[column - 1])
-            diagonal = above
-    return row[-1]
+    """Return the length of the longest common subsequence of two lists of names."""
+    bits: dict[str, int] = {}
+    for place, name in enumerate(first):
+        bits[name] = bits.get(name, 0) | 1 << place
+    return len(assignment.longest_common(len(first), [bits.get(name, 0) for name in second]))
 
 
 def missing(expected: Sequence[str], actual: Sequence[str]) -> list[str]:

@@ -1,63 +1,103 @@
-"""Which of many expected calls fit which of many actual ones, without trying every pair."""
+"""Pairs two lists: in any order, as many or as much as can be, or without changing their order."""
 
 from __future__ import annotations
 
-import math
-import re
-from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from itertools import accumulate, chain
-from operator import xor
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 
-from baton.model import ExpectedToolCall
+Pair = tuple[int, int]
+"""A position on the left and one on the right, from 0."""
 
-from .argument_values import folded, identity, number, words
-from .tool_matching import CallRules, Made, Pair, Reach, all_in_order, exact, longest_common
+Gain = Callable[[int, int], int]
 
 
-def best_matching(
-    edges: Sequence[Sequence[int]], supply: Sequence[int], room: Sequence[int]
+def assign(
+    edges: Mapping[int, Sequence[int]] | Sequence[Sequence[int]],
+    room: Sequence[int],
+    *,
+    supply: Sequence[int] | None = None,
+    gain: Gain | None = None,
+    likely: Mapping[int, int] | None = None,
 ) -> list[dict[int, int]]:
-    """Match as many as can be, each thing at most once.
+    """Assign things on the left to things on the right so that the sum of gains is the largest.
 
-    ``edges`` gives, for each kind on the left, the kinds on the right that it fits, best ones
-    first; ``supply`` and ``room`` say how many there are of each. Returns for each kind on the
-    left how many of it go with which kind on the right. A maximum flow: each kind first takes
-    what is free, those that fit the fewest before the others; augmenting paths do the rest.
-    What a search in vain has seen is never looked at again, as no later path leads through it.
-    Where all that fit are ranges, those that end first choose first, and that is the most already
-    (F. Glover, "Maximum matching in a convex bipartite graph", 1967).
+    Without ``gain`` every pair gains 1: as many as can be are assigned. It is a flow of least cost
+    by shortest augmenting paths with potentials: J. Edmonds and R. Karp, "Theoretical improvements
+    in algorithmic efficiency for network flow problems", 1972; of one and one this is the Hungarian
+    method (H. Kuhn 1955, J. Munkres 1957). Where every pair gains the same and all that fit are
+    ranges, those that end first choose first, and that is the most already (F. Glover, "Maximum
+    matching in a convex bipartite graph", 1967).
+
+    The time is bounded: at most one search for each thing on the left, each O(edges * log things).
+    What a search in vain has seen is not looked at again where all gains are the same, as no later
+    path leads through it.
+
+    Args:
+        edges: for each kind on the left the kinds on the right that it fits, the best first. They
+            are read when they are needed, so that a lazy sequence may find them then.
+        room: how many there are of each kind on the right.
+        supply: how many there are of each kind on the left; one of each by default.
+        gain: a whole number above 0 for a pair that fits. Several of one kind need equal gains.
+        likely: pairs to begin with, of equal gains; nothing on the right has more than it has room
+            for.
+
+    Returns:
+        for each kind on the left how many of it go with which kind on the right.
     """
-    net = _Net(edges, list(room))
-    left_over = list(supply)
-    in_ranges = all(isinstance(fits, range) for fits in edges)
-    by_choice = sorted(
-        range(len(edges)),
-        key=lambda left: edges[left][-1] if in_ranges and edges[left] else len(edges[left]),
-    )
-    for left in by_choice:
-        left_over[left] -= net.take_free(left, left_over[left])
-    if in_ranges:
-        return net.flow
-    for left in by_choice:
+    count = len(edges)
+    left_over = [1] * count if supply is None else list(supply)
+    net = _Net(edges, list(room), gain)
+    for left, right in (likely or {}).items():
+        net.give(left, right, 1)
+        left_over[left] -= 1
+    if gain is not None:
+        order: Sequence[int] = range(count)
+    elif likely is not None:
+        order = [left for left in range(count) if left_over[left]]
+    else:
+        # Each first takes what is free, those that fit the fewest before the others: mostly that
+        # is all there is to do.
+        in_ranges = all(isinstance(edges[left], range) for left in range(count))
+        order = sorted(
+            range(count),
+            key=lambda left: edges[left][-1] if in_ranges and edges[left] else len(edges[left]),
+        )
+        for left in order:
+            left_over[left] -= net.take_free(left, left_over[left])
+        if in_ranges:
+            return net.flow
+    for left in order:
         while left_over[left] and net.augment(left):
             left_over[left] -= 1
     return net.flow
 
 
 class _Net:
-    """What goes where so far, and what may still change."""
+    """What goes where so far, and what may still change.
 
-    def __init__(self, edges: Sequence[Sequence[int]], room: list[int]) -> None:
-        self.edges = edges
-        self.room = room
-        self.flow: list[dict[int, int]] = [{} for _ in edges]
+    ``of_left`` and ``of_right`` are the potentials: no pair gains more than the two together
+    allow, and a pair that is assigned gains exactly that (with signs turned: least cost).
+    """
+
+    def __init__(
+        self,
+        edges: Mapping[int, Sequence[int]] | Sequence[Sequence[int]],
+        room: list[int],
+        gain: Gain | None,
+    ) -> None:
+        self.edges, self.room, self.gain = edges, room, gain
+        self.flow: list[dict[int, int]] = [{} for _ in range(len(edges))]
         self.owners: list[set[int]] = [set() for _ in room]
         self.dead: set[int] = set()
         self.next_free = list(range(len(room) + 1))
+        self.of_right = [0] * len(room)
+        self.of_left: dict[int, int] = {}
+
+    def give(self, left: int, right: int, amount: int) -> None:
+        """Assign some of the room that is free."""
+        self._move(left, right, amount)
+        self.room[right] -= amount
 
     def take_free(self, left: int, amount: int) -> int:
         """Give up to ``amount`` of one kind to the kinds that have room; return how many."""
@@ -66,8 +106,7 @@ class _Net:
             if not rest:
                 break
             taken = min(rest, self.room[right])
-            self._move(left, right, taken)
-            self.room[right] -= taken
+            self.give(left, right, taken)
             rest -= taken
         return amount - rest
 
@@ -91,7 +130,10 @@ class _Net:
         return first
 
     def augment(self, start: int) -> bool:
-        """Find room for one more of ``start`` by moving others; tell whether there was any."""
+        """Find a place for one more of ``start`` by moving others; tell whether there was any."""
+        return self._by_search(start) if self.gain is None else self._by_cost(start, self.gain)
+
+    def _by_search(self, start: int) -> bool:
         reached_from: dict[int, int] = {}
         gives_up: dict[int, int | None] = {start: None}
         queue = deque([start])
@@ -110,6 +152,52 @@ class _Net:
                 queue.extend(fresh)
         self.dead.update(reached_from)
         return False
+
+    def _by_cost(self, start: int, gain: Gain) -> bool:
+        """Find the cheapest path from ``start`` to room, or to one that rather stays alone."""
+        of_left, of_right = self.of_left, self.of_right
+        # No pair of it gains more, and staying alone gains nothing.
+        of_left[start] = -max((gain(start, right) for right in self.edges[start]), default=0)
+        reached_from: dict[int, int] = {}
+        gives_up: dict[int, int | None] = {start: None}
+        to_left, to_right = {start: 0}, dict[int, int]()
+        settled: set[int] = set()
+        queue = [(0, start)]
+        cheapest: int | None = None
+        room: int | None = None
+        alone: int | None = None
+        while queue:
+            far, left = heappop(queue)
+            if left in settled:
+                continue
+            if cheapest is not None and far >= cheapest:
+                break
+            settled.add(left)
+            if cheapest is None or far - of_left[left] < cheapest:
+                cheapest, room, alone = far - of_left[left], None, left
+            for right in self.edges[left]:
+                cost = far - gain(left, right) - of_left[left] - of_right[right]
+                if cost >= to_right.get(right, cheapest) or cost >= cheapest:
+                    continue
+                to_right[right], reached_from[right] = cost, left
+                if self.room[right]:
+                    cheapest, room, alone = cost, right, None
+                for owner in self.owners[right]:
+                    if owner not in settled and cost < to_left.get(owner, cheapest):
+                        to_left[owner], gives_up[owner] = cost, right
+                        heappush(queue, (cost, owner))
+        assert cheapest is not None  # noqa: S101 - staying alone is always possible
+        for left in settled:
+            of_left[left] += cheapest - to_left[left]
+        for right, cost in to_right.items():
+            of_right[right] -= max(cheapest - cost, 0)
+        if room is not None:
+            self.room[room] -= 1
+            self._shift(room, reached_from, gives_up)
+        elif alone is not None and (given_up := gives_up[alone]) is not None:
+            self._move(alone, given_up, -1)
+            self._shift(given_up, reached_from, gives_up)
+        return room is not None or alone != start
 
     def _shift(
         self, end: int, reached_from: dict[int, int], gives_up: dict[int, int | None]
@@ -133,536 +221,70 @@ class _Net:
             self.owners[right].discard(left)
 
 
-Numbers = dict[str, Fraction]
-Reaches = dict[str, Reach]
+def all_in_order(expected: int, actual: int, same: Callable[[int, int], bool]) -> list[Pair] | None:
+    """Pair everything on the left with something on the right, in order; ``None`` if it can't be.
 
-
-class Seekers(NamedTuple):
-    """Expected calls that differ in near numbers only; ``members`` by their positions.
-
-    ``sample`` is one of them without these numbers.
+    Taking the first that fits is enough for this question, whatever ``same`` is.
     """
-
-    sample: ExpectedToolCall
-    members: dict[int, Reaches]
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """The arguments that hold the numbers."""
-        return frozenset(next(iter(self.members.values())))
-
-
-def as_range(places: list[int]) -> Sequence[int]:
-    """Return numbers that stand in order as a range where none is left out."""
-    first = places[0] if places else 0
-    whole = range(first, first + len(places))
-    return whole if places == list(whole) else places
-
-
-class Line:
-    """Actual calls by position, in the order of the number that tells most of them apart."""
-
-    __slots__ = ("_main", "_ranks", "_steps", "places")
-
-    def __init__(self, groups: Iterable[Mapping[int, Numbers]]) -> None:
-        """Take the numbers of each position, of the same arguments all."""
-        numbers = {place: each for group in groups for place, each in group.items()}
-        keys = next(iter(numbers.values())).keys()
-        self._steps = {key: sorted({each[key] for each in numbers.values()}) for key in keys}
-        main = max(keys, key=lambda key: len(self._steps[key]), default=None)
-        self._main = main
-        in_order = list(numbers)
-        if main is not None:
-            in_order.sort(key=lambda place: numbers[place][main])
-        self.places = as_range(in_order)
-        self._ranks = {
-            key: [bisect_left(steps, numbers[place][key]) for place in self.places]
-            for key, steps in self._steps.items()
-        }
-
-    def within(self, reaches: Reaches) -> Sequence[int]:
-        """Return the positions of those of which every number is in reach."""
-        if self._main is None:
-            return self.places
-        spans = {key: self._span(key, reach) for key, reach in reaches.items()}
-        first, end = spans.pop(self._main)
-        ranks = self._ranks[self._main]
-        start, stop = bisect_left(ranks, first), bisect_left(ranks, end)
-        found = self.places[start:stop]
-        if not spans:
-            return found
-        others = [(self._ranks[key], *span) for key, span in spans.items()]
-        return [
-            place
-            for at, place in enumerate(found, start)
-            if all(low <= ranks[at] < high for ranks, low, high in others)
-        ]
-
-    def _span(self, key: str, reach: Reach) -> tuple[int, int]:
-        steps = self._steps[key]
-        return bisect_left(steps, reach.least), bisect_right(steps, reach.most)
-
-
-class Crew(NamedTuple):
-    """Actual calls that differ in near numbers only; ``sample`` is one without them."""
-
-    sample: Made
-    numbers: dict[int, Numbers]
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """The arguments that hold the numbers."""
-        return frozenset(next(iter(self.numbers.values())))
-
-
-def seekers(
-    wanted: Sequence[ExpectedToolCall], lefts: Iterable[int], tool: str, rules: CallRules
-) -> list[Seekers]:
-    """Group expected calls that look for a tool."""
-    groups: dict[Hashable, Seekers] = {}
-    for left in lefts:
-        call, reaches = wanted[left], Reaches()
-        group: Hashable = left
-        if rules.has_near and call.arguments is not None:
-            numbers, rest = rules.parted(tool, call.arguments)
-            reaches = {key: rule.reach(size) for key, (rule, size) in numbers.items()}
-            if numbers:
-                call = ExpectedToolCall(name=call.name, agent=call.agent, arguments=rest)
-                looked_at = rules.looked_at(call.name, rest, "expected")
-                group = (call.agent, looked_at, frozenset(numbers))
-        groups.setdefault(group, Seekers(call, {})).members[left] = reaches
-    return list(groups.values())
-
-
-def crews(
-    made: Sequence[Made], rights: Iterable[int], stated: frozenset[str], rules: CallRules
-) -> list[Crew]:
-    """Group actual calls of one tool; ``stated`` are the arguments that expected calls have."""
-    groups: dict[Hashable, Crew] = {}
-    for right in rights:
-        call, exacts = made[right], Numbers()
-        group: Hashable = right
-        if rules.has_near:
-            numbers, rest = rules.parted(call.name, call.mapping)
-            exacts = {key: exact(size) for key, (_, size) in numbers.items()}
-            if numbers:
-                rest = _counting(rest, call.name, stated, rules)
-                call = call._replace(arguments=rest)
-                looked_at = rules.looked_at(call.name, rest, "actual")
-                group = (call.agents, looked_at, frozenset(numbers))
-        groups.setdefault(group, Crew(call, {})).numbers[right] = exacts
-    return list(groups.values())
-
-
-def _counting(
-    rest: Mapping[str, Any], tool: str, stated: frozenset[str], rules: CallRules
-) -> dict[str, Any]:
-    """Leave out what agrees with every expected call, as none of them has it."""
-    return {
-        key: value
-        for key, value in rest.items()
-        if key in stated or not rules.takes_unstated(tool, key)
-    }
-
-
-Token = tuple[Hashable, ...]
-Path = tuple[str | int, ...]
-Group = list[Token]
-
-_AS_JSON = frozenset({"exact", "subset", "superset", "equal"})
-INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
-"""The ways to compare that tokens are known for."""
-
-_BUCKET = 4e-6
-_LEAST = 1e-6
-_PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.", re.DOTALL)
-
-
-def held(way: str, argument: str, value: Any) -> Iterator[Token]:
-    """Yield the tokens of an actual value."""
-    for path, leaf in _leaves(value, (argument,)):
-        if way in _AS_JSON or (way == "regex" and not isinstance(leaf, str)):
-            yield (path, identity(leaf))
-        elif way == "regex":
-            yield from ((path, each) for each in _trigrams(leaf))
-        else:
-            yield from _meaning(path, leaf, spread=0)
-            if way == "similar" and isinstance(leaf, str):
-                found = words(leaf)
-                yield from ((path, "word", len(found), *word) for word in found)
-
-
-def needed(
-    way: str, argument: str, value: Any, similarity: float, count: Callable[[Token], int]
-) -> Iterator[Group]:
-    """Yield groups of tokens of an expected value; ``count`` says how many hold a token."""
-    for path, leaf in _leaves(value, (argument,)):
-        if way in _AS_JSON or (way == "regex" and not isinstance(leaf, str)):
-            yield [(path, identity(leaf))]
-        elif way == "regex":
-            for each in _trigrams(required_text(leaf)):
-                yield [(path, each)]
-        elif way == "similar" and isinstance(leaf, str):
-            # From 0 on, texts that share no word are similar as well.
-            if similarity > _LEAST:
-                rare = _rare_words(path, leaf, similarity, count)
-                yield [*_meaning(path, leaf, spread=1), *rare]
-        elif leaf is not None:
-            yield list(_meaning(path, leaf, spread=1))
-
-
-def required_text(pattern: str) -> str:
-    """Return a text that all matches of a pattern hold, a long one; empty when unclear.
-
-    Alternatives, flags and assertions make it unclear. What may be repeated no time at all is
-    left out, a group as a whole.
-    """
-    runs = [""]
-    groups: list[int] = []
-    closed: int | None = None
-    for part in _PATTERN_PART.findall(pattern):
-        if part in ("|", "(?"):
-            return ""
-        if part[0] in "*?{":
-            runs[-1] = runs[-1][:-1]
-            runs = [*(runs if closed is None else runs[:closed]), ""]
-        elif part[0] == "(":
-            groups.append(len(runs))
-            runs.append("")
-        elif part[0] in ")[.^$+" or (part[0] == "\\" and part[1].isalnum()):
-            runs.append("")
-        else:
-            runs[-1] += part[-1]
-        closed = groups.pop() if part == ")" and groups else None
-    return max(runs, key=len)
-
-
-def _rare_words(
-    path: Path, text: str, least: float, count: Callable[[Token], int]
-) -> Iterator[Token]:
-    """Yield, for each number of words, the rarest that a similar text has at least one of.
-
-    Texts of m and n words whose Dice coefficient is at least s share s * (m + n) / 2 words
-    (prefix filter of set-similarity joins: S. Chaudhuri et al., ICDE 2006).
-    """
-    own = words(text)
-    for length in range(math.ceil(len(own) * least / (2 - least) - _LEAST), _longest(own, least)):
-        shared = max(1, math.ceil(least * (len(own) + length) / 2 - _LEAST))
-        sized: Group = [(path, "word", length, *word) for word in own]
-        sized.sort(key=lambda token: (count(token), token))
-        yield from sized[: len(own) - shared + 1]
-
-
-def _longest(own: Collection[Any], least: float) -> int:
-    """Return how many words a similar text stays below."""
-    return math.floor(len(own) * (2 - least) / least + _LEAST) + 1
-
-
-def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield from _leaves(each, (*path, key))
-    elif isinstance(value, list):
-        for place, each in enumerate(value):
-            yield from _leaves(each, (*path, place))
-    else:
-        yield path, value
-
-
-def _meaning(path: Path, leaf: Any, spread: int) -> Iterator[Token]:
-    """Yield tokens of a value compared tolerantly: numbers by nearby orders of magnitude."""
-    size = number(leaf)
-    if size is not None:
-        bucket = math.floor(math.log(abs(size)) / _BUCKET) if size else 0
-        sign = (size > 0) - (size < 0)
-        yield from ((path, "number", sign, bucket + step) for step in range(-spread, spread + 1))
-    elif isinstance(leaf, str):
-        yield (path, "text", folded(leaf))
-    elif leaf is not None:
-        yield (path, identity(leaf))
-
-
-def _trigrams(text: str) -> Collection[str]:
-    return dict.fromkeys(text[place : place + 3] for place in range(len(text) - 2))
-
-
-Key = TypeVar("Key", bound=Hashable)
-
-# So few candidates are tried one by one rather than narrowed down further.
-_FEW = 4
-
-
-class Kinds(NamedTuple):
-    """Calls that cannot be told apart, by their positions, and which kinds fit which.
-
-    Where the kinds that fit one are next to each other, they are a range.
-    """
-
-    wanted: list[list[int]]
-    made: list[list[int]]
-    edges: list[Sequence[int]]
-
-
-def fitting_kinds(
-    wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
-) -> Kinds:
-    """Sort calls into kinds and find, for each expected kind, the actual ones that fit."""
-    expected = _places(
-        (call.name, call.agent, rules.looked_at(call.name, call.arguments, "expected"))
-        for call in wanted
-    )
-    asked = frozenset(call.agent for call in wanted if call.agent is not None)
-    heard = [call._replace(agents=call.agents & asked) for call in made]
-    actual = _places(
-        (call.name, call.agents, rules.looked_at(call.name, call.arguments, "actual"))
-        for call in heard
-    )
-    left, right = list(expected.values()), list(actual.values())
-    one = [wanted[places[0]] for places in left]
-    in_line, by_tool = _lined_up(one, [heard[places[0]] for places in right], rules)
-    return Kinds(left, [right[place] for place in in_line], _edges(one, by_tool, rules))
-
-
-def equal_pairs(
-    wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
-) -> list[Pair]:
-    """Pair calls whose names and arguments are equal, where they fit.
-
-    Not always as many as can be; but where one side is used up, they are.
-    """
-    actual = _places((call.name, rules.looked_at(call.name, call.arguments)) for call in made)
-    free = {key: iter(places) for key, places in actual.items()}
     pairs: list[Pair] = []
-    for one, call in enumerate(wanted):
-        key = (call.name, rules.looked_at(call.name, call.arguments))
-        other = next(free[key], None) if key in free else None
-        if other is not None and rules.same(call, made[other]):
-            pairs.append((one, other))
-    return pairs
-
-
-def best_pairs(kinds: Kinds) -> list[Pair]:
-    """Pair each expected call with at most one actual call, as many as can be."""
-    flow = best_matching(
-        kinds.edges, [len(places) for places in kinds.wanted], [len(p) for p in kinds.made]
-    )
-    free = [iter(places) for places in kinds.made]
-    pairs: list[Pair] = []
-    for places, shares in zip(kinds.wanted, flow, strict=True):
-        partners = (next(free[right]) for right in sorted(shares) for _ in range(shares[right]))
-        pairs += zip(places, partners, strict=False)
-    return sorted(pairs)
-
-
-def fitting_bits(kinds: Kinds, actual: int) -> list[int]:
-    """Return for each actual call a number whose bit ``i`` is set when it fits expected ``i``."""
-    of_kind = [0] * len(kinds.made)
-    turned = [0] * (len(kinds.made) + 1)
-    for places, fits in zip(kinds.wanted, kinds.edges, strict=True):
-        mask = sum(1 << place for place in places)
-        if isinstance(fits, range):
-            turned[fits.start] ^= mask
-            turned[fits.stop] ^= mask
-        else:
-            for right in fits:
-                of_kind[right] |= mask
-    of_kind = [one | other for one, other in zip(of_kind, accumulate(turned, xor), strict=False)]
-    bits = [0] * actual
-    for places, mask in zip(kinds.made, of_kind, strict=True):
-        for place in places:
-            bits[place] = mask
-    return bits
-
-
-def _places(keys: Iterable[Key]) -> dict[Key, list[int]]:
-    """Return where each key stands."""
-    places: dict[Key, list[int]] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key, []).append(place)
-    return places
-
-
-def _lined_up(
-    wanted: Sequence[ExpectedToolCall], made: Sequence[Made], rules: CallRules
-) -> tuple[list[int], dict[str, list[Crew]]]:
-    """Return an order in which calls that are near stand together, and the crews by tool."""
-    stated = frozenset(key for call in wanted for key in call.arguments or ())
-    in_line: list[int] = []
-    by_tool: dict[str, list[Crew]] = {}
-    for tool, rights in _places(call.name for call in made).items():
-        for crew in crews(made, rights, stated, rules):
-            places = Line([crew.numbers]).places
-            numbers = {n: crew.numbers[p] for n, p in enumerate(places, len(in_line))}
-            in_line += places
-            by_tool.setdefault(tool, []).append(crew._replace(numbers=numbers))
-    return in_line, by_tool
-
-
-def _edges(
-    wanted: Sequence[ExpectedToolCall], by_tool: Mapping[str, Sequence[Crew]], rules: CallRules
-) -> list[Sequence[int]]:
-    found: list[list[Sequence[int]]] = [[] for _ in wanted]
-    for name, lefts in _places(call.name for call in wanted).items():
-        tools = [name] if rules.names == "exact" else list(by_tool)
-        for tool in tools:
-            if tool in by_tool and rules.name(name, tool):
-                groups = seekers(wanted, lefts, tool, rules)
-                for left, fits in _fits_of_tool(groups, by_tool[tool], tool, rules):
-                    found[left].append(fits)
-    return [_joined(pieces) for pieces in found]
-
-
-def _joined(pieces: Sequence[Sequence[int]]) -> Sequence[int]:
-    if len(pieces) == 1 and isinstance(pieces[0], range):
-        return pieces[0]
-    return as_range(sorted(chain.from_iterable(pieces)))
-
-
-def _fits_of_tool(
-    groups: Sequence[Seekers], made: Sequence[Crew], tool: str, rules: CallRules
-) -> Iterator[tuple[int, Sequence[int]]]:
-    """Yield for expected calls by position the actual ones that fit."""
-    wanted, samples = [group.sample for group in groups], [crew.sample for crew in made]
-    fitting: list[list[int]] = [[] for _ in groups]
-    for one, other in _candidates(wanted, samples, tool, rules):
-        alike = wanted[one].arguments is None or groups[one].keys == made[other].keys
-        if alike and rules.same_but_name(wanted[one], samples[other]):
-            fitting[one].append(other)
-    lines: dict[tuple[int, ...], Line] = {}
-    for group, fits in zip(groups, fitting, strict=True):
-        if not group.keys:
-            places = [place for other in fits for place in made[other].numbers]
-            yield from ((left, places) for left in group.members)
-        elif fits:
-            key = tuple(sorted(fits))
-            line = lines.get(key)
-            if line is None:
-                line = lines[key] = Line([made[other].numbers for other in key])
-            yield from ((left, line.within(reaches)) for left, reaches in group.members.items())
-
-
-def _candidates(
-    wanted: Sequence[ExpectedToolCall], made: Sequence[Made], tool: str, rules: CallRules
-) -> Iterator[Pair]:
-    """Yield the pairs that may fit. For ``superset`` the actual calls look for expected ones."""
-    expected = {left: call.arguments for left, call in enumerate(wanted)}
-    stated = {left: arguments for left, arguments in expected.items() if arguments is not None}
-    actual = {right: call.mapping for right, call in enumerate(made)}
-    if rules.arguments == "superset":
-        for right, near in _near(actual, stated, tool, rules):
-            yield from ((left, right) for left in near)
-    else:
-        for left, near in _near(stated, actual, tool, rules):
-            yield from ((left, right) for right in near)
-    yield from ((left, right) for left in expected if left not in stated for right in actual)
-
-
-def _near(
-    seekers: Mapping[int, Mapping[str, Any]],
-    holders: Mapping[int, Mapping[str, Any]],
-    tool: str,
-    rules: CallRules,
-) -> Iterator[tuple[int, list[int]]]:
-    """Yield for each of the ``seekers`` those ``holders`` that hold what it needs."""
-    ways = _ways(
-        {key for group in (seekers, holders) for each in group.values() for key in each},
-        tool,
-        rules,
-    )
-    index: dict[Token, set[int]] = {}
-    for place, arguments in holders.items():
-        for key in arguments.keys() & ways.keys():
-            for token in held(ways[key], key, arguments[key]):
-                index.setdefault(token, set()).add(place)
-
-    def count(token: Token) -> int:
-        return len(index.get(token, ()))
-
-    for place, arguments in seekers.items():
-        groups = [
-            group
-            for key, value in arguments.items()
-            if key in ways
-            for group in needed(ways[key], key, value, rules.similarity, count)
-        ]
-        yield place, _holding_all(groups, index, holders)
-
-
-def _holding_all(
-    groups: list[Group],
-    index: Mapping[Token, set[int]],
-    everyone: Mapping[int, Any],
-) -> list[int]:
-    """Return who holds a token of every group, the smallest groups first."""
-    if not groups:
-        return list(everyone)
-    sized = sorted((sum(len(index.get(t, ())) for t in group), n) for n, group in enumerate(groups))
-    found: set[int] | None = None
-    for _, place in sized:
-        holding = [index[token] for token in groups[place] if token in index]
-        union = holding[0] if len(holding) == 1 else set().union(*holding)
-        found = union if found is None else found & union
-        if len(found) <= _FEW:
+    for place in range(actual):
+        if len(pairs) == expected:
             break
-    return sorted(found or ())
+        if same(len(pairs), place):
+            pairs.append((len(pairs), place))
+    return pairs if len(pairs) == expected else None
 
 
-def _ways(keys: set[str], tool: str, rules: CallRules) -> dict[str, str]:
-    """Return how each argument is compared, of those that an index helps with."""
-    ways = {key: rules.way(tool, key) for key in keys}
-    return {key: way for key, way in ways.items() if way in INDEXED}
+def longest_common(expected: int, fitting: Sequence[int]) -> list[Pair]:
+    """Pair as many as can be paired without changing their order.
 
-
-Mode = Literal[
-    "exact", "in_order", "any_order", "partial", "precision", "recall", "f1", "single_tool"
-]
-ORDERED = frozenset({"exact", "in_order", "partial"})
-_FEW_PAIRS = 256
-"""Up to so many pairs of calls each is compared: sorting 16 by 16 calls into kinds takes longer."""
-
-
-def pair_calls(
-    wanted: Sequence[ExpectedToolCall], made: Sequence[Made], mode: Mode, rules: CallRules
-) -> list[Pair]:
-    """Pair expected with actual calls: as many as can be, in order where the mode heeds it."""
-
-    def same(one: int, other: int) -> bool:
-        return rules.same(wanted[one], made[other])
-
-    if mode in ORDERED:
-        found = all_in_order(len(wanted), len(made), same)
-        if found is not None:
-            return found
-        if len(wanted) * len(made) <= _FEW_PAIRS:
-            places = range(len(wanted))
-            fitting = [
-                sum(1 << one for one in places if same(one, other)) for other in range(len(made))
-            ]
-            return longest_common(len(wanted), fitting)
-    else:
-        pairs = equal_pairs(wanted, made, rules)
-        if len(pairs) == min(len(wanted), len(made)):
-            return pairs
-    kinds = fitting_kinds(wanted, made, rules)
-    if mode in ORDERED:
-        return longest_common(len(wanted), fitting_bits(kinds, len(made)))
-    return best_pairs(kinds)
-
-
-def turn_score(mode: Mode, paired: int, wanted: int, made: int) -> float:
-    """Score a turn, 0 to 1, from how many calls were paired, expected and made.
-
-    ``exact``: 1 if all were paired and there were no others. ``in_order``, ``any_order`` and
-    ``single_tool``: 1 if all expected ones were paired. ``partial`` and ``recall``: paired /
-    expected; ``precision``: paired / made; ``f1``: 2 * paired / (expected + made), which is
-    the harmonic mean of both. Where the divisor is 0, 1 if nothing was missed.
+    ``fitting`` holds a number for each on the right, in which bit ``i`` is set when it fits ``i``
+    on the left. Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004):
+    one row of ``expected`` bits for each on the right.
     """
-    if mode == "exact":
-        return float(paired == wanted == made)
-    if mode in ("partial", "recall"):
-        return paired / wanted if wanted else 1.0
-    if mode == "precision":
-        return paired / made if made else float(wanted == 0)
-    if mode == "f1":
-        return 2 * paired / (wanted + made) if wanted + made else 1.0
-    return float(paired == wanted)
+    every = (1 << expected) - 1
+    row = every
+    rows = []
+    for fits in fitting:
+        hits = row & fits
+        row = ((row + hits) | (row & ~fits)) & every
+        rows.append(row)
+    # A bit that is 0 says that this one on the right made the common sequence longer.
+    pairs: list[Pair] = []
+    one, other = expected - 1, len(rows) - 1
+    while one >= 0 and other >= 0:
+        if rows[other] >> one & 1:
+            one -= 1
+        elif other and not rows[other - 1] >> one & 1:
+            other -= 1
+        else:
+            pairs.append((one, other))
+            one, other = one - 1, other - 1
+    return pairs[::-1]
+
+
+def best_alignment(weights: Sequence[Sequence[int]]) -> list[int | None]:
+    """Return for each row its column, or ``None``, so that the sum of weights is the largest.
+
+    Columns rise with the rows, each is used once, and a weight of 0 pairs nothing. Takes
+    O(rows * columns), as the longest common subsequence does (R. Wagner and M. Fischer, "The
+    string-to-string correction problem", 1974). Of several best alignments it is the one whose
+    columns come first.
+    """
+    rows = len(weights)
+    columns = len(weights[0]) if rows else 0
+    best = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for row in range(rows - 1, -1, -1):
+        for column in range(columns - 1, -1, -1):
+            paired = weights[row][column] + best[row + 1][column + 1]
+            best[row][column] = max(best[row + 1][column], best[row][column + 1], paired)
+    found: list[int | None] = []
+    column = 0
+    for row in range(rows):
+        found.append(None)
+        for place in range(column, columns):
+            weight = weights[row][place]
+            if weight and best[row][column] == weight + best[row + 1][place + 1]:
+                found[row], column = place, place + 1
+                break
+    return found

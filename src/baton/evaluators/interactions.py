@@ -13,9 +13,10 @@ import msgspec
 from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, Trace, Turn, known
 from baton.plugins import Alias
 
+from .assignment import best_alignment
 from .base import TOLERANCE, Pair, describe
 from .text_match import Match
-from .visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator, best_alignment
+from .visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator
 
 
 class Seen(NamedTuple):

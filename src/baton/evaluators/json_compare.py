@@ -2,75 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from .assignment import assign
 from .text_match import Reading
-
-Fits = Callable[[int, int], bool]
-
-
-def all_paired(count: int, fits: Fits, likely: Sequence[int | None]) -> bool:
-    """Tell whether ``count`` rows can each have one of ``count`` columns that fits them.
-
-    ``likely`` is a column for each row that surely fits, each column once at most. Augmenting
-    paths (Kuhn 1955): ``fits`` is asked up to ``count`` squared times, far less often where
-    ``likely`` has most.
-    """
-    owners: list[int | None] = [None] * count
-    for row, column in enumerate(likely):
-        if column is not None:
-            owners[column] = row
-    asked = _Asked(fits)
-    return all(
-        _augmented(row, owners, asked) for row, column in enumerate(likely) if column is None
-    )
-
-
-class _Asked:
-    """Answers of ``fits``, so that none is asked for twice."""
-
-    def __init__(self, fits: Fits) -> None:
-        self._fits = fits
-        self._known: dict[int, bytearray] = {}
-
-    def __call__(self, row: int, column: int, count: int) -> bool:
-        answers = self._known.setdefault(row, bytearray(count))
-        if not answers[column]:
-            answers[column] = 1 + self._fits(row, column)
-        return answers[column] == 2
-
-
-def _augmented(row: int, owners: list[int | None], fits: _Asked) -> bool:
-    """Find a column for one more row; rows that have one may change to another."""
-    came_from: dict[int, int] = {}
-    due = deque([row])
-    while due:
-        asking = due.popleft()
-        for column, owner in enumerate(owners):
-            if column in came_from or not fits(asking, column, len(owners)):
-                continue
-            came_from[column] = asking
-            if owner is None:
-                _hand_on(column, row, owners, came_from)
-                return True
-            due.append(owner)
-    return False
-
-
-def _hand_on(column: int, row: int, owners: list[int | None], came_from: dict[int, int]) -> None:
-    """Move each row on the path that was found to the column it leads to."""
-    had = {owner: place for place, owner in enumerate(owners) if owner is not None}
-    while True:
-        taker = came_from[column]
-        owners[column] = taker
-        if taker == row:
-            return
-        column = had[taker]
-
 
 _ABSENT: Any = object()
 
@@ -162,11 +101,38 @@ def _same_lists(expected: list[Any], actual: list[Any], same: Same) -> bool:
     if not any(isinstance(item, dict | list) for item in expected) and not _tolerant(same):
         wanted = Counter(_key(item, same) for item in expected)
         return wanted == Counter(_key(item, same) for item in actual)
-    return all_paired(
-        len(expected),
-        lambda row, column: is_same(expected[row], actual[column], same),
-        _twins(expected, actual),
-    )
+    likely = {
+        row: column for row, column in enumerate(_twins(expected, actual)) if column is not None
+    }
+    flow = assign(_Fitting(expected, actual, same), [1] * len(actual), likely=likely)
+    return all(flow)
+
+
+class _Fitting(Mapping[int, Sequence[int]]):
+    """The places of the items that each expected item fits, found when they are asked for.
+
+    Most items have a twin that is written alike, and are never asked.
+    """
+
+    def __init__(self, expected: list[Any], actual: list[Any], same: Same) -> None:
+        self._expected, self._actual, self._same = expected, actual, same
+        self._known: dict[int, list[int]] = {}
+
+    def __getitem__(self, row: int) -> list[int]:
+        if row not in self._known:
+            wanted = self._expected[row]
+            self._known[row] = [
+                place
+                for place, item in enumerate(self._actual)
+                if is_same(wanted, item, self._same)
+            ]
+        return self._known[row]
+
+    def __len__(self) -> int:
+        return len(self._expected)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self._expected)))
 
 
 def _tolerant(same: Same) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from baton.model import Dispatch, ExpectedDispatch, Trace, Turn, known
 
 from .answers import quote
+from .assignment import assign
 from .text_match import Reading
 
 
@@ -129,69 +130,6 @@ def _overlap(one: Dispatch, other: Dispatch) -> bool:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def best_assignment(gains: Sequence[Sequence[int]]) -> list[int | None]:
-    """Return for each row its column, or ``None``, so that the sum of gains is the largest.
-
-    A gain of 0 or less means that a row and a column do not go together. The Hungarian method
-    in its form with potentials (Kuhn 1955, Munkres 1957): O(rows^2 * (rows + columns)).
-    """
-    rows = len(gains)
-    columns = len(gains[0]) if rows else 0
-    # A column of its own for each row: it may stay without a partner, at no cost.
-    costs = [[-max(gain, 0) for gain in row] + [0] * rows for row in gains]
-    owner = _owners(costs, columns + rows)
-    found: list[int | None] = [None] * rows
-    for column, row in enumerate(owner[:columns]):
-        if row is not None and gains[row][column] > 0:
-            found[row] = column
-    return found
-
-
-def _owners(costs: Sequence[Sequence[int]], width: int) -> list[int | None]:
-    """Return the row of each column, at the least cost; there are more columns than rows."""
-    of_row = [0] * len(costs)
-    of_column = [0] * width
-    owner: list[int | None] = [None] * width
-    for start in range(len(costs)):
-        least: list[int | None] = [None] * width
-        came_from: list[int | None] = [None] * width
-        done: list[int] = []
-        left = set(range(width))
-        row, column = start, None
-        while True:
-            for each in left:
-                cost = costs[row][each] - of_row[row] - of_column[each]
-                known = least[each]
-                if known is None or cost < known:
-                    least[each], came_from[each] = cost, column
-            nearest = min(left, key=lambda each: (least[each] or 0, each))
-            step = least[nearest] or 0
-            of_row[start] += step
-            for each in done:
-                of_column[each] -= step
-                of_row[owner[each] or 0] += step
-            for each in left:
-                least[each] = (least[each] or 0) - step
-            left.remove(nearest)
-            done.append(nearest)
-            column, taken = nearest, owner[nearest]
-            if taken is None:
-                break
-            row = taken
-        _give(owner, came_from, column, start)
-    return owner
-
-
-def _give(
-    owner: list[int | None], came_from: Sequence[int | None], column: int, start: int
-) -> None:
-    """Hand columns on along the path that was found, from its end back to its start."""
-    while (before := came_from[column]) is not None:
-        owner[column] = owner[before]
-        column = before
-    owner[column] = start
 
 
 class Sent(NamedTuple):
@@ -325,7 +263,7 @@ def pair_up(
     wrong target, but for an expected one that may have been made anyway: ``doubt`` says
     why.
     """
-    found = best_assignment(_gains(expected, sent, look, right=True))
+    found = _best(_gains(expected, sent, look, right=True))
     met = [
         Met(one, sent[column], look(one, sent[column]))
         for one, column in zip(expected, found, strict=True)
@@ -337,7 +275,7 @@ def pair_up(
     doubts = [doubt(one) for one in left]
     unsure = [(one, why) for one, why in zip(left, doubts, strict=True) if why is not None]
     open_ = [one for one, why in zip(left, doubts, strict=True) if why is None]
-    stead = best_assignment(_gains(open_, rest, look, right=False))
+    stead = _best(_gains(open_, rest, look, right=False))
     wrong = [
         Wrong(one, rest[column])
         for one, column in zip(open_, stead, strict=True)
@@ -352,6 +290,14 @@ def pair_up(
         if column not in used and each.counted and not _retried(each, again)
     ]
     return Pairs(met, wrong, unmet, unsure, surplus)
+
+
+def _best(gains: Sequence[Sequence[int]]) -> list[int | None]:
+    """Return for each row its column, or ``None``, so that the sum of gains is the largest."""
+    fitting = [[column for column, gain in enumerate(row) if gain > 0] for row in gains]
+    room = [1] * (len(gains[0]) if gains else 0)
+    flow = assign(fitting, room, gain=lambda row, column: gains[row][column])
+    return [next(iter(columns), None) for columns in flow]
 
 
 def looker(trace: Trace, turn: Turn, reading: Reading) -> Look:

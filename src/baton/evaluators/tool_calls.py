@@ -22,10 +22,10 @@ from baton.model import (
 from baton.model.views import placed_calls, run_names, tool_calls, turn_tree
 from baton.plugins import FROM_CASES, Alias
 
-from .assignment import Mode, pair_calls, turn_score
 from .base import Pair, TurnEvaluator, Unknown, Unscored, describe, every_turn
-from .tool_matching import ArgumentMode, CallRules, Made, NameMode, Rule
-from .tool_report import TurnCalls, evidence, only_more_arguments, turn_calls, turn_row, wrong
+from .call_pairing import Mode, pair_calls, turn_score
+from .call_report import TurnCalls, evidence, only_more_arguments, turn_calls, turn_row, wrong
+from .call_rules import ArgumentMode, CallRules, Made, NameMode, Rule
 
 
 class Scope(NamedTuple):
@@ -56,15 +56,22 @@ def calls_in_scope(
     did not record.
     """
     runs, unknown = _runs(trace, turn, agents, also, renames)
-    names = {run.id: _names(trace, run, renames) for run in runs}
-    placed = placed_calls(runs, dispatches=dispatches)
-    calls = [
-        Made(call.id, call.name, call.arguments, names[run.id][0], frozenset(names[run.id]))
-        for run, call in placed
-    ]
-    nameless = {call.id for run, call in placed if not known(trace, run, "agent")}
-    bare = {call.id for _, call in placed if not known(trace, call, "arguments")}
-    unknown = unknown or next(filter(None, (_no_steps(trace, run) for run in runs)), None)
+    callers: dict[str, tuple[str, frozenset[str]]] = {}
+    nameless: set[str] = set()
+    bare: set[str] = set()
+    calls: list[Made] = []
+    for run, call in placed_calls(runs, dispatches=dispatches):
+        caller = callers.get(run.id)
+        if caller is None:
+            names = _names(trace, run, renames)
+            caller = callers[run.id] = names[0], frozenset(names)
+        calls.append(Made(call.id, call.name, call.arguments, *caller))
+        if not known(trace, run, "agent"):
+            nameless.add(call.id)
+        if not known(trace, call, "arguments"):
+            bare.add(call.id)
+    for run in runs:
+        unknown = unknown or _no_steps(trace, run)
     return Scope(runs, calls, frozenset(nameless), frozenset(bare), unknown)
 
 
@@ -102,6 +109,8 @@ def _runs(
         return turn.runs, (
             "the source did not record what agents did; record events or spans with tool calls"
         )
+    if agents is None and not any(run.started_by for run in turn.runs):
+        return turn.runs, None  # nobody handed work to another
     if agents is None:
         outside = {node.run.id for node in turn_tree(trace, turn)}
         return [
@@ -300,7 +309,8 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
             dispatches=self.dispatch_calls,
             renames=context.agent_names,
         )
-        unknown = unknown_of(scope, wanted, self._tools_with_arguments(wanted, scope))
+        compared = self._tools_with_arguments(wanted, scope) if scope.bare else None
+        unknown = unknown_of(scope, wanted, compared)
         if unknown is not None:
             return Unknown(unknown)
         pairs = pair_calls(wanted, scope.calls, self.mode, self._call_rules)

@@ -10,11 +10,12 @@ import msgspec
 from baton.model import Case, EvalContext, ExpectedToolCall, ExpectedTurn, Score, Trace
 
 from .argument_values import identity
+from .assignment import Pair as Places
+from .assignment import longest_common
 from .base import Pair, TurnEvaluator, Unknown, Unscored, describe
+from .call_report import TurnCalls, evidence, turn_calls, turn_row, wrong
+from .call_rules import Made
 from .tool_calls import calls_in_scope, unknown_of
-from .tool_matching import Made, longest_common
-from .tool_matching import Pair as Places
-from .tool_report import TurnCalls, evidence, turn_calls, turn_row, wrong
 
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 _NUMBERED: tuple[MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")

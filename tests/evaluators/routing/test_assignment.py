@@ -7,13 +7,20 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.evaluators.routing_match import best_assignment
+from baton.evaluators.assignment import assign
 
 tables = st.integers(0, 4).flatmap(
     lambda columns: st.lists(
         st.lists(st.integers(-1, 6), min_size=columns, max_size=columns), max_size=4
     )
 )
+
+
+def best_assignment(gains: list[list[int]]) -> list[int | None]:
+    fitting = [[column for column, gain in enumerate(row) if gain > 0] for row in gains]
+    room = [1] * (len(gains[0]) if gains else 0)
+    flow = assign(fitting, room, gain=lambda row, column: gains[row][column])
+    return [next(iter(columns), None) for columns in flow]
 
 
 def total(gains: list[list[int]], chosen: tuple[int | None, ...]) -> int:

@@ -10,7 +10,8 @@ import msgspec
 
 from baton.model import Evidence, ExpectedToolCall
 
-from .tool_matching import Made, OneCall, Pair
+from .assignment import Pair
+from .call_rules import Made, OneCall
 
 _NAMED = 4
 _LONGEST_VALUE = 60
@@ -144,13 +145,20 @@ def only_more_arguments(turn: TurnCalls) -> bool:
 
 
 def _wanted_row(call: ExpectedToolCall) -> dict[str, Any]:
-    row = {"name": call.name, "arguments": call.arguments, "agent": call.agent}
-    return {key: value for key, value in row.items() if value is not None}
+    row: dict[str, Any] = {"name": call.name}
+    if call.arguments is not None:
+        row["arguments"] = call.arguments
+    if call.agent is not None:
+        row["agent"] = call.agent
+    return row
 
 
 def _made_row(call: Made) -> dict[str, Any]:
-    row = {"id": call.id, "name": call.name, "arguments": call.arguments, "agent": call.agent}
-    return {key: value for key, value in row.items() if value is not None}
+    row: dict[str, Any] = {"id": call.id, "name": call.name}
+    if call.arguments is not None:
+        row["arguments"] = call.arguments
+    row["agent"] = call.agent
+    return row
 
 
 def _differing(turn: TurnCalls, pair: Pair) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
