@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.model import InputError, integrity_problems
+from baton.model import InputError, integrity_problems, known
 from baton.model.views import agent_chain, tool_calls
 
 DESK = Path(__file__).parent.parent.parent / "examples" / "adk" / "recordings" / "support_desk"
@@ -198,6 +198,63 @@ def test_a_saved_session_reads_with_its_hand_off_and_its_final_answer(tmp_path: 
     assert [d.kind for d in trace.turns[0].dispatches] == ["transfer"]
     assert trace.turns[0].output.text == "Done."  # type: ignore[union-attr]
     assert trace.turns[0].runs[1].output.text == "Done."  # type: ignore[union-attr]
+
+
+def test_each_turn_of_a_case_is_read_from_what_it_keeps(tmp_path: Path) -> None:
+    by_events = saved_case(invocation_events=EVENTS)["conversation"]
+    by_statements = saved_case(tool_uses=[{"name": "delete_account", "args": {}}])["conversation"]
+    nothing = [{"user_content": {"parts": [{"text": "Thanks"}]}}]
+    case = {"eval_id": "c1", "conversation": by_events + by_statements + nothing}
+    (trace,) = baton.load_traces(stored(tmp_path, "x.json", json.dumps({"eval_cases": [case]})))
+    assert integrity_problems(trace) == []
+    first, second, third = trace.turns
+    assert agent_chain(trace, first) == ["desk", "billing"]
+    assert [call.name for call in tool_calls(second, dispatches="include")] == ["delete_account"]
+    assert [turn.output.text if turn.output else None for turn in trace.turns] == [
+        "Done.",
+        "Done.",
+        None,
+    ]
+    assert known(trace, first.runs[0], "steps.tool_call")
+    assert known(trace, first.runs[0], "inside") is False
+    assert known(trace, second.runs[0], "steps.tool_call")
+    assert known(trace, second.runs[0], "steps.said") is False
+    assert known(trace, third.runs[0], "steps.tool_call") is False
+
+
+def test_a_forbidden_call_in_a_turn_without_events_is_seen(tmp_path: Path) -> None:
+    turns = saved_case(invocation_events=EVENTS)["conversation"]
+    turns += saved_case(tool_uses=[{"name": "delete_account", "args": {}}])["conversation"]
+    recorded = stored(
+        tmp_path, "x.json", json.dumps({"eval_cases": [{"eval_id": "c1", "conversation": turns}]})
+    )
+    forbids = {"type": "tool_called", "config": {"tool": "delete_account", "max_calls": 0}}
+    (result,) = baton.score(recorded, evaluators=[forbids]).results
+    assert result.status == "failed"
+
+
+def test_no_events_say_that_the_turn_was_answered_directly(tmp_path: Path) -> None:
+    text = json.dumps({"eval_cases": [saved_case(invocation_events=[])]})
+    (trace,) = baton.load_traces(stored(tmp_path, "x.json", text))
+    (turn,) = trace.turns
+    assert turn.status == "completed"
+    assert turn.output.text == "Done."  # type: ignore[union-attr]
+    assert known(trace, turn.runs[0], "steps.tool_call")
+    assert tool_calls(turn, dispatches="include") == []
+
+
+@pytest.mark.parametrize("args", [{}, {"agent_name": None}, {"agent_name": ""}, {"agent_name": 7}])
+def test_a_transfer_that_names_no_agent_is_a_failed_call(
+    tmp_path: Path, args: dict[str, Any]
+) -> None:
+    calls = [{"name": "transfer_to_agent", "args": args}, {"name": "lookup", "args": {}}]
+    cases = [saved_case("bad", tool_uses=calls), saved_case("good")]
+    bad, good = baton.load_traces(stored(tmp_path, "x.json", json.dumps({"eval_cases": cases})))
+    assert good.case == "good"
+    assert bad.turns[0].dispatches == []
+    failed, other = tool_calls(bad.turns[0], dispatches="include")
+    assert (failed.status, failed.error) == ("failed", "`transfer_to_agent` names no agent")
+    assert other.name == "lookup"
 
 
 def test_a_result_file_gives_the_session_of_each_case_also_when_doubly_encoded(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,11 +11,20 @@ from baton.formats.adk_events import Event, SessionFile
 from baton.formats.document import Document
 from baton.formats.evalset import EvalCase, Invocation, InvocationEvent, Part, WireContent
 from baton.formats.spelling import Stray, camel_twin
-from baton.model import SCHEMA_VERSION, Dropped, Source, Trace
+from baton.model import (
+    SCHEMA_VERSION,
+    AgentRun,
+    Dispatch,
+    Dropped,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
 from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 
-from .stated import read_stated
+from .stated import NOT_STATED, read_stated, read_stated_turn
 from .turn import Session, is_bookkeeping, read_turn
 from .wire import Wire, dropped_keys
 
@@ -106,17 +115,21 @@ def _name_unknown(trace: Trace, state_told: bool) -> None:
     if not state_told:
         trace.unknown.append("state")
     for turn in trace.turns:
-        if turn.input is None:
-            # The first event comes when a model has answered: the turn began before that.
-            turn.started = None
-            turn.unknown += ["input", "started"]
-        for run in turn.runs:
-            if run.input is None:
-                run.unknown.append("input")
-            if run.usage is None and "usage" not in run.unknown:
-                run.unknown.append("usage")
-            if run.model is None and "model" not in run.unknown:
-                run.unknown.append("model")
+        _name_unknown_in(turn)
+
+
+def _name_unknown_in(turn: Turn) -> None:
+    if turn.input is None:
+        # The first event comes when a model has answered: the turn began before that.
+        turn.started = None
+        turn.unknown += ["input", "started"]
+    for run in turn.runs:
+        if run.input is None:
+            run.unknown.append("input")
+        if run.usage is None and "usage" not in run.unknown:
+            run.unknown.append("usage")
+        if run.model is None and "model" not in run.unknown:
+            run.unknown.append("model")
 
 
 _NO_TIMES = [
@@ -145,9 +158,11 @@ def recorded_case(
 ) -> Trace:
     """Turn a case into a trace, from the events it keeps or else from what it states."""
     id_ = session_id or case.eval_id
-    shapes = [turn.intermediate_data for turn in case.conversation or ()]
-    if not any(shape is not None and shape.invocation_events for shape in shapes):
+    kept = [_has_events(turn) for turn in case.conversation or ()]
+    if not any(kept):
         return read_stated(case, strays, id_, source, catalog)
+    if not all(kept):
+        return _read_mixed(case, strays, id_, source, catalog)
     events: list[Event] = []
     for number, turn in enumerate(case.conversation or (), 1):
         events += _turn_events(turn, turn.invocation_id or f"turn{number}")
@@ -160,6 +175,70 @@ def recorded_case(
         state=case.final_session_state or None,
         untold=_NO_TIMES,
     )
+
+
+def _has_events(turn: Invocation) -> bool:
+    return bool(turn.intermediate_data and turn.intermediate_data.invocation_events)
+
+
+def _read_mixed(
+    case: EvalCase, strays: list[Stray], id_: str, source: Source, catalog: Catalog
+) -> Trace:
+    """Read a case some of whose turns keep their events, and others only state what was done.
+
+    Somebody added a turn by hand to a recorded session, for example. What is not recorded differs
+    from turn to turn, so it is named in the turns' own objects.
+    """
+    session = Session(catalog)
+    stated: list[Turn] = []
+    dropped = dropped_keys(strays)
+    for number, wire in enumerate(case.conversation or ()):
+        if not _has_events(wire):
+            stated.append(read_stated_turn(case, number, session.builder, source))
+            continue
+        invocation = wire.invocation_id or f"turn{number + 1}"
+        events, lost = _whole_events(list(_turn_events(wire, invocation)))
+        dropped += lost
+        read_turn(session, invocation, events)
+    turns = session.builder.finish()
+    of_events = {*_NEVER_TOLD, *_NO_TIMES}
+    trace = Trace(
+        schema_version=SCHEMA_VERSION,
+        id=id_,
+        case=case.eval_id,
+        source=source,
+        turns=turns,
+        agents=catalog,
+        state=case.final_session_state or None,
+        usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
+        unknown=[name for name in NOT_STATED if name in of_events],
+        dropped=dropped,
+    )
+    if not case.final_session_state:
+        trace.unknown.append("state")
+    for turn in turns:
+        if turn in stated:
+            _name_in_objects(turn, [name for name in NOT_STATED if name not in of_events])
+        else:
+            _name_in_objects(turn, [name for name in of_events if name not in NOT_STATED])
+            _name_unknown_in(turn)
+    return trace
+
+
+def _name_in_objects(turn: Turn, names: Iterable[str]) -> None:
+    """Name what is unknown of a turn, its runs, dispatches and calls in these themselves."""
+    calls = [step for run in turn.runs for step in run.steps if isinstance(step, ToolCall)]
+    kinds: dict[str, Sequence[Turn | AgentRun | Dispatch | ToolCall]] = {
+        "turn": [turn],
+        "run": turn.runs,
+        "dispatch": turn.dispatches,
+        "tool_call": calls,
+    }
+    for name in sorted(names):
+        kind, _, field = name.partition(".")
+        for each in kinds.get(kind, ()):
+            if field not in each.unknown:
+                each.unknown.append(field)
 
 
 def _turn_events(turn: Invocation, invocation: str) -> Iterator[Event]:

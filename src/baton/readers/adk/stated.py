@@ -10,9 +10,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from msgspec import structs
+
 from baton.formats.evalset import (
     TRANSFER_TOOL,
     EvalCase,
+    FunctionCall,
     IntermediateData,
     Invocation,
     author_pair,
@@ -36,7 +39,7 @@ from baton.readers.catalog import Catalog
 
 from .wire import dropped_keys, result_content
 
-_NEVER_TOLD = [
+NOT_STATED = [
     "run.steps.said",
     "run.input",
     "run.output",
@@ -67,21 +70,16 @@ def read_stated(
         InputError: a record names an agent by something else than text.
     """
     builder = TraceBuilder(catalog)
-    problems = []
-    conversation = case.conversation or []
-    metadata = case.metadata or {}
-    for number, wire in enumerate(conversation):
+    problems: list[Problem] = []
+    for number in range(len(case.conversation or ())):
         try:
-            chain = _stated_chain(metadata, wire, number, len(conversation))
-            turn = builder.turn(wire.invocation_id or f"turn{number + 1}")
-            _fill(turn, builder, wire, chain)
-        except ValueError as error:
-            where = f"{case.eval_id}: conversation[{number}]"
-            problems.append(Problem(file=source.location, path=where, message=str(error)))
+            read_stated_turn(case, number, builder, source)
+        except InputError as error:
+            problems += error.problems
     if problems:
         raise InputError(problems)
     turns = builder.finish()
-    whole = metadata.get("agent_chain")
+    whole = (case.metadata or {}).get("agent_chain")
     return Trace(
         schema_version=SCHEMA_VERSION,
         id=id_,
@@ -90,10 +88,28 @@ def read_stated(
         turns=turns,
         agents=catalog,
         state=case.final_session_state or None,
-        unknown=[n for n in _NEVER_TOLD if not (n == "state" and case.final_session_state)],
+        unknown=[n for n in NOT_STATED if not (n == "state" and case.final_session_state)],
         dropped=dropped_keys(strays),
         attributes={"agent_chain": whole} if whole and len(turns) != 1 else {},
     )
+
+
+def read_stated_turn(case: EvalCase, number: int, builder: TraceBuilder, source: Source) -> Turn:
+    """Read one turn of which only statements are known; turns are counted from 0.
+
+    Raises:
+        InputError: a record names an agent by something else than text.
+    """
+    conversation = case.conversation or []
+    wire = conversation[number]
+    try:
+        chain = _stated_chain(case.metadata or {}, wire, number, len(conversation))
+        turn = builder.turn(wire.invocation_id or f"turn{number + 1}")
+        _fill(turn, builder, wire, chain)
+    except ValueError as error:
+        where = f"{case.eval_id}: conversation[{number}]"
+        raise InputError(Problem(file=source.location, path=where, message=str(error))) from None
+    return turn
 
 
 def _stated_chain(
@@ -128,13 +144,14 @@ def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] 
     data = wire.intermediate_data or IntermediateData()
     turn.input, turn.output = _content(wire.user_content), _content(wire.final_response)
     turn.status = "completed" if turn.output else "incomplete"
-    names = chain or stated_agents(data) or []
+    names = chain or stated_agents(_without_nameless_transfers(data)) or []
     if not names or not (chain or _opener_named(data)):
         # Somebody else opened the turn, whom nothing names.
         builder.run(turn, MAIN, unknown=["agent"])
     for name in names:
         builder.run(turn, name)
-    if data.tool_uses is None:
+    # ADK writes `invocation_events: []` for a turn that was answered without any call.
+    if data.tool_uses is None and data.invocation_events is None:
         for run in turn.runs:
             run.unknown.append("steps.tool_call")
     for record in data.intermediate_responses or ():
@@ -146,6 +163,20 @@ def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] 
                 run_named.steps.append(step)
     _calls(turn, builder, data)
     _link(turn, builder, data)
+
+
+def _names_agent(call: FunctionCall) -> bool:
+    """Tell a transfer that names an agent; a model may also leave the name out."""
+    name = (call.arguments() or {}).get("agent_name")
+    return isinstance(name, str) and bool(name)
+
+
+def _without_nameless_transfers(data: IntermediateData) -> IntermediateData:
+    calls = data.tool_uses
+    if calls is None:
+        return data
+    kept = [call for call in calls if call.name != TRANSFER_TOOL or _names_agent(call)]
+    return structs.replace(data, tool_uses=kept)
 
 
 def _opener_named(data: IntermediateData) -> bool:
@@ -182,7 +213,10 @@ def _calls(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
             call.result = result_content(answers[wire.id].response)
         else:
             call.unknown = ["result", "status"]
-        if wire.name == TRANSFER_TOOL:
+        if wire.name == TRANSFER_TOOL and not _names_agent(wire):
+            call.status, call.error = "failed", f"`{TRANSFER_TOOL}` names no agent"
+            call.unknown = [name for name in call.unknown if name != "status"]
+        elif wire.name == TRANSFER_TOOL:
             # Control is with the next run of the agent that the call names, if there is one.
             target = (wire.arguments() or {}).get("agent_name")
             later = turn.runs[turn.runs.index(run) + 1 :]
