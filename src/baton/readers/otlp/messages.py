@@ -23,6 +23,7 @@ from .values import (
     text,
 )
 
+_PRINTED = "ResponseFunctionToolCall("
 _REPR = re.compile(r"\b(name|call_id|arguments)='([^']*)'")
 _THOUGHTS = frozenset({"reasoning", "thinking", "reasoning_content", "redacted_thinking"})
 _THOUGHT = (
@@ -43,11 +44,12 @@ _IDS = ("id", "call_id", "tool_call_id", "toolUseId", "tool_use_id", "toolCallId
 _ARGUMENTS = (
     "arguments", "args", "input", "parameters", "tool_kwargs", "action", "queries", "code",
 )  # fmt: skip
+_CALL_IDS = (*_IDS[1:], "id")
 _RESULTS = ("response", "result", "content", "output", "server_tool_call_response")
 _HOSTED, _HOSTED_ANSWER = "_call", "_call_output"
 
 
-class Call(msgspec.Struct, kw_only=True):
+class Call(msgspec.Struct, kw_only=True, gc=False):
     """A tool call as a model wrote it."""
 
     id: str | None = None
@@ -55,7 +57,7 @@ class Call(msgspec.Struct, kw_only=True):
     arguments: Any = None
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class Answer(msgspec.Struct, kw_only=True, gc=False):
     """The answer to a tool call, as a model was given it; ``at`` when it came after the call.
 
     ``hosted``: the provider of the model ran the tool itself.
@@ -129,7 +131,7 @@ def calls_and_answers(block: Mapping[str, Any], kind: str | None) -> list[Call |
 
 def repr_call(said: str | None) -> Call | None:
     """Read a call of the OpenAI SDK that an instrumentation wrote down as Python prints it."""
-    if said is None or not said.startswith("ResponseFunctionToolCall("):
+    if said is None or not said.startswith(_PRINTED):
         return None
     told = dict(_REPR.findall(said))
     if "name" not in told:
@@ -150,7 +152,7 @@ def calls(call: Mapping[str, Any]) -> Iterator[Call]:
     if name is None and kind is not None and kind not in _CALLS and kind.endswith(_HOSTED):
         name = kind.removesuffix(_HOSTED)
     if name is not None:
-        yield Call(id=text(first(call, *_IDS[1:], "id")), name=name, arguments=shown(arguments))
+        yield Call(id=text(first(call, *_CALL_IDS)), name=name, arguments=shown(arguments))
 
 
 def _hosted(call: Mapping[str, Any], kind: str | None) -> Iterator[Answer]:
@@ -162,7 +164,7 @@ def _hosted(call: Mapping[str, Any], kind: str | None) -> Iterator[Answer]:
         return
     failed = error is not None or call.get("status") == "failed"
     yield Answer(
-        id=text(first(call, *_IDS[1:], "id")),
+        id=text(first(call, *_CALL_IDS)),
         result=content(result or error),
         failed=failed,
         hosted=True,
@@ -197,10 +199,11 @@ _ROLES = {
 }
 _SAYS = frozenset({"user", "assistant", "system", "tool", *_ROLES})
 _BODIES = ("parts", "content", "contents", "blocks")
+_USUAL_KEYS = frozenset({"role", "parts", "name", "finish_reason"})
 _WRAPPED = ("kwargs", "data", "message")
 
 
-class Message(msgspec.Struct, kw_only=True):
+class Message(msgspec.Struct, kw_only=True, gc=False):
     """One message. ``role`` is user, assistant, system or tool, or what the source says.
 
     ``hidden`` says that its text was left out when it was recorded.
@@ -285,6 +288,10 @@ def read_message(value: Any, role: str = "user") -> Message | None:
         return _message(role, None, value) if value else None
     if not isinstance(value, dict):
         return None
+    if value.keys() <= _USUAL_KEYS:  # as OpenTelemetry writes most messages
+        told, parts = value.get("role"), value.get("parts")
+        if isinstance(told, str) and isinstance(parts, list) and (usual := _role(told)) != "tool":
+            return _message(usual, text(value.get("name")), parts)
     inner = first(value, *_WRAPPED)
     if isinstance(inner, dict) and ("content" in inner or "role" in inner):
         value = {"type": _class(value), **inner}
@@ -351,6 +358,15 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     data: list[Any] = []
     parts: list[Part] = []
     for block in body:
+        if isinstance(block, dict) and _is_usual(block):
+            kind = block["type"]
+            if kind in _CALLS:
+                message.calls += calls(block)
+                continue
+            said = block.get("text") or block.get("content")
+            if isinstance(said, str) and said not in HIDDEN and not said.startswith(_PRINTED):
+                texts.append(said)
+                continue
         if isinstance(block, str):
             texts.append(block)
         elif not isinstance(block, dict):
@@ -376,6 +392,14 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     message.content = whole or None
     message.thought = "\n".join(thoughts) or None
     return message
+
+
+def _is_usual(block: Mapping[str, Any]) -> bool:
+    """Tell a text or call as OpenTelemetry writes it: most blocks are, and need no long look."""
+    kind = block.get("type")
+    if kind not in ("text", "tool_call"):
+        return False
+    return "thought" not in block and "reasoningContent" not in block
 
 
 def _is_left_out(body: Any) -> bool:

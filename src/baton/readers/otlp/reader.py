@@ -37,12 +37,9 @@ from .own import part, restore
 from .readings import (
     OWNED,
     AgentSpan,
-    HandoffSpan,
-    MessageSpan,
     ModelSpan,
     Node,
     PlainSpan,
-    ToolSpan,
     WorkflowSpan,
     instructions_text,
 )
@@ -143,15 +140,21 @@ class _Reader:
         says, attributes = node.says, node.span.attributes
         if self.case is None and _CASE in attributes:
             self.case = text(attributes[_CASE])
-        if isinstance(says, PlainSpan):
-            lost = unread(node.span, says)
-            if lost is not None:
-                self.dropped[lost] += 1
-        elif says.framework is not None:
+        if says.framework is not None and type(says) is not PlainSpan:
             self._frameworks[says.framework] += 1
-        if isinstance(says, ModelSpan | ToolSpan | HandoffSpan | MessageSpan):
-            return
-        agent = says if isinstance(says, AgentSpan) else says.agent
+        agent: AgentSpan | None
+        match says:
+            case AgentSpan():
+                agent = says
+            case WorkflowSpan():
+                agent = says.agent
+            case PlainSpan():
+                agent = says.agent
+                lost = unread(node.span, says)
+                if lost is not None:
+                    self.dropped[lost] += 1
+            case _:
+                return
         if says.name is not None and agent is not None and agent.card is not None:
             known = self.cards.setdefault(says.name, AgentCard())
             known.description = known.description or agent.card.description
@@ -285,7 +288,7 @@ def _finish(turn: Turn, nodes: list[Node], runs: list[RunSpans], torn: bool) -> 
     frames = [
         (node, says)
         for node in nodes
-        if isinstance(says := node.says, WorkflowSpan | PlainSpan)
+        if isinstance(says := node.says, (WorkflowSpan, PlainSpan))
         and node.in_agent is None
         and node.in_tool is None
         and (isinstance(says, WorkflowSpan) or node.parent is None)

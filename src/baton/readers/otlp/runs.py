@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import inf
+
+import msgspec
 
 from baton.model import AgentRun, Turn
 from baton.readers.builder import MAIN
@@ -28,8 +29,7 @@ _ROUNDS = ("autogen", "google-adk")
 """Frameworks that invoke an agent anew for each round of its work."""
 
 
-@dataclass(slots=True, eq=False)
-class RunSpans:
+class RunSpans(msgspec.Struct, eq=False):
     """The spans of one agent run, of which the run is made.
 
     ``nodes`` are the spans of the agent itself, ``owned`` what it did, in start order; ``inner``
@@ -43,10 +43,10 @@ class RunSpans:
     named: bool = True
     caller: Node | None = None
     outer: Node | None = None
-    nodes: list[Node] = field(default_factory=list)
-    owned: list[Node] = field(default_factory=list)
-    inner: list[Node] = field(default_factory=list)
-    kept: dict[int, Node] = field(default_factory=dict)
+    nodes: list[Node] = msgspec.field(default_factory=list)
+    owned: list[Node] = msgspec.field(default_factory=list)
+    inner: list[Node] = msgspec.field(default_factory=list)
+    kept: dict[int, Node] = msgspec.field(default_factory=dict)
     started: float = inf
     ended: float = 0.0
     record: AgentRun | None = None
@@ -70,12 +70,12 @@ class RunSpans:
     @property
     def agents(self) -> list[AgentSpan]:
         """What the spans of the agent itself say."""
-        return [node.says for node in self.nodes if isinstance(node.says, AgentSpan)]
+        return [says for node in self.nodes if isinstance(says := node.says, AgentSpan)]
 
     @property
     def models(self) -> list[ModelSpan]:
         """What its model requests say."""
-        return [node.says for node in self.owned if isinstance(node.says, ModelSpan)]
+        return [says for node in self.owned if isinstance(says := node.says, ModelSpan)]
 
     def given(self) -> str:
         """Return all text of its first request, instructions too: others may have said it."""
@@ -211,7 +211,7 @@ def find_runs(ordered: list[Node]) -> list[RunSpans]:
     loose = [
         node
         for node in ordered
-        if not isinstance(node.says, AgentSpan | WorkflowSpan | PlainSpan) and not finder.take(node)
+        if not isinstance(node.says, (AgentSpan, WorkflowSpan, PlainSpan)) and not finder.take(node)
     ]
     found = sorted(finder.found, key=_start)
     if loose:
@@ -425,7 +425,7 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
         return False
     goes_on = before.first.says.framework in _ROUNDS or any(agent.late for agent in run.agents)
     if not goes_on:
-        spoke = [n.says for n in before.owned if isinstance(n.says, ModelSpan | MessageSpan)]
+        spoke = [n.says for n in before.owned if isinstance(n.says, (ModelSpan, MessageSpan))]
         spoke = [says for says in spoke if isinstance(says, ModelSpan) or says.heard is None]
         last = spoke[-1] if spoke else None
         stops = isinstance(last, ModelSpan) and last.calls

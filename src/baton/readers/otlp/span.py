@@ -10,7 +10,7 @@ OK, ERROR = 1, 2
 """What ``Span.status`` may say besides 0, which is unset."""
 
 
-class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Event(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A span event, or a log record: its ``body`` is the record's, its ``name`` the event name.
 
     ``at`` is in seconds since the epoch, UTC. A log record also has the ids of its span, as far
@@ -26,14 +26,14 @@ class Event(msgspec.Struct, kw_only=True, omit_defaults=True):
     resource: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Link(msgspec.Struct, kw_only=True):
+class Link(msgspec.Struct, kw_only=True, gc=False):
     """A span that this one names as related, in whichever trace. Ids are lower-case hex."""
 
     trace_id: str
     span_id: str
 
 
-class Span(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Span(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """One span. Ids are lower-case hex, times seconds since the epoch, attributes plain data.
 
     ``events`` hold the log records of this span too. ``status`` is 0 (unset), 1 (ok) or 2

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from baton.model import Content, Said, Step, ToolCall
 
@@ -27,8 +28,7 @@ _ASKED = ("This tool call requires confirmation, please approve or reject.",)
 """The same while nobody has decided."""
 
 
-@dataclass(slots=True, eq=False)
-class Action:
+class Action(msgspec.Struct, eq=False):
     """A tool call of a run, or a hand-off without one.
 
     ``call`` is what its model wrote, ``node`` the span of the tool that ran and ``tool`` what it
@@ -108,7 +108,7 @@ class Action:
         return node.span.ended if node is not None else None
 
 
-_Queues = dict[str, deque[Action]]
+_Queues = defaultdict[str, deque[Action]]
 
 
 class _Actions:
@@ -121,11 +121,11 @@ class _Actions:
         self.all: list[Action] = []
         self._number: dict[int, int] = {}
         self._written: set[str] = set()
-        self._by_id: _Queues = {}
-        self._by_name: _Queues = {}
-        self._without_id: _Queues = {}
-        self._to_run: _Queues = {}
-        self._alike: dict[str, list[Action]] = {}
+        self._by_id: _Queues = defaultdict(deque)
+        self._by_name: _Queues = defaultdict(deque)
+        self._without_id: _Queues = defaultdict(deque)
+        self._to_run: _Queues = defaultdict(deque)
+        self._alike: defaultdict[str, list[Action]] = defaultdict(list)
         self._put_off: dict[str, list[Action]] = {}
 
     def add(self, action: Action) -> None:
@@ -135,14 +135,14 @@ class _Actions:
         call = action.call
         if call is None:
             return
-        self._by_name.setdefault(call.name, deque()).append(action)
-        self._alike.setdefault(name_key(call.name), []).append(action)
+        self._by_name[call.name].append(action)
+        self._alike[name_key(call.name)].append(action)
         if call.id is None:
-            self._without_id.setdefault(call.name, deque()).append(action)
+            self._without_id[call.name].append(action)
         else:
             self._written.add(call.id)
-            self._by_id.setdefault(call.id, deque()).append(action)
-            self._to_run.setdefault(call.id, deque()).append(action)
+            self._by_id[call.id].append(action)
+            self._to_run[call.id].append(action)
 
     def is_written(self, id_: str) -> bool:
         """Tell whether a model wrote a call of this id."""
@@ -158,7 +158,7 @@ class _Actions:
             if action.came_to_nothing:
                 self._put_off.setdefault(key, []).append(action)
         if tool.call is not None:
-            self._by_id.setdefault(tool.call, deque()).append(action)
+            self._by_id[tool.call].append(action)
 
     def put_off(self, tool: ToolSpan) -> Action | None:
         """Return the call that this span carries out again, as it came to nothing the first time.
@@ -331,7 +331,7 @@ class _Writer:
         run = self._run
         offered: set[str] = set()
         for node in (*run.owned, *run.nodes):
-            if isinstance(node.says, ModelSpan | AgentSpan) and node.says.offered:
+            if isinstance(node.says, (ModelSpan, AgentSpan)) and node.says.offered:
                 offered.update(node.says.offered)
         for action in self.actions.all:
             _settle(action)

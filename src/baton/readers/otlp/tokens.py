@@ -47,10 +47,16 @@ _GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thought
 
 def usage_of(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
     """Read the counts whose names begin with ``prefix``; ``None`` when there are none."""
-    names = _names(prefix)
-    if not any(name in attributes for name in (*names["input"], *names["output"])):
+    known, needed = _names(prefix)
+    if needed.isdisjoint(attributes):
         return None
-    return usage(**{kind: _count(attributes, known) for kind, known in names.items()})
+    best: dict[str, tuple[int, str]] = {}
+    for name in known.keys() & attributes.keys():
+        kind, rank = known[name]
+        if kind not in best or rank < best[kind][0]:
+            best[kind] = rank, name
+    counts = {kind: whole(attributes[name]) for kind, (_, name) in best.items()}
+    return usage(input=counts.pop("input", None), output=counts.pop("output", None), **counts)
 
 
 def usage_of_gemini(response: Any) -> Usage | None:
@@ -70,15 +76,15 @@ def usage_of_gemini(response: Any) -> Usage | None:
 
 
 @lru_cache(maxsize=16)
-def _names(prefix: str) -> dict[str, tuple[str, ...]]:
-    return {kind: tuple(prefix + name for name in names) for kind, names in _NAMES.items()}
-
-
-def _count(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    for name in names:
-        if name in attributes:
-            return whole(attributes[name])
-    return None
+def _names(prefix: str) -> tuple[dict[str, tuple[str, int]], frozenset[str]]:
+    """Return what each name counts, with its rank among names of the same; and the needed ones."""
+    known = {
+        prefix + name: (kind, rank)
+        for kind, names in _NAMES.items()
+        for rank, name in enumerate(names)
+    }
+    needed = frozenset(prefix + name for name in (*_NAMES["input"], *_NAMES["output"]))
+    return known, needed
 
 
 def usage(

@@ -51,7 +51,7 @@ def whole(value: Any) -> int | None:
 
 def amount(value: Any) -> float | None:
     """Return a finite amount that is not negative; ``None`` for what is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if value is None or isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         figure = float(value)
@@ -82,21 +82,25 @@ def numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]
 def first(values: Mapping[str, Any], *keys: str) -> Any:
     """Return the value of the first key that has one."""
     for key in keys:
-        value = values.get(key)
-        if value is not None:
-            return value
+        if key in values:
+            value = values[key]
+            if value is not None:
+                return value
     return None
 
 
 def content(value: Any) -> Content | None:
     """Return a value as content: texts as text, blocks of text joined, all else as data."""
-    value = parsed(value)
-    if value is None or value == "" or (isinstance(value, str) and value in HIDDEN):
-        return None
     if isinstance(value, str):
-        return Content(text=value)
+        given, value = value, parsed(value)
+        if value is given:
+            return Content(text=value) if value and value not in HIDDEN else None
+    elif value is not None:
+        value = finite(value)
+    if value is None:
+        return None
     blocks = _blocks(value)
-    return (blocks or None) if blocks is not None else Content(data=finite(value))
+    return (blocks or None) if blocks is not None else Content(data=value)
 
 
 def _blocks(value: Any) -> Content | None:
@@ -126,8 +130,10 @@ def _blocks(value: Any) -> Content | None:
 
 def shown(value: Any) -> Any:
     """Return a value as data; ``None`` for what was left out when it was recorded."""
-    value = parsed(value)
-    return None if isinstance(value, str) and (not value or value in HIDDEN) else finite(value)
+    if not isinstance(value, str):
+        return finite(value)
+    data = parsed(value)  # JSON has no numbers that are none
+    return None if data is value and (not value or value in HIDDEN) else data
 
 
 def finite(value: Any, depth: int = 0) -> Any:

@@ -232,7 +232,7 @@ def _of_workflow(span: Span) -> Reading:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Tell by the executor around a message who hands work over with it."""
     for node in nodes:
-        if not isinstance(node.says, HandoffSpan) or node.span.scope != _MAF:
+        if node.span.scope != _MAF or not isinstance(node.says, HandoffSpan):
             continue
         executor = node.parent
         agents = executor.children if executor is not None else ()

@@ -58,20 +58,39 @@ def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) 
 
 
 def by_name(name: str, arguments: Any, type_: str | None = None) -> tuple[Mode | None, str | None]:
-    """Tell a hand-over and its target by how frameworks name and type their tools for it."""
+    """Tell a hand-over and its target by how frameworks name and type their tools for it.
+
+    ``transfer_to_billing`` and ``transfer_to_agent`` (with the agent among its arguments) give
+    control away; ``delegate_work_to_coworker``, and a ``Task`` with a ``subagent_type``, wait.
+    """
+    way, suffix = _way(name, type_)
+    if way is None:
+        return None, None
+    target = _argument(arguments)
+    if way == "transfer":
+        return "transfer", target or suffix
+    if way == "coworker":
+        return "delegate", target
+    if way == "handoff":
+        # Any other tool may be called so: one that names nobody among its arguments is none.
+        return ("transfer", target) if target is not None or arguments is None else (None, None)
+    target = text(arguments.get("subagent_type")) if isinstance(arguments, dict) else None
+    return ("delegate", target) if target is not None else (None, None)
+
+
+@lru_cache(maxsize=4096)
+def _way(name: str, type_: str | None) -> tuple[str | None, str | None]:
+    """Tell what a tool of this name may do, and whom its name names."""
     match = _TRANSFER.match(name)
     if type_ == "TransferToAgentTool" or match is not None:
         suffix = match.group(1) if match and match.group(1).lower() not in _ANY else None
-        return "transfer", _argument(arguments) or suffix
-    plain, told = plain_name(name), _argument(arguments)
+        return "transfer", suffix
+    plain = plain_name(name)
     if plain in _COWORKER:
-        return "delegate", told
-    if plain in _HANDOFF and (told is not None or arguments is None):
-        return "transfer", told
-    if name.lower() in _SUB_AGENT and isinstance(arguments, dict):
-        target = text(arguments.get("subagent_type"))
-        return ("delegate", target) if target is not None else (None, None)
-    return None, None
+        return "coworker", None
+    if plain in _HANDOFF:
+        return "handoff", None
+    return ("sub-agent", None) if name.lower() in _SUB_AGENT else (None, None)
 
 
 def _argument(arguments: Any) -> str | None:

@@ -131,8 +131,12 @@ def attributes_of(items: Attributes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for item in items or ():
         value = item.value
-        text = None if value is None else value.string_value
-        found[item.key] = plain(value) if text is None else text
+        if value is None:
+            found[item.key] = None
+        elif value.string_value is not None:
+            found[item.key] = value.string_value
+        else:
+            found[item.key] = plain(value)
     return found
 
 

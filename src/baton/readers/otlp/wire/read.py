@@ -191,12 +191,18 @@ def _fill(shelf: Shelf, path: Path, report: Report, limits: Limits) -> None:
             shelf.flush()
 
 
+_FLAT = frozenset({str, int, float, bool, type(None)})
+"""Types of values that nothing is nested in."""
+
+
 def _drop_deep_values(record: Span | Event, report: Report) -> None:
     """Leave out attributes that are nested beyond the limit; the rest of a record stays."""
     holders = [record.attributes]
     if isinstance(record, Span):
         holders += [event.attributes for event in record.events]
     for attributes in holders:
+        if _FLAT.issuperset(map(type, attributes.values())):
+            continue
         deep = [
             key
             for key, value in attributes.items()

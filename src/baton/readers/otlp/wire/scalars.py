@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 _STATUS = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2, "OK": 1, "ERROR": 2}
@@ -18,7 +19,7 @@ def int_value(value: int | str) -> Any:
             value = int(value)
         except ValueError:
             return value
-    return tame(value)
+    return value if _LEAST <= value <= _MOST else tame(value)
 
 
 def tame(value: Any) -> Any:
@@ -84,6 +85,7 @@ def micros(value: int | None) -> float | None:
     return value / 1_000_000 if value is not None and 0 < value <= _MOST else None
 
 
+@lru_cache(maxsize=1024)
 def trace_id_of(text: str | None) -> str:
     """Return 32 lower-case hex digits; empty when there is no id."""
     return _hex(text, 32, 24) if text else ""
@@ -100,6 +102,9 @@ def _hex(text: str, digits: int, base64_length: int) -> str:
     Shorter hex is filled up, as tracers with short ids leave zeros out. What is no id by any of
     these rules names the same thing wherever it stands, so it is kept as it is.
     """
+    lower = text.lower()
+    if len(lower) == digits and lower[1] != "x":
+        return lower if lower.strip("0") else ""
     if len(text) == base64_length and text.endswith("="):
         try:
             text = base64.b64decode(text, validate=True).hex()

@@ -95,15 +95,15 @@ CONVERSATION_KEYS = (
 )
 
 _SESSION_READERS = {key: read for dialect in DIALECTS for key, read in dialect.session.items()}
-_NAMING = frozenset((*SESSION_KEYS, *CONVERSATION_KEYS, *_SESSION_READERS))
-"""Attributes by which a span or record may name a conversation."""
+_SESSION_NAMES = frozenset((*SESSION_KEYS, *_SESSION_READERS))
+_CONVERSATION_NAMES = frozenset(CONVERSATION_KEYS)
 
 
 def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:
     """Return the session that is named outright; what a span says goes before its resource."""
-    named = _first(attributes, SESSION_KEYS) if not _NAMING.isdisjoint(attributes) else None
-    if named is None and not _NAMING.isdisjoint(resource):
-        named = _first(resource, SESSION_KEYS)
+    if _SESSION_NAMES.isdisjoint(attributes) and _SESSION_NAMES.isdisjoint(resource):
+        return None
+    named = _first(attributes, SESSION_KEYS) or _first(resource, SESSION_KEYS)
     if named is not None:
         return named
     sometimes = (read(attributes) for key, read in _SESSION_READERS.items() if key in attributes)
@@ -112,14 +112,18 @@ def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | No
 
 def conversation_of(attributes: dict[str, Any]) -> str | None:
     """Return the conversation id. Sub-agents may carry one of their own."""
-    return None if _NAMING.isdisjoint(attributes) else _first(attributes, CONVERSATION_KEYS)
+    if _CONVERSATION_NAMES.isdisjoint(attributes):
+        return None
+    return _first(attributes, CONVERSATION_KEYS)
 
 
 def _first(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     for key in keys:
         if key in attributes:
             value = attributes[key]
-            if isinstance(value, str | int) and not isinstance(value, bool) and str(value):
+            if isinstance(value, str) and value:
+                return value
+            if isinstance(value, int) and not isinstance(value, bool):
                 return str(value)
     return None
 
