@@ -61,9 +61,8 @@ def export_command(
     retry_delay
         Seconds before the second attempt; doubled for each one more.
     """
-    from baton.export.http import Limits, NotDelivered
     from baton.export.run import export
-    from baton.export.sink import open_sink, target_of
+    from baton.export.sink import Limits, NotDelivered, open_sink, target_of
 
     if not recordings:
         raise InputError("name the files or folders to export")

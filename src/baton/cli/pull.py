@@ -19,7 +19,7 @@ from .options import AS_CONFIGURED, Redacting, Whole
 if TYPE_CHECKING:
     from baton.model.redact import Redaction
     from baton.pull import Pulled
-    from baton.pull.query import Query
+    from baton.pull.store import Query
 
 INCOMPLETE = 3
 PHOENIX = "http://localhost:6006"
@@ -81,7 +81,7 @@ def pull_command(
     max_pages
         Pages of one listing.
     """
-    from baton.pull.query import Query, moment
+    from baton.pull.store import Query, moment
 
     if project is not None and store == "langfuse":
         raise InputError("--project is for Phoenix: keys of Langfuse belong to one project")

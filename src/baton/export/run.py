@@ -15,12 +15,10 @@ from baton.model.redact import Redaction
 from baton.readers import iter_traces
 from baton.store import StoredEvaluation, read_evaluation, recordings_of
 
-from .http import Limits
-from .places import Originals, Written
-from .results import events_of
-from .sink import Items, Sink, headers_of, open_endpoint
+from .results import Originals, Written, events_of
+from .sink import Items, Limits, Sink, headers_of, open_endpoint
 from .spans import spans_of
-from .wire import encode_json
+from .wire_json import encode_json
 
 Only = Literal["spans", "results"]
 Say = Callable[[str], None]

@@ -4,8 +4,6 @@ A store is one file with one function ``traces(store, query)``: an async generat
 ``{"resourceSpans": [...]}``, each one whole trace.
 """
 
-from .http import PullError, Store
-from .query import Query
-from .write import Pulled, pull
+from .store import Pulled, PullError, Query, Store, pull
 
 __all__ = ["PullError", "Pulled", "Query", "Store", "pull"]

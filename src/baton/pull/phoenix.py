@@ -12,9 +12,8 @@ import msgspec
 
 from baton.model import BatonError, InputError
 
-from .http import Name, NotFound, NotJson, Params, PullError, Store
-from .query import Query, iso
 from .spans import Json, any_value, as_text, in_order, resource_spans, scope_spans
+from .store import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
 
 _MADE_FROM = {
     r"openinference\.span\.kind": r"gen_ai\.operation\.name",

@@ -1,9 +1,11 @@
-"""Requests to a store of traces: what it is asked for, page by page, and what its faults mean."""
+"""A store of traces: what to fetch of it, its answers page by page, and the file that they make."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Annotated, Literal, Protocol, TypeVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -11,7 +13,8 @@ from baton.http.answers import NOT_JSON, Body, NoAnswer, Refused, is_html
 from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
 from baton.http.limits import MIB, PULL_MIB, Limits
-from baton.model import BatonError, InputError
+from baton.model import BatonError, InputError, Problem
+from baton.model.redact import ON, Redaction
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -188,3 +191,88 @@ class Store:
             kind = "an HTML page" if "html" in body.media or is_html(body.data) else "no JSON"
             said = f"{self.url}{path} answered {kind}: is that the address of the store?"
             raise NotJson(said) from None
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What to fetch: all traces of a time range, or those that are named.
+
+    ``since`` is inclusive, ``until`` exclusive. ``traces`` are ids; named traces are fetched
+    whatever the time range says. ``session`` leaves only the traces of one session.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    traces: tuple[str, ...] = ()
+    session: str | None = None
+
+
+def moment(text: str, option: str) -> datetime:
+    """Read a date or time in ISO 8601; UTC unless it names an offset.
+
+    Raises:
+        InputError: it is neither.
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        example = "2026-01-31T09:00 or 2026-01-31T09:00+02:00"
+        raise InputError(f"{option} is no date or time: `{text}`; write {example}") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def iso(when: datetime | None) -> str | None:
+    """Write a time as the stores read it: UTC, in milliseconds, with `Z`."""
+    if when is None:
+        return None
+    text = when.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+class Pulled(NamedTuple):
+    """How much was written; ``cut`` says why it is not all there is."""
+
+    traces: int
+    spans: int
+    cut: PullError | InputError | None = None
+
+
+async def pull(
+    traces: AsyncIterator[dict[str, Any]], out: Path, redaction: Redaction = ON
+) -> Pulled:
+    """Write traces as they come, redacted; what came before a failure stays.
+
+    The file is made when the first trace is there, so that a failure before leaves an older one
+    as it was.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    count = spans = 0
+    cut: PullError | InputError | None = None
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        file = None
+        try:
+            async for trace in traces:
+                file = file or out.open("wb")
+                file.write(msgspec.json.encode(redaction.value(trace)) + b"\n")
+                file.flush()
+                count += 1
+                spans += _spans(trace)
+        except (PullError, InputError) as error:
+            cut = error
+        finally:
+            if file is not None:
+                file.close()
+    except OSError as error:
+        message = f"the traces cannot be written: {error.strerror}"
+        raise InputError(Problem(file=str(out), message=message)) from None
+    return Pulled(count, spans, cut)
+
+
+def _spans(trace: dict[str, Any]) -> int:
+    return sum(
+        len(scope["spans"])
+        for resource in trace["resourceSpans"]
+        for scope in resource["scopeSpans"]
+    )

@@ -1,11 +1,10 @@
-"""Spans and log records as OTLP: JSON, or protobuf where its library is installed."""
+"""Spans and log records as OTLP protobuf; the library for it is not always installed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
@@ -18,101 +17,11 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as ProtoLog
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from baton.pull.spans import attributes
-from baton.readers.otlp.own import KIND, SCOPE, Attributes
-from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.own import SCOPE, Attributes
+from baton.readers.otlp.span import Span
 
 from .spans import nanos
-
-Signal = Literal["traces", "logs"]
-Json = dict[str, Any]
-_INTERNAL, _CLIENT = 1, 3
-
-
-class LogRecord(msgspec.Struct, kw_only=True):
-    """An event that stands beside spans: ids are lower-case hex, ``at`` seconds, if known."""
-
-    name: str
-    at: float | None
-    observed: float
-    severity: int
-    attributes: Attributes
-    trace_id: str | None = None
-    span_id: str | None = None
-
-
-def encode_json(items: Sequence[Span | LogRecord]) -> bytes:
-    """Write one export as JSON; ``items`` are all spans or all log records."""
-    spans = [_span(item) for item in items if isinstance(item, Span)]
-    logs = [_log(item) for item in items if isinstance(item, LogRecord)]
-    found: Json = {}
-    if spans:
-        found["resourceSpans"] = [_resource("scopeSpans", "spans", spans)]
-    if logs:
-        found["resourceLogs"] = [_resource("scopeLogs", "logRecords", logs)]
-    return msgspec.json.encode(found)
-
-
-def resource() -> Attributes:
-    """Return what stands for Baton in every export."""
-    return {"service.name": SCOPE}
-
-
-def span_kind(span: Span) -> int:
-    """Return OTLP's kind: asking an agent is that of a client, all else is internal."""
-    return _CLIENT if span.attributes[KIND] == "dispatch" else _INTERNAL
-
-
-def _resource(scopes: str, key: str, items: list[Json]) -> Json:
-    return {
-        "resource": {"attributes": attributes(resource())},
-        scopes: [{"scope": {"name": SCOPE}, key: items}],
-    }
-
-
-def _span(span: Span) -> Json:
-    found: Json = {
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "parentSpanId": span.parent_id,
-        "name": span.name,
-        "kind": span_kind(span),
-        **_times(span),
-        "attributes": attributes(span.attributes),
-        "events": [_event(event) for event in span.events],
-        "links": [{"traceId": link.trace_id, "spanId": link.span_id} for link in span.links],
-    }
-    if span.status:
-        found["status"] = {"code": span.status, "message": span.message or ""}
-    return {key: value for key, value in found.items() if value not in (None, [])}
-
-
-def _times(span: Span) -> Json:
-    return {
-        "startTimeUnixNano": str(nanos(span.started or 0.0)),
-        "endTimeUnixNano": str(nanos(span.ended or 0.0)),
-    }
-
-
-def _event(event: Event) -> Json:
-    return {
-        "timeUnixNano": str(nanos(event.at or 0.0)),
-        "name": event.name,
-        "attributes": attributes(event.attributes),
-    }
-
-
-def _log(record: LogRecord) -> Json:
-    found = {
-        "timeUnixNano": str(nanos(record.at)) if record.at is not None else None,
-        "observedTimeUnixNano": str(nanos(record.observed)),
-        "severityNumber": record.severity,
-        "eventName": record.name,
-        "attributes": attributes(record.attributes),
-        "traceId": record.trace_id,
-        "spanId": record.span_id,
-    }
-    return {key: value for key, value in found.items() if value is not None}
+from .wire_json import LogRecord, Signal, resource, span_kind
 
 
 def encode_proto(items: Sequence[Span | LogRecord]) -> bytes:
