@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from baton.model import AgentScores, Asked, GateResult, Low
-from baton.reports.judging import (
+from baton.reports.figures import (
     asked_line,
     gate_line,
     plain_judges,

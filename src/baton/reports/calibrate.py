@@ -16,7 +16,7 @@ from baton.stats.intervals import Estimate
 from baton.store import Header
 from baton.store.calibrations import FOLDER, Calibration, kept_calibration
 
-from .judging import asked_by_evaluator
+from .figures import asked_by_evaluator
 from .text import Text, console_for, one_line
 
 _UNTOLD = "–"

@@ -10,7 +10,7 @@ from baton.model import CaseResult
 from baton.model.visible import visible
 from baton.store import Reportable
 
-from .place import place_of
+from .text import place_of
 
 COLUMNS = (
     "case", "repeat", "case_status", "case_error", "evaluator", "type", "version", "unit",

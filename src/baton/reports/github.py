@@ -10,10 +10,9 @@ from baton.model import CaseResult
 from baton.model.visible import without_commands
 from baton.store import Header, IndexRow, Reportable
 
-from .judging import gate_lines
+from .figures import gate_lines
 from .markdown import write_markdown
-from .place import place_of
-from .text import one_line
+from .text import one_line, place_of
 
 MOST = 10
 """GitHub shows ten errors of a step, and drops the rest."""

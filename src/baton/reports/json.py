@@ -11,8 +11,7 @@ from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
 from baton.stats.routing import plain_matrix
 from baton.store import Reportable
 
-from .figures import plain_repeats, repeats_of
-from .judging import plain_judges
+from .figures import plain_judges, plain_repeats, repeats_of
 
 EXIT_CODES = {"passed": 0, "failed": 1}
 _ENCODER = msgspec.json.Encoder()

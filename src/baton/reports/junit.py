@@ -11,11 +11,9 @@ from baton.model.visible import visible, without_commands
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, Reportable
 
-from .figures import arrow, share_text
-from .judging import asked_by_evaluator, asked_line, gate_lines
-from .place import place_of
+from .figures import arrow, asked_by_evaluator, asked_line, gate_lines, share_text
 from .terminal import counter_texts
-from .text import dispatches_of, value_text
+from .text import dispatches_of, place_of, value_text
 
 
 def write_junit(evaluation: Reportable, out: IO[str]) -> None:

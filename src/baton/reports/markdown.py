@@ -10,11 +10,9 @@ from baton.model import STATUSES, CaseResult, Score
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, Reportable
 
-from .figures import arrow, pass_lines, repeats_of, share_text
-from .judging import gate_lines
-from .place import place_of
+from .figures import arrow, gate_lines, pass_lines, repeats_of, share_text
 from .terminal import efficiency_line
-from .text import one_line, value_text
+from .text import one_line, place_of, value_text
 
 MOST_BYTES = 60_000
 """GitHub takes 65,536 characters in a comment; what comes with a comment has room left."""

@@ -25,8 +25,7 @@ from baton.model import (
 )
 from baton.store import Header, Reportable, recorded_of
 
-from .figures import pass_lines, print_routing, repeats_of
-from .judging import gate_lines, print_asked, print_by_agent
+from .figures import gate_lines, pass_lines, print_asked, print_by_agent, print_routing, repeats_of
 from .text import Console, Text, console_for, content_line, dispatches_of, one_line, value_text
 
 _LOOKED_AT = 100

@@ -1,9 +1,11 @@
-"""The terminal that reports are written to, and texts of a trace made fit for one line of it."""
+"""What reports share: the terminal, texts made fit for one line, and where a case is."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import msgspec
 from rich.console import Console as RichConsole
@@ -12,7 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text as RichText
 
-from baton.model import Content, Score
+from baton.model import CaseResult, Content, Score
 from baton.model.visible import folded_line, visible, visible_line
 from baton.sink import own_output
 
@@ -129,3 +131,31 @@ def console_for(out: IO[str]) -> Console:
 def one_row(text: str) -> str:
     r"""Show a text in one line; what is nothing but newlines is ours, and leaves lines empty."""
     return visible_line(text) if text.strip("\n") else text
+
+
+_ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+
+
+class Place(NamedTuple):
+    """A file, relative to the repository where it lies in it, and a line that counts from 1."""
+
+    file: str
+    line: int | None
+
+
+def place_of(result: CaseResult) -> Place | None:
+    """Return where the case of a result stands, else the file of its recorded trace."""
+    if result.where is not None:
+        return Place(_in_repository(result.where.file), result.where.line)
+    location = result.recorded.location if result.recorded is not None else None
+    return None if location is None else Place(_in_repository(location), None)
+
+
+def _in_repository(file: str) -> str:
+    """Return a path as seen from the root of what CI checked out, else from here."""
+    path = Path(file).absolute()
+    roots = [os.environ[name] for name in _ROOTS if os.environ.get(name)]
+    for root in (*roots, os.getcwd()):  # noqa: PTH109 - the root may be a link
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return file
