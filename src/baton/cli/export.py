@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from baton.model import InputError, counted
 
 from .messages import note, say
-from .options import AS_CONFIGURED, Redacting, Whole
-
-if TYPE_CHECKING:
-    from baton.export.run import Exported
+from .options import AS_CONFIGURED, Paths, Redacting, Whole
 
 NOT_DELIVERED = 3
 
@@ -23,7 +18,7 @@ def export_command(
     otlp: str,
     only: Literal["spans", "results"] | None = None,
     agents: Path | None = None,
-    traces: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    traces: Paths = (),
     headers_from: str | None = None,
     encoding: Literal["json", "protobuf"] | None = None,
     timeout: float = 30,
@@ -61,41 +56,31 @@ def export_command(
     retry_delay
         Seconds before the second attempt; doubled for each one more.
     """
-    from baton.export.run import export
-    from baton.export.sink import Limits, NotDelivered, open_sink, target_of
+    from baton.export.sink import NotDelivered
+    from baton.session.export import ExportRequest, export_recordings
 
-    if not recordings:
-        raise InputError("name the files or folders to export")
-    if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
-        raise InputError("--timeout and --retry-attempts are over 0, --retry-delay is not negative")
-    target, headers = target_of(otlp, headers_from)
-    limits = Limits(timeout, retry_attempts, retry_delay)
-    sink = open_sink(target, encoding=encoding, headers=headers, limits=limits)
+    request = ExportRequest(
+        recordings=recordings,
+        target=otlp,
+        only=only,
+        agents=agents,
+        traces=traces,
+        headers_from=headers_from,
+        encoding=encoding,
+        timeout=timeout,
+        retry_attempts=retry_attempts,
+        retry_delay=retry_delay,
+        redact=redacting.asked,
+    )
     try:
-        done = export(
-            recordings,
-            sink,
-            only=only,
-            agents=agents,
-            traces=traces,
-            on_note=note,
-            redact=redacting.asked,
-        )
-        if done.spans or done.results:
-            sink.finish()
+        done, target = export_recordings(request, note)
     except NotDelivered as error:
         say(f"baton: {error}")
         return NOT_DELIVERED
-    finally:
-        sink.close()
-    return _told(done, target)
-
-
-def _told(done: Exported, target: str) -> int:
-    parts = [(done.traces, "trace"), (done.spans, "span"), (done.results, "result")]
-    told = ", ".join(counted(n, what) for n, what in parts if n)
+    counts = [(done.traces, "trace"), (done.spans, "span"), (done.results, "result")]
     if done.spans or done.results:
-        say(f"{told} in {target}")
+        written = ", ".join(counted(number, what) for number, what in counts if number)
+        say(f"{written} in {target}")
     problems = [problem for error in done.unread for problem in error.problems]
     if problems:
         raise InputError(problems)
