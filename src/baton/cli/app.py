@@ -94,8 +94,8 @@ def _answered(tokens: list[str]) -> int:
     except UnicodeEncodeError as error:
         _print_traceback(error)
         # Half of a pair of UTF-16, or a byte of a file's name that is not UTF-8.
-        told = error.object[:_MOST_TOLD]
-        say(f"baton: `{told}` is not UTF-8, so it cannot be stored; rename the file, if it is one")
+        text = error.object[:_MOST_TOLD]
+        say(f"baton: `{text}` is not UTF-8, so it cannot be stored; rename the file, if it is one")
         return NOT_EVALUATED
     except OSError as error:
         _print_traceback(error)

@@ -148,14 +148,14 @@ def _code(checked: Checked) -> int:
 
 def calibrated(rubric: Rubric) -> str:
     """Say how far a judge was found to agree with people on this version of a rubric."""
-    found = [one for one in kept_calibrations(rubric.name) if one.version == rubric.version]
-    if not found:
+    calibrations = [one for one in kept_calibrations(rubric.name) if one.version == rubric.version]
+    if not calibrations:
         return "not calibrated"
     return "; ".join(
         f"{one.model}: kappa {one.kappa.value:.2f}, n {one.n}"
         if one.kappa is not None and not one.lacking
         else f"{one.model}: no evidence, n {one.n}"
-        for one in found
+        for one in calibrations
     )
 
 

@@ -41,15 +41,15 @@ class Watched(NamedTuple):
         files = [file for path in self.cases for file in _files(path, _CASES)]
         # Agents may write data where their code is: only code and prompts count there.
         files += [file for path in self.rest for file in _files(path, _CODE)]
-        found = {}
+        status_of = {}
         for file in files:
             try:
                 status = file.stat()
             except OSError:
                 continue
             if file not in self.written:
-                found[file] = status.st_mtime_ns, status.st_size
-        return found
+                status_of[file] = status.st_mtime_ns, status.st_size
+        return status_of
 
     def is_case(self, file: Path) -> bool:
         """Tell whether a file is one of cases, and of nothing else."""
@@ -68,8 +68,8 @@ def watched(
     rest = [Path(config.file), *config.rubric_paths]
     rest += [Path(config.agents)] if config.agents else []
     for options in config.providers:
-        told = {name: getattr(options, name, None) for name in ("path", "target")}
-        rest += _code(told, config.folder)
+        stated = {name: getattr(options, name, None) for name in ("path", "target")}
+        rest += _code(stated, config.folder)
     written = {Path(each.output_path).resolve() for each in config.reporters if each.output_path}
     return Watched(cases, [path.resolve() for path in rest], frozenset(written))
 
@@ -84,10 +84,12 @@ def changed(before: Seen, after: Seen) -> list[Path]:
 def case_hashes(datasets: Sequence[str]) -> dict[str, tuple[str, str]] | None:
     """Return file and content hash of every case, by id; ``None`` where they cannot be read."""
     try:
-        found = load_dataset(list(datasets))
+        dataset = load_dataset(list(datasets))
     except InputError:
         return None
-    return {case.id: (case.where.file if case.where else "", case.content_hash()) for case in found}
+    return {
+        case.id: (case.where.file if case.where else "", case.content_hash()) for case in dataset
+    }
 
 
 def affected(
@@ -164,13 +166,13 @@ def watch_command(
         A folder whose baton.yaml and test_config.json may name code, though nobody named them;
         remembered until they change. May be given several times.
     """
-    found = find_target(target, trust_in(trust))
-    datasets = [*found.datasets, *dataset] or (found.config.dataset if found.config else [])
+    asked = find_target(target, trust_in(trust))
+    datasets = [*asked.datasets, *dataset] or (asked.config.dataset if asked.config else [])
     if not datasets:
         raise InputError("name a dataset: baton watch AGENT DATASET, or `dataset:` in the config")
-    files = watched(found.config, found.provider, datasets)
+    files = watched(asked.config, asked.provider, datasets)
     seen, cases = files.files(), case_hashes(datasets)
-    agent = target[: max(0, len(target) - len(found.datasets))]
+    agent = target[: max(0, len(target) - len(asked.datasets))]
     code = _evaluate(agent, datasets, trust)
     note(f"watching {len(seen)} files; Ctrl-C ends it")
     try:

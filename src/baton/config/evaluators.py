@@ -63,8 +63,8 @@ def plan_for(
             plan, own_words = make(experiment), True
         elif (folder / FILE_NAME).is_file():
             if folder not in by_folder:
-                found = found_criteria(folder / FILE_NAME, trust, own_code=own_code)
-                by_folder[folder] = make(found)
+                criteria = found_criteria(folder / FILE_NAME, trust, own_code=own_code)
+                by_folder[folder] = make(criteria)
             plan, own_words = by_folder[folder], True
         else:
             stated = dataset.stated_in(file)
@@ -83,9 +83,9 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
     Eval sets of judge-llm tell what agents said on the way, not who set them to work, and a
     final state that judge-llm itself never looks at: it may go unscored.
     """
-    found = [name for field, name in STATED if field in stated]
+    wanted = [name for field, name in STATED if field in stated]
     theirs = format_ == "judge-llm"
-    names = ["intermediate_responses" if theirs and n == "interactions" else n for n in found]
+    names = ["intermediate_responses" if theirs and n == "interactions" else n for n in wanted]
     return [
         EvaluatorSpec(type=name, optional=theirs and name == "state_equals")
         for name in dict.fromkeys(names or ["agent_chain"])
@@ -104,15 +104,15 @@ def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:
     cannot = [f"`{field}`" for field in left if field not in looks]
     names = {name for planned in plan.all_evaluators.values() for name in planned.override_names}
     options = {name for override in dataset.overrides for name in override.options} - names
-    found = []
+    texts = []
     if can:
-        found.append(f"stated and not checked, as no evaluator for it is asked for: {_list(can)}")
+        texts.append(f"stated and not checked, as no evaluator for it is asked for: {_list(can)}")
     if cannot:
-        found.append(f"stated and looked at by no evaluator: {_list(cannot)}")
+        texts.append(f"stated and looked at by no evaluator: {_list(cannot)}")
     if options:
         listed = _list([f"`{name}`" for name in sorted(options)])
-        found.append(f"cases set options of evaluators that are not asked for: {listed}")
-    return found
+        texts.append(f"cases set options of evaluators that are not asked for: {listed}")
+    return texts
 
 
 def _list(names: Sequence[str]) -> str:

@@ -49,13 +49,13 @@ def git_state(folder: Path) -> GitState | None:
     is not known (``None``) without git, and where only a filter could tell.
     """
     try:
-        found = _repository(folder.resolve())
-        commit = _head(found) if found is not None else None
+        repository = _repository(folder.resolve())
+        commit = _head(repository) if repository is not None else None
     except (OSError, RuntimeError, ValueError):
         return None  # what cannot be read is not known, and nothing rests on it
-    if found is None or commit is None:
+    if repository is None or commit is None:
         return None
-    return GitState(commit=commit, dirty=_is_dirty(found, commit))
+    return GitState(commit=commit, dirty=_is_dirty(repository, commit))
 
 
 def _repository(folder: Path) -> _Repository | None:
@@ -167,16 +167,16 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
 
 
 def _config(repository: _Repository) -> str:
-    """Return a config with the few settings of the repository that comparing needs."""
-    found: dict[tuple[str, str], str] = {}
+    """Return a config with the few kept of the repository that comparing needs."""
+    kept: dict[tuple[str, str], str] = {}
     for file in (repository.common / "config", repository.own / "config.worktree"):
         if file.is_file():
-            found |= {(section, name): value for section, name, value in _settings(_text(file))}
-    version = 1 if any(section == "extensions" for section, _ in found) else 0
+            kept |= {(section, name): value for section, name, value in _settings(_text(file))}
+    version = 1 if any(section == "extensions" for section, _ in kept) else 0
     lines = ["[core]", f"repositoryformatversion = {version}", "bare = false"]
-    lines += [f"{name} = {value}" for (part, name), value in found.items() if part == "core"]
+    lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "core"]
     lines += ["[extensions]"]
-    lines += [f"{name} = {value}" for (part, name), value in found.items() if part == "extensions"]
+    lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "extensions"]
     return "\n".join([*lines, ""])
 
 

@@ -88,13 +88,13 @@ def judge_flags(
     )
 
 
-def judge_config(told: str | Mapping[str, Any] | None) -> JudgeConfig:
+def judge_config(spec: str | Mapping[str, Any] | None) -> JudgeConfig:
     """Read a judge given to a function: a model, or what `judge:` of a config says.
 
     Raises:
         InputError: wrong or misspelt options.
     """
-    options = {"model": told} if isinstance(told, str) else dict(told or {})
+    options = {"model": spec} if isinstance(spec, str) else dict(spec or {})
     cache = options.pop("cache", CACHE)
     if options:
         _read(options)
@@ -110,10 +110,10 @@ def read_judge(document: Document, written: Any, value: Mapping[str, Any]) -> Ju
         InputError: wrong or misspelt options, and keys that are written out; with their lines.
     """
     problems: list[Problem] = []
-    told = value.get("judge")
-    if told is not None and not isinstance(told, Mapping):
+    stated = value.get("judge")
+    if stated is not None and not isinstance(stated, Mapping):
         raise InputError(document.problem_at(("judge",), "has to be a mapping with `model:`"))
-    options = dict(told or {})
+    options = dict(stated or {})
     cache = _cache(document, options, problems)
     settings = _check(document, ("judge",), options, None, problems)
     for place, own in _overrides_in(value):
@@ -188,12 +188,12 @@ def _judged_by(plan: Plan, judge: Judge) -> Plan:
 
 
 def make_judge_of(
-    told: JudgeConfig, flags: JudgeFlags, plan: Plan, asking: Sequence[PlannedEvaluator] = ()
+    config: JudgeConfig, flags: JudgeFlags, plan: Plan, asking: Sequence[PlannedEvaluator] = ()
 ) -> LlmJudge:
     """Make the judge that a config and a run describe; see :func:`ready`."""
     from baton.judges.judge import make_judge
 
-    options = _with_model(told.options, flags.model)
+    options = _with_model(config.options, flags.model)
     own = [each for one in asking for each in judge_options(one.evaluator) if each.get("model")]
     if not options.get("model") and own:
         options = {**options, "model": own[0]["model"]}
@@ -203,7 +203,7 @@ def make_judge_of(
     offline = flags.cache_only or flags.rehearsal
     return make_judge(
         read_settings(options),
-        cache=told.cache if flags.cached else None,
+        cache=config.cache if flags.cached else None,
         cache_only=offline,
         max_cost=flags.max_cost,
         max_calls=flags.max_calls,

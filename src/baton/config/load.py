@@ -121,11 +121,11 @@ def load_config(
         raise InputError(document.problem("a config is a mapping with `evaluators:`"))
     written = value
     value = interpolate(document, value, os.environ if environment is None else environment)
-    told, notes = translate(document, value, ConfigFile.__struct_fields__)
+    translated, notes = translate(document, value, ConfigFile.__struct_fields__)
     try:
-        spec = document.convert(told, ConfigFile)
+        spec = document.convert(translated, ConfigFile)
     except InputError as error:
-        raise _say_where(error, told) from None
+        raise _say_where(error, translated) from None
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
@@ -133,7 +133,8 @@ def load_config(
     backend = _backend(document, spec.backend, problems)
     rubrics = _rubrics(document, spec, problems)
     redaction = _redaction(document, spec, problems)
-    judging, gate = _judging(document, written, told, problems), _gate(document, spec, problems)
+    judging = _judging(document, written, translated, problems)
+    gate = _gate(document, spec, problems)
     plan = _plan(document, spec, providers, problems, own_code, rubrics)
     if plan is not None and spec.evaluators is not None:
         _check_gate(document, plan, gate, problems)
@@ -182,10 +183,10 @@ def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
     if not own_code:
         return config
     trust.require(path, config.data, config.claims, f"baton eval {shlex.quote(str(path))}")
-    found = load_config(path) if config.claims else msgspec.structs.replace(config, own_code=True)
-    if found.data != config.data:
+    loaded = load_config(path) if config.claims else msgspec.structs.replace(config, own_code=True)
+    if loaded.data != config.data:
         raise InputError(Problem(file=str(path), message="changed while it was read"))
-    return found
+    return loaded
 
 
 def chosen_backend(
@@ -281,19 +282,19 @@ def _plan(
     rubrics: Sequence[Entry],
 ) -> Plan | None:
     folder = Path(document.file).parent
-    found = []
+    faults = []
     for index, evaluator in enumerate(spec.evaluators or ()):
         try:
             if isinstance(evaluator, str) or evaluator.enabled:
                 make_plan([evaluator], folder=folder, own_code=own_code, rubrics=rubrics)
         except InputError as error:
-            found += [
+            faults += [
                 document.problem_at(_path_of(index, problem), problem.message)
                 for problem in error.problems
             ]
-    problems += found
+    problems += faults
     prices = _prices(document, spec, providers, problems)
-    if found:
+    if faults:
         return None
     try:
         return make_plan(
@@ -363,13 +364,13 @@ def _prices(
     problems: list[Problem],
 ) -> dict[str, ModelPrice] | None:
     """Collect prices; ``prices:`` goes before the pricing of a provider."""
-    found: dict[str, ModelPrice] = {}
+    prices: dict[str, ModelPrice] = {}
     for index, provider in enumerate(providers):
         try:
-            found |= read_prices(provider.custom_pricing or {})
+            prices |= read_prices(provider.custom_pricing or {})
         except InputError as error:
             problems += _located(document, ("providers", index, "custom_pricing"), error)
-    return {**found, **spec.prices} or None
+    return {**prices, **spec.prices} or None
 
 
 def _path_of(index: int, problem: Problem) -> tuple[str | int, ...]:
@@ -411,11 +412,11 @@ def _dataset_paths(
     paths = [folder / path for path in spec.paths]
     if spec.pattern is None:
         return [str(path) for path in paths]
-    found = [file for path in paths for file in _matching(path, spec.pattern)]
-    if not found:
+    files = [file for path in paths for file in _matching(path, spec.pattern)]
+    if not files:
         message = f"no file of {', '.join(spec.paths)} meets it"
         raise InputError(document.problem_at(("dataset", "pattern"), message))
-    return [str(file) for file in found]
+    return [str(file) for file in files]
 
 
 def _matching(path: Path, pattern: str) -> list[Path]:
@@ -435,12 +436,12 @@ def _say_where(error: InputError, config: Mapping[str, Any]) -> InputError:
 
 
 def _worded(problem: Problem, config: Mapping[str, Any]) -> Problem:
-    found = _EVALUATOR_KEY.fullmatch(problem.path)
-    if found is None or not problem.message.startswith("unknown key"):
+    match = _EVALUATOR_KEY.fullmatch(problem.path)
+    if match is None or not problem.message.startswith("unknown key"):
         return problem
-    spec = config["evaluators"][int(found[1])]
+    spec = config["evaluators"][int(match[1])]
     name = spec.get("type")
-    if not isinstance(name, str) or snake(found[2]) not in _options_of(name):
+    if not isinstance(name, str) or snake(match[2]) not in _options_of(name):
         return problem
     message = f"is an option of `{name}`: put it under `config:`"
     return msgspec.structs.replace(problem, message=message)

@@ -79,11 +79,11 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
     from baton.gate.baseline import open_side
     from baton.gate.decide import bound_to
 
-    found = list(bound_to(gate.bound, provenance, "dataset", "config"))
-    if found:
+    others = list(bound_to(gate.bound, provenance, "dataset", "config"))
+    if others:
         raise InputError(
             Problem(path="gate.for", message=f"the thresholds are not for this {line}")
-            for line in found
+            for line in others
         )
     if gate.regression is not None:
         open_side(gate.regression.baseline, gate.folder)

@@ -130,28 +130,28 @@ def trust_of(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
     return Trust(some, option=_IN_PYTHON)
 
 
-def code_in(document: Document, told: ConfigFile) -> list[Problem]:
+def code_in(document: Document, config: ConfigFile) -> list[Problem]:
     """Return what in a config needs trust: code, addresses, and files outside its folder.
 
     An address of this machine needs none, as nothing leaves it.
     """
-    found: list[tuple[Place, str]] = []
-    for index, evaluator in enumerate(told.evaluators or ()):
+    claims: list[tuple[Place, str]] = []
+    for index, evaluator in enumerate(config.evaluators or ()):
         kind = evaluator.type if isinstance(evaluator, EvaluatorSpec) else evaluator
         if ":" in kind or _runs_code(kind):
-            found.append((("evaluators", index), f"runs code: evaluator `{kind}`"))
-    for index, provider in enumerate(told.providers):
-        found += _of_provider(("providers", index), provider)
-    backend = told.backend.get("type") if isinstance(told.backend, Mapping) else told.backend
+            claims.append((("evaluators", index), f"runs code: evaluator `{kind}`"))
+    for index, provider in enumerate(config.providers):
+        claims += _of_provider(("providers", index), provider)
+    backend = config.backend.get("type") if isinstance(config.backend, Mapping) else config.backend
     if isinstance(backend, str) and ":" in backend:
-        found.append((("backend",), f"runs code: backend `{backend}`"))
-    for index, reporter in enumerate(told.reporters):
+        claims.append((("backend",), f"runs code: backend `{backend}`"))
+    for index, reporter in enumerate(config.reporters):
         if reporter.output_path is not None:
-            found += _of_path(document, ("reporters", index, "output_path"), reporter.output_path)
-    if told.judge is not None and isinstance(told.judge.get("cache"), str):
-        found += _of_path(document, ("judge", "cache"), told.judge["cache"])
-    found += _addresses(msgspec.to_builtins(told), ())
-    return [document.problem_at(place, message) for place, message in found]
+            claims += _of_path(document, ("reporters", index, "output_path"), reporter.output_path)
+    if config.judge is not None and isinstance(config.judge.get("cache"), str):
+        claims += _of_path(document, ("judge", "cache"), config.judge["cache"])
+    claims += _addresses(msgspec.to_builtins(config), ())
+    return [document.problem_at(place, message) for place, message in claims]
 
 
 def _runs_code(kind: str) -> bool:
@@ -167,16 +167,16 @@ def _of_provider(place: Place, provider: Mapping[str, Any]) -> list[tuple[Place,
         kind = provider_entry(str(name)).type
     except InputError:
         return []  # not known, and reported as such
-    found: list[tuple[Place, str]] = []
+    claims: list[tuple[Place, str]] = []
     if kind not in _NO_CODE:
         what = provider.get("target") or provider.get("path") or kind
-        found.append(((*place, "type"), f"runs code: provider `{kind}` (`{what}`)"))
-    found += [
+        claims.append(((*place, "type"), f"runs code: provider `{kind}` (`{what}`)"))
+    claims += [
         ((*place, option), f"runs code: `{option}`")
         for option in ("hooks", "restart")
         if provider.get(option)
     ]
-    return found
+    return claims
 
 
 def _of_path(document: Document, place: Place, path: str) -> list[tuple[Place, str]]:

@@ -76,9 +76,9 @@ def apps_near(file: Path, steps: int = 4) -> list[Path]:
     """
     for step, folder in enumerate(list(file.resolve().parents)[:steps]):
         is_project = any((folder / name).exists() for name in _PROJECT)
-        found = list(apps_below(folder)) if step < 2 or is_project else []
-        if is_app(folder) or found or is_project:
-            return [folder] if is_app(folder) else found
+        apps = list(apps_below(folder)) if step < 2 or is_project else []
+        if is_app(folder) or apps or is_project:
+            return [folder] if is_app(folder) else apps
     return []
 
 
@@ -113,14 +113,14 @@ def read_app(folder: Path) -> App:
 
 def _module_texts(trees: Iterable[ast.Module]) -> dict[str, str | None]:
     """Return the texts that modules give names to; ``None`` for a name that two give."""
-    found: dict[str, str | None] = {}
+    texts: dict[str, str | None] = {}
     for tree in trees:
         for node in tree.body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 text = _text(node.value, {})
                 name = node.targets[0].id
-                found[name] = None if name in found else text
-    return found
+                texts[name] = None if name in texts else text
+    return texts
 
 
 def _text(node: ast.expr, texts: Mapping[str, str | None]) -> str | None:
@@ -182,13 +182,13 @@ def _declared(nodes: Iterable[tuple[str, ast.AST]]) -> Iterator[DeclaredName]:
 
 
 def _mentioned(nodes: Iterable[ast.AST]) -> frozenset[str]:
-    found = set()
+    names = set()
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value)
+            names.add(node.value)
         elif isinstance(node, ast.keyword) and node.arg is not None:
-            found.add(node.arg)
-    return frozenset(found)
+            names.add(node.arg)
+    return frozenset(names)
 
 
 def _state_types(nodes: Iterable[ast.AST]) -> tuple[dict[str, frozenset[type]], bool]:
@@ -209,7 +209,7 @@ def _state_types(nodes: Iterable[ast.AST]) -> tuple[dict[str, frozenset[type]], 
                 if _is_state(held):
                     types.setdefault(_key(key), set()).add(object)
     unclear = unclear or "" in types
-    return {key: frozenset(found) for key, found in types.items() if key}, unclear
+    return {key: frozenset(names) for key, names in types.items() if key}, unclear
 
 
 def _foreign(nodes: Iterable[tuple[str, ast.AST]], functions: frozenset[str]) -> bool:

@@ -247,8 +247,8 @@ def _missing(
         return None
     every = {name for stage in stages for name in stage}
     if opener is not None:
-        found = {opener.name, *opener.names} & (set(stages[0]) if strict == _EXACT else every)
-        return None if found else f"`{opener.name}`, which opens it"
+        named = {opener.name, *opener.names} & (set(stages[0]) if strict == _EXACT else every)
+        return None if named else f"`{opener.name}`, which opens it"
     if (strict == _EXACT or len(every) == 1) and written.told_by_transfers(place):
         return "the agent that hands over first, which opens it"
     return None
@@ -287,13 +287,13 @@ def app_names(scope: Scope) -> Iterator[LintWarning]:
 
 def _app_names_of_cases(file: CaseFile) -> Iterator[LintWarning]:
     """Warn once of each name."""
-    told: set[str] = set()
+    warned: set[str] = set()
     folders = sorted({app.name for app in file.apps})
     for case, written in file.written():
         name = case.session.app
-        if name is None or name in folders or name in told:
+        if name is None or name in folders or name in warned:
             continue
-        told.add(name)
+        warned.add(name)
         yield LintWarning(
             file=file.file,
             line=written.app_line(),
@@ -338,19 +338,19 @@ def state_types(scope: Scope) -> Iterator[LintWarning]:
                 else:
                     where = f"the code of the app puts {code[key]} there"
                     yield _state_types_warning(one, key, where, f"write {code[key]}")
-    for (_, key), found in seen.items():
-        yield from _odd_ones(key, found)
+    for (_, key), places in seen.items():
+        yield from _odd_ones(key, places)
 
 
-def _odd_ones(key: str, found: list[_Seen]) -> Iterator[LintWarning]:
+def _odd_ones(key: str, places: list[_Seen]) -> Iterator[LintWarning]:
     """Find those of a kind that fewer cases have; of two as frequent, the later one is odd."""
-    kinds = [one.kind for one in found]
+    kinds = [one.kind for one in places]
     usual = max(dict.fromkeys(kinds), key=kinds.count)
     tied = [kinds.count(kind) for kind in set(kinds)].count(kinds.count(usual)) > 1
     remedy = "write in both what the tools expect" if tied else f"write {usual}"
     if len(set(kinds)) > 1:
-        first = next(one for one in found if one.kind == usual)
-        for one in found:
+        first = next(one for one in places if one.kind == usual)
+        for one in places:
             if one.kind != usual:
                 place = first.file if first.line is None else f"{first.file}:{first.line}"
                 other = f"it is {usual} in case `{first.case}` ({place})"
@@ -370,13 +370,13 @@ def _state_types_warning(one: _Seen, key: str, other: str, remedy: str) -> LintW
 
 def _kinds_in_code(app: App | None) -> dict[str, str]:
     """Return what the code of an app puts into the state, where it is always of one kind."""
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for key, types in app.state_types.items() if app is not None else ():
-        kinds = {_KINDS.get(type_) for type_ in types - {type(None)}}
-        kind = kinds.pop() if len(kinds) == 1 else None
+        possible = {_KINDS.get(type_) for type_ in types - {type(None)}}
+        kind = possible.pop() if len(possible) == 1 else None
         if kind is not None:
-            found[key] = kind
-    return found
+            kinds[key] = kind
+    return kinds
 
 
 _BRACES = re.compile(r"{+[^{}]*}+")
@@ -429,12 +429,12 @@ def _by_code(file: CaseFile) -> Iterator[LintWarning]:
     for app in file.apps:
         if app.state_unclear:
             continue
-        told: set[str] = set()
+        warned: set[str] = set()
         for instruction in app.instructions:
             for name in variables(instruction.text):
-                if name in told or name in app.mentioned:
+                if name in warned or name in app.mentioned:
                     continue
-                told.add(name)
+                warned.add(name)
                 lack = _lack(file, name, app)
                 if lack is not None:
                     place = f"{instruction.file}:{instruction.line}"
@@ -502,8 +502,8 @@ RULES: dict[str, Rule] = {
 
 def lint(scope: Scope, ignore: Collection[str] = ()) -> list[LintWarning]:
     """Return what the rules find, by file and line; ``ignore`` names rules to leave out."""
-    found = {w for name, rule in RULES.items() if name not in ignore for w in rule(scope)}
-    return sorted(found, key=lambda w: (w.file, w.line or 0, w.rule, w.what))
+    warnings = {w for name, rule in RULES.items() if name not in ignore for w in rule(scope)}
+    return sorted(warnings, key=lambda w: (w.file, w.line or 0, w.rule, w.what))
 
 
 def refuse_unknown(names: Collection[str]) -> None:

@@ -104,15 +104,15 @@ class Written:
     def calls(self, turn: int) -> list[WrittenCall]:
         """Return the calls a turn states by name; those in recorded events are left out."""
         path = self._turn(turn)
-        found = []
+        written: list[WrittenCall] = []
         for steps in _CALLS:
             for index, call in enumerate(_find(self._value, (*path, *steps)) or ()):
                 plain = _snaked(call) if isinstance(call, dict) else {"name": call}
                 name = plain.get("name", plain.get("tool_name"))
                 if isinstance(name, str):
                     line = self._document.line((*path, *steps, index))
-                    found.append(WrittenCall(name, line, plain.get("id") is not None))
-        return found
+                    written.append(WrittenCall(name, line, plain.get("id") is not None))
+        return written
 
     def told_by_transfers(self, turn: int) -> bool:
         """Tell whether the agents of a turn are no more than the targets of hand-offs.

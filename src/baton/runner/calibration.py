@@ -68,7 +68,7 @@ def placed(
     for thing in things:
         by_trace.setdefault(thing.trace, {})[thing.subject] = thing
         by_case.setdefault(thing.case, {})[thing.key] = thing
-    found: dict[Key, list[HumanLabel]] = {}
+    by_thing: dict[Key, list[HumanLabel]] = {}
     problems: list[Problem] = []
     for label in labels:
         if label.trace is not None:
@@ -78,19 +78,19 @@ def placed(
         if isinstance(key, str):
             problems.append(label.problem(key))
         else:
-            found.setdefault(key, []).append(label)
+            by_thing.setdefault(key, []).append(label)
     if problems:
         raise InputError(problems)
-    return found
+    return by_thing
 
 
-def people(found: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> People:
+def people(labelled: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> People:
     """Make one opinion of the labels of each thing.
 
     Raises:
         InputError: labels that the rubric does not have; all of them.
     """
-    every = _opinions(found, terms)
+    every = _opinions(labelled, terms)
     opinions: dict[Key, Opinion] = {}
     disputed: list[Key] = []
     same = pairs = 0
@@ -138,18 +138,20 @@ def _of_case(
     return f"case `{label.case}`: `{name}` may mean {len(meant)} things: write {ids}"
 
 
-def _opinions(found: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> dict[Key, list[Opinion]]:
+def _opinions(
+    labelled: Mapping[Key, Sequence[HumanLabel]], terms: Terms
+) -> dict[Key, list[Opinion]]:
     problems: list[Problem] = []
     every: dict[Key, list[tuple[HumanLabel, Opinion]]] = {}
-    for key, labels in found.items():
+    for key, labels in labelled.items():
         for label in labels:
             try:
                 every.setdefault(key, []).append((label, _opinion(label, terms)))
             except ValueError as error:
                 problems.append(label.problem(str(error)))
-    told = [pair for pairs in every.values() for pair in pairs]
-    scheme = scheme_of([opinion for _, opinion in told], terms)
-    for label, opinion in told:
+    pairs_of_all = [pair for pairs in every.values() for pair in pairs]
+    scheme = scheme_of([opinion for _, opinion in pairs_of_all], terms)
+    for label, opinion in pairs_of_all:
         fault = opinion_fault(opinion, scheme, terms)
         if fault is not None:
             problems.append(label.problem(fault))
@@ -238,18 +240,18 @@ def calibration_report(
     if not by_model:
         raise InputError(f"no judge gave a verdict: {_why(things)}")
     version = _version(things)
-    told = people(placed(labels, things, renames), terms)
-    scheme = scheme_of(list(told.opinions.values()), terms)
-    raters = _raters(told, by_model, scheme, terms)
+    of_people = people(placed(labels, things, renames), terms)
+    scheme = scheme_of(list(of_people.opinions.values()), terms)
+    raters = _raters(of_people, by_model, scheme, terms)
     return CalibrationReport(
         rubric=evaluator.type,
         version=version,
         labels=len(labels),
-        people=told.agreement,
-        disputed=len(told.disputed),
+        people=of_people.agreement,
+        disputed=len(of_people.disputed),
         judges=[
-            _report(model, found, told, terms, things, (turned or {}).get(model, ()))
-            for model, found in by_model.items()
+            _report(model, verdicts, of_people, terms, things, (turned or {}).get(model, ()))
+            for model, verdicts in by_model.items()
         ]
         if labels
         else [],
@@ -280,40 +282,42 @@ def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[P
 
 def _report(
     model: str,
-    found: Mapping[Key, JudgedThing],
-    told: People,
+    verdicts: Mapping[Key, JudgedThing],
+    of_people: People,
     terms: Terms,
     things: Sequence[JudgedThing],
     turned: Sequence[JudgedThing],
 ) -> JudgeReport:
     items: list[Item] = [
-        (opinion, _verdict(found[key])) for key, opinion in told.opinions.items() if key in found
+        (opinion, _verdict(verdicts[key]))
+        for key, opinion in of_people.opinions.items()
+        if key in verdicts
     ]
     why = {
         thing.key: _reason(thing)
         for thing in things
-        if thing.key not in found and thing.asked in (None, model, *_models(found))
+        if thing.key not in verdicts and thing.asked in (None, model, *_models(verdicts))
     }
-    missing = (why.get(key, "not asked") for key in told.opinions if key not in found)
+    missing = (why.get(key, "not asked") for key in of_people.opinions if key not in verdicts)
     return JudgeReport(
         model=model,
-        quality=quality(items, terms, asked=len(told.opinions)),
+        quality=quality(items, terms, asked=len(of_people.opinions)),
         left_out=dict(sorted(Counter(missing).items())),
-        reversed_order=_turned(found, {thing.key: thing for thing in turned}),
+        reversed_order=_turned(verdicts, {thing.key: thing for thing in turned}),
     )
 
 
-def _models(found: Mapping[Key, JudgedThing]) -> set[str | None]:
+def _models(verdicts: Mapping[Key, JudgedThing]) -> set[str | None]:
     """Return the models that were asked where this one answered."""
-    return {thing.asked for thing in found.values()}
+    return {thing.asked for thing in verdicts.values()}
 
 
 def _turned(
-    found: Mapping[Key, JudgedThing], turned: Mapping[Key, JudgedThing]
+    verdicts: Mapping[Key, JudgedThing], turned: Mapping[Key, JudgedThing]
 ) -> ReversedOrder | None:
     both = [
         (one, turned[key])
-        for key, one in found.items()
+        for key, one in verdicts.items()
         if key in turned and turned[key].model is not None
     ]
     return reversed_order(
@@ -327,38 +331,38 @@ def _answer(thing: JudgedThing) -> str | float:
 
 
 def _by_model(things: Sequence[JudgedThing]) -> dict[str, dict[Key, JudgedThing]]:
-    found: dict[str, dict[Key, JudgedThing]] = {}
+    by_model: dict[str, dict[Key, JudgedThing]] = {}
     for thing in things:
         if thing.model is not None and thing.trouble is None:
-            mine = found.setdefault(thing.model, {})
+            mine = by_model.setdefault(thing.model, {})
             if thing.key in mine:
                 raise InputError(
                     f"{thing.model} judged `{thing.subject}` of trace `{thing.trace}` twice: "
                     "give one evaluation of each model, with one repeat"
                 )
             mine[thing.key] = thing
-    return found
+    return by_model
 
 
 def _raters(
-    told: People,
+    of_all: People,
     by_model: Mapping[str, Mapping[Key, JudgedThing]],
     scheme: Scheme,
     terms: Terms,
 ) -> dict[str, dict[Key, str]]:
     """Return the class that people and each judge put the things in."""
     raters: dict[str, dict[Key, str]] = {}
-    for model, found in by_model.items():
-        pairs = ((key, judge_class(_verdict(thing), scheme)) for key, thing in found.items())
+    for model, things in by_model.items():
+        pairs = ((key, judge_class(_verdict(thing), scheme)) for key, thing in things.items())
         raters[model] = {key: name for key, name in pairs if name is not None}
     of_people = (
-        (key, people_class(opinion, scheme, terms)) for key, opinion in told.opinions.items()
+        (key, people_class(opinion, scheme, terms)) for key, opinion in of_all.opinions.items()
     )
     if len(raters) > 2:
-        shared = set.intersection(*(set(found) for found in raters.values()))
-        votes = {key: majority([found[key] for found in raters.values()]) for key in shared}
+        shared = set.intersection(*(set(classes) for classes in raters.values()))
+        votes = {key: majority([classes[key] for classes in raters.values()]) for key in shared}
         raters[MAJORITY] = {key: name for key, name in votes.items() if name is not None}
-    if told.opinions:
+    if of_all.opinions:
         raters[PEOPLE] = {key: name for key, name in of_people if name is not None}
     return raters
 
@@ -422,12 +426,12 @@ def to_label(
     of the evaluation.
     """
     verdicts = {thing.key: thing for thing in things}
-    found = [
+    things_to_label = [
         ToLabel(subject, _order(subject, evaluator, verdicts))
         for trace in traces
         for subject in evaluator.subjects(trace, None, context)
     ]
-    return sorted(found, key=lambda one: one.why)
+    return sorted(things_to_label, key=lambda one: one.why)
 
 
 def _order(subject: Subject, evaluator: Judged, verdicts: Mapping[Key, JudgedThing]) -> int:

@@ -70,8 +70,8 @@ async def evaluate_to_folder(
 ) -> Path:
     """Play and score a dataset, writing each result as it comes; return the folder.
 
-    ``on_start`` is told the folder, ``on_result`` each result. With ``kept`` its folder is gone
-    on with: what is there and no error stays, and all else is played.
+    ``on_start`` is told the folder, ``on_result`` each result. With ``kept`` its folder is resumed:
+    results that are no errors stay, and everything else is played.
 
     What is there when it is interrupted is complete and says so.
     """
@@ -92,9 +92,9 @@ async def evaluate_to_folder(
         )
         on_start(writer.folder)
         with FolderResults(plan, writer, planned=planned, kept=kept) as results:
-            told = _Told(results, on_result)
+            announced = _Announced(results, on_result)
             done = finished_slots(kept)
-            outcome = await play_all(plan, provider, dataset, options, told, done=done)
+            outcome = await play_all(plan, provider, dataset, options, announced, done=done)
             results.note(outcome.notes, stopped=outcome.stopped)
     return writer.folder
 
@@ -113,8 +113,8 @@ def _priced(plan: Plan, options: RunOptions) -> Plan:
     return msgspec.structs.replace(plan, prices={})
 
 
-class _Told:
-    """Tells of each result once it is written."""
+class _Announced:
+    """Announces each result once it is written."""
 
     def __init__(self, results: Results, on_result: OnResult) -> None:
         self._results = results
@@ -317,16 +317,16 @@ class Watch:
 
     def notes(self) -> list[str]:
         """Say for a report what was done beside playing each case once."""
-        found = []
+        texts = []
         if self._again:
-            found.append(f"{self._again} errors were played again (`retry_errors`)")
+            texts.append(f"{self._again} errors were played again (`retry_errors`)")
         limit = self._wanted.max_agent_cost
         if limit is not None and self._unpriced:
-            found.append(
+            texts.append(
                 f"`max_agent_cost` does not know all that {self._unpriced} cases cost: no source "
                 "or price tells it"
             )
-        return found
+        return texts
 
 
 _PAUSE = 1.0

@@ -166,14 +166,14 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             InputError: a case may not set one of them: it names code, an address or a folder.
         """
-        found: dict[str, Any] = {}
+        collected: dict[str, Any] = {}
         for name in self.override_names:
             options = overrides.get(name)
             if not options:
                 continue
             _refuse_options(self.evaluator, self.entry, name, options, "case")
-            found |= self.entry.asked_as(name).translate(options) if self.entry else options
-        return found
+            collected |= self.entry.asked_as(name).translate(options) if self.entry else options
+        return collected
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,11 +216,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def all_evaluators(self) -> dict[str, PlannedEvaluator]:
         """Every evaluator of the plan, by name."""
-        found: dict[str, PlannedEvaluator] = {}
+        by_name: dict[str, PlannedEvaluator] = {}
         for group in (*self.files.values(), *(() if self.files else (self.evaluators,))):
             for planned in group:
-                found.setdefault(planned.evaluator.name, planned)
-        return found
+                by_name.setdefault(planned.evaluator.name, planned)
+        return by_name
 
 
 def make_plan(
@@ -321,8 +321,8 @@ def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False)
 
 def judge_options(evaluator: Evaluator) -> list[Mapping[str, Any]]:
     """Return the settings of a judge that an evaluator has of its own; one a model it asks."""
-    found: Iterable[Mapping[str, Any]] = getattr(evaluator, "judge_options", ())
-    return [each for each in found if each]
+    settings: Iterable[Mapping[str, Any]] = getattr(evaluator, "judge_options", ())
+    return [each for each in settings if each]
 
 
 def _check_judges(plan: Plan, evaluator: Evaluator) -> None:

@@ -38,7 +38,7 @@ class Slot(msgspec.Struct, frozen=True):
     repeat: int
 
 
-class Heard(NamedTuple):
+class Played(NamedTuple):
     """What came of a case, and what was wrong with it; at least one of them.
 
     What ``cut_short`` a case is its reason, whatever that left of its last turn.
@@ -75,7 +75,7 @@ class Player:
 
     def unplayed(self, slot: Slot, problem: str) -> CaseResult:
         """Return the result of a case that is not played."""
-        result = _unplayed(self._dataset.ids[slot.position], Heard(None, problem))
+        result = _unplayed(self._dataset.ids[slot.position], Played(None, problem))
         result.position, result.repeat = slot.position, slot.repeat
         try:
             case = self._dataset.cases[slot.position]
@@ -87,43 +87,43 @@ class Player:
     async def play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Complete]:
         """Play a case; return its result, or what has to be waited for, and what completes it."""
         started, clock = time.time(), time.perf_counter()
-        played, case, heard = await self._play(slot)
+        scored, case, played = await self._play(slot)
         case_id = self._dataset.ids[slot.position]
         seconds = time.perf_counter() - clock
         timings = {"started": round(started, 3), "seconds": round(seconds, 6)}
 
-        def complete(scored: CaseResult | Exception) -> CaseResult:
-            result = _told(scored, case_id, heard)
+        def complete(result_or_error: CaseResult | Exception) -> CaseResult:
+            result = _with_problem(result_or_error, case_id, played)
             result.position, result.repeat = slot.position, slot.repeat
             result.timings = timings
             if case is not None:
                 result.where, result.tags = case.where, case.tags
             return result
 
-        return played, complete
+        return scored, complete
 
-    async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Case | None, Heard]:
+    async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Case | None, Played]:
         try:
             case = self._dataset.cases[slot.position]
         except (OSError, InputError) as error:
-            heard = Heard(None, f"the case can be read no more: {error}")
+            played = Played(None, f"the case can be read no more: {error}")
             case_id = self._dataset.ids[slot.position]
-            return _unplayed(case_id, heard), None, heard
-        heard = await self._trace(case)
-        if heard.problem is not None:
-            told = mask(self._plan.redaction.text(heard.problem))
-            heard = heard._replace(problem=told)
-        return self._scored(case, slot, heard), case, heard
+            return _unplayed(case_id, played), None, played
+        played = await self._trace(case)
+        if played.problem is not None:
+            problem = mask(self._plan.redaction.text(played.problem))
+            played = played._replace(problem=problem)
+        return self._scored(case, slot, played), case, played
 
-    def _scored(self, case: Case, slot: Slot, heard: Heard) -> CaseResult | Unfinished:
-        if heard.trace is None:
-            return _unplayed(case.id, heard)
+    def _scored(self, case: Case, slot: Slot, played: Played) -> CaseResult | Unfinished:
+        if played.trace is None:
+            return _unplayed(case.id, played)
         try:
-            return start_scoring(self._plan, heard.trace, case, slot.position)
+            return start_scoring(self._plan, played.trace, case, slot.position)
         except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
-            return _told(error, case.id, heard)
+            return _with_problem(error, case.id, played)
 
-    async def _trace(self, case: Case) -> Heard:
+    async def _trace(self, case: Case) -> Played:
         """Call the provider in a task of its own, which it may cancel as it likes."""
         task = asyncio.ensure_future(self._ask(case))
         try:
@@ -132,13 +132,13 @@ class Player:
             await stop(task, self._grace)
             raise
         if task.done():
-            return _heard(task)
+            return _played(task)
         await stop(task, self._grace)
-        seen = _heard(task).trace if task.done() else None
+        seen = _played(task).trace if task.done() else None
         problem = f"the case did not end within {self._timeout:g} s (`timeout`)"
-        return Heard(seen, problem, cut_short=True)
+        return Played(seen, problem, cut_short=True)
 
-    async def _ask(self, case: Case) -> Heard:
+    async def _ask(self, case: Case) -> Played:
         try:
             if self._is_async:
                 answer = await self._provider(case)  # type: ignore[misc]
@@ -148,49 +148,51 @@ class Player:
             raise
         except ProviderError as error:
             tell_of(error)
-            return Heard(_trace_of(error), _encodable(told(error)))
+            return Played(_trace_of(error), _encodable(told(error)))
         except CaseCancelled as error:
-            return Heard(_trace_of(error), _raised(error.__cause__ or error))
+            return Played(_trace_of(error), _raised(error.__cause__ or error))
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error
             tell_of(error)
-            return Heard(None, _raised(error))
+            return Played(None, _raised(error))
         return self._checked(answer)
 
-    def _checked(self, answer: Any) -> Heard:
+    def _checked(self, answer: Any) -> Played:
         """Check what came back; providers of Baton's own have done so."""
         if not isinstance(answer, Trace):
-            return Heard(None, f"the provider returned {type(answer).__name__}, not a Trace")
+            return Played(None, f"the provider returned {type(answer).__name__}, not a Trace")
         if self._is_ours:
-            return Heard(answer, None)
+            return Played(answer, None)
         try:
             problems = integrity_problems(answer)
         except Exception as error:  # noqa: BLE001 - a trace made by hand may hold anything
-            return Heard(None, _encodable(f"the trace that came back is malformed: {named(error)}"))
+            return Played(
+                None, _encodable(f"the trace that came back is malformed: {named(error)}")
+            )
         if not problems:
-            return Heard(answer, None)
-        return Heard(
+            return Played(answer, None)
+        return Played(
             answer, _encodable(f"the trace that came back contradicts itself: {problems[0]}")
         )
 
 
-def _unplayed(case_id: str, heard: Heard) -> CaseResult:
-    return CaseResult(case_id=case_id, status="error", error=heard.problem)
+def _unplayed(case_id: str, played: Played) -> CaseResult:
+    return CaseResult(case_id=case_id, status="error", error=played.problem)
 
 
-def _told(scored: CaseResult | Exception, case_id: str, heard: Heard) -> CaseResult:
+def _with_problem(scored: CaseResult | Exception, case_id: str, played: Played) -> CaseResult:
     """Put what was wrong with a case to its result."""
     if isinstance(scored, Exception):
         message = _encodable(f"the trace cannot be scored: {named(scored)}")
-        return CaseResult(case_id=case_id, status="error", error=heard.problem or message)
-    if heard.trace is not None and heard.problem is not None:
-        reason = heard.problem if heard.cut_short else scored.error or heard.problem
+        return CaseResult(case_id=case_id, status="error", error=played.problem or message)
+    if played.trace is not None and played.problem is not None:
+        reason = played.problem if played.cut_short else scored.error or played.problem
         scored.status, scored.error = "error", reason
     return scored
 
 
-def _heard(task: asyncio.Task[Heard]) -> Heard:
+def _played(task: asyncio.Task[Played]) -> Played:
     if task.cancelled():
-        return Heard(None, _raised(asyncio.CancelledError()))
+        return Played(None, _raised(asyncio.CancelledError()))
     return task.result()
 
 
@@ -223,10 +225,10 @@ def check_sessions(provider: Provider, dataset: Dataset) -> None:
         return
     problems = []
     for need in NEEDS:
-        found = dataset.first_with(need)
-        reason = provider.lacks(need) if found is not None else None
-        if found is not None and reason is not None:
-            case_id, where = found
+        first = dataset.first_with(need)
+        reason = provider.lacks(need) if first is not None else None
+        if first is not None and reason is not None:
+            case_id, where = first
             problems.append(
                 Problem(
                     file=where.file if where else dataset.name,

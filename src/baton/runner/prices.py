@@ -72,12 +72,12 @@ def _priced_run(
 ) -> AgentRun:
     if run.usage is None:
         return run
-    told = _as_told(run.usage)
-    if told.cost_usd is not None:
+    stated = _as_told(run.usage)
+    if stated.cost_usd is not None:
         return run
     model = model_of(trace, run, default)
     at = turn.started if run.started is None else run.started
-    usage = _priced(told, model, prices, at)
+    usage = _priced(stated, model, prices, at)
     if usage.cost_usd is None:
         usage = run.usage
     if model is None or run.model is not None:
@@ -104,11 +104,11 @@ def _priced_total(trace: Trace, prices: Prices, default: str | None) -> Usage | 
     costs = [rest.cost_usd]
     if runs is not None and token_count(runs):
         costs.append(runs.cost_usd)
-    found = [cost for cost in costs if cost is not None]
-    if len(found) < len(costs):
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
         return total
     return msgspec.structs.replace(
-        total, cost_usd=sum(found), cost_from="prices", complete=total.complete and rest.complete
+        total, cost_usd=sum(known), cost_from="prices", complete=total.complete and rest.complete
     )
 
 

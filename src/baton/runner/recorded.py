@@ -58,8 +58,8 @@ def _by_first_input(trace: Trace, dataset: Dataset, redaction: Redaction) -> tup
     places = dataset.by_input(message)
     if not places and is_redacted(message):
         places = dataset.by_redacted_input(message, redaction.text)
-    told = redaction.text(message)  # before it is shortened: half a key is not known as one
-    quoted = told if len(told) <= 60 else f"{told[:57]}..."
+    redacted = redaction.text(message)  # before it is shortened: half a key is not known as one
+    quoted = redacted if len(redacted) <= 60 else f"{redacted[:57]}..."
     if places:
         return places, f"the first message “{quoted}”"
     said = f"none has its id or its first message “{quoted}”"

@@ -54,14 +54,14 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
 
     The agent is the one that was set to work, as its score tells (``to``, else ``agent``).
     """
-    found: dict[tuple[str, str | None], AgentScores] = {}
+    sums: dict[tuple[str, str | None], AgentScores] = {}
 
     def sum_of(evaluator: str, agent: str | None) -> AgentScores:
         name = plan.context.agent_names.get(agent, agent) if agent is not None else None
         key = (evaluator, name)
-        if key not in found:
-            found[key] = AgentScores(evaluator=evaluator, agent=name)
-        return found[key]
+        if key not in sums:
+            sums[key] = AgentScores(evaluator=evaluator, agent=name)
+        return sums[key]
 
     lower = plan.gate.lower
     for score in scores:
@@ -78,7 +78,7 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
         total.settled += "settled_by" in score.details
         if score.judge is not None:
             total.asked.add(score.judge)
-    return list(found.values())
+    return list(sums.values())
 
 
 def agent_values(plan: Plan, scores: Sequence[Score]) -> list[AgentValue]:
@@ -91,7 +91,7 @@ def agent_values(plan: Plan, scores: Sequence[Score]) -> list[AgentValue]:
         key = score.evaluator, plan.context.agent_names.get(agent, agent)
         total, scored = sums.get(key, (0.0, 0))
         sums[key] = total + score.value, scored + 1
-    return [AgentValue(*key, *found) for key, found in sums.items()]
+    return [AgentValue(*key, *total_and_count) for key, total_and_count in sums.items()]
 
 
 def _verdicts(score: Score) -> Iterator[_Verdict]:
@@ -130,25 +130,25 @@ def efficiency_of(trace: Trace) -> Efficiency:
 
     What is known in part is a lower bound, and says so; what is not known at all is ``None``.
     """
-    found = Efficiency()
+    efficiency = Efficiency()
     turns = trace.turns
     ended = all(turn.status != "incomplete" for turn in turns)
     made = 0
     for turn in turns:
         for dispatch in turn.dispatches:
             made += dispatch.kind != "return"
-    _put(found, "dispatches", made, ended and _all_known(trace, turns, "dispatches"))
+    _put(efficiency, "dispatches", made, ended and _all_known(trace, turns, "dispatches"))
     runs = [run for turn in turns for run in turn.runs]
     all_runs = ended and _all_known(trace, turns, "runs")
     all_called = all_runs and _all_known(trace, runs, "steps.tool_call")
-    _put(found, "tool_calls", _tool_calls(runs), all_called)
-    _spent(found, trace, runs, ended=ended, all_runs=all_runs)
-    _cost(found, trace, ended=ended)
-    found.models = sorted({run.model for run in runs if run.model is not None})
+    _put(efficiency, "tool_calls", _tool_calls(runs), all_called)
+    _spent(efficiency, trace, runs, ended=ended, all_runs=all_runs)
+    _cost(efficiency, trace, ended=ended)
+    efficiency.models = sorted({run.model for run in runs if run.model is not None})
     seconds = _seconds(trace) if ended else None
     if seconds is not None:
-        found.timings["seconds"] = seconds
-    return found
+        efficiency.timings["seconds"] = seconds
+    return efficiency
 
 
 def _all_known(trace: Trace, objects: Sequence[Turn] | Sequence[AgentRun], field: str) -> bool:
@@ -157,11 +157,11 @@ def _all_known(trace: Trace, objects: Sequence[Turn] | Sequence[AgentRun], field
     return all(known(trace, one, field) for one in distinct.values())
 
 
-def _put(found: Efficiency, name: str, count: int, whole: bool) -> None:
+def _put(efficiency: Efficiency, name: str, count: int, whole: bool) -> None:
     if whole or count:
-        setattr(found, name, count)
+        setattr(efficiency, name, count)
     if count and not whole:
-        found.at_least.append(name)
+        efficiency.at_least.append(name)
 
 
 def _tool_calls(runs: Iterable[AgentRun]) -> int:
@@ -174,32 +174,32 @@ def _tool_calls(runs: Iterable[AgentRun]) -> int:
 
 
 def _spent(
-    found: Efficiency, trace: Trace, runs: list[AgentRun], *, ended: bool, all_runs: bool
+    efficiency: Efficiency, trace: Trace, runs: list[AgentRun], *, ended: bool, all_runs: bool
 ) -> None:
     """Count requests and tokens as the source sums them up, else over the runs."""
     whole = [trace.usage] if trace.usage is not None else []
     for name, count_of in (("model_calls", _requests), ("tokens", token_count)):
         of_trace = [count for usage in whole if (count := count_of(usage)) is not None]
         if of_trace:
-            _put(found, name, of_trace[0], ended and whole[0].complete)
+            _put(efficiency, name, of_trace[0], ended and whole[0].complete)
             continue
-        told = [run.usage for run in runs if run.usage is not None]
-        of_runs = [count for usage in told if (count := count_of(usage)) is not None]
+        usages = [run.usage for run in runs if run.usage is not None]
+        of_runs = [count for usage in usages if (count := count_of(usage)) is not None]
         if of_runs:
             silent = any(run.usage is None and not known(trace, run, "usage") for run in runs)
-            every = len(of_runs) == len(told) and all(usage.complete for usage in told)
-            _put(found, name, sum(of_runs), all_runs and every and not silent)
+            every = len(of_runs) == len(usages) and all(usage.complete for usage in usages)
+            _put(efficiency, name, sum(of_runs), all_runs and every and not silent)
 
 
-def _cost(found: Efficiency, trace: Trace, *, ended: bool) -> None:
+def _cost(efficiency: Efficiency, trace: Trace, *, ended: bool) -> None:
     cost = known_cost(trace)
     if cost is None:
         return
     total = total_usage(trace)
     whole = total is not None and total.cost_usd is not None and total.complete
-    found.cost_usd = cost
+    efficiency.cost_usd = cost
     if not ended or not whole or unpriced(trace):
-        found.at_least.append("cost_usd")
+        efficiency.at_least.append("cost_usd")
 
 
 def _requests(usage: Usage) -> int | None:
@@ -354,13 +354,16 @@ def _as_without_redaction(
     what was redacted, so they are left out.
     """
     evaluator = planned.for_case(raw.case)
-    found = _evaluate(planned, evaluator, raw.trace, raw.case, plan)
-    if isinstance(found, _Waiting):
+    unredacted = _evaluate(planned, evaluator, raw.trace, raw.case, plan)
+    if isinstance(unredacted, _Waiting):
         return scores
-    verdicts = [(score.status, score.value) for score in found]
+    verdicts = [(score.status, score.value) for score in unredacted]
     if verdicts == [(score.status, score.value) for score in scores]:
         return scores
-    return [msgspec.structs.replace(s, reason=_LEFT_OUT, details={}, evidence=[]) for s in found]
+    return [
+        msgspec.structs.replace(score, reason=_LEFT_OUT, details={}, evidence=[])
+        for score in unredacted
+    ]
 
 
 async def _awaited(waiting: _Waiting) -> list[Score]:

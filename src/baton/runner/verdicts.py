@@ -208,9 +208,9 @@ def terms_of(evaluator: Judged) -> Terms:
     whole = rubric.answer.each is None and rubric.answer.claims is None
     names = (rubric.answer.labels or {}) if whole else {}
     scale = rubric.answer.scale
-    told = [score for name in names if (score := rubric.answer.score_of(name)) is not None]
+    scores = [score for name in names if (score := rubric.answer.score_of(name)) is not None]
     return Terms(
-        bounds=(min(told), max(told)) if told and scale is None else _bounds(scale),
+        bounds=(min(scores), max(scores)) if scores and scale is None else _bounds(scale),
         normalise=scale is not None and scale.normalise,
         labels={name: rubric.answer.score_of(name) for name in names},
         threshold=evaluator.threshold,
@@ -265,8 +265,8 @@ class Chosen(Judged):
 
     def subjects(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Subject]:
         """Return what is wanted of a trace."""
-        found = super().subjects(trace, case, context)
-        return [one for one in found if (trace.id, one.id) in self.wanted]
+        every = super().subjects(trace, case, context)
+        return [one for one in every if (trace.id, one.id) in self.wanted]
 
 
 def chosen(evaluator: Judged, wanted: Set[Key], samples: int | None = None) -> Chosen:
@@ -305,9 +305,9 @@ async def ask(
         shown = shown_of(evaluator, trace, case, context)
         return of_scores(trace, case_id(trace, case), scores, shown)
 
-    found = await asyncio.gather(*(one(trace, case) for trace, case in traces))
+    by_trace = await asyncio.gather(*(one(trace, case) for trace, case in traces))
     asked = evaluator.options.judge.get("model", judge.model)
-    return [msgspec.structs.replace(thing, asked=asked) for things in found for thing in things]
+    return [msgspec.structs.replace(thing, asked=asked) for things in by_trace for thing in things]
 
 
 def shown_of(

@@ -41,8 +41,8 @@ class _Place(NamedTuple):
 
     def take(self) -> CaseResult:
         """Return what is there; raises what its task did."""
-        found = self.result
-        return found if isinstance(found, CaseResult) else found.result()
+        result = self.result
+        return result if isinstance(result, CaseResult) else result.result()
 
 
 def finish_all(plan: Plan, scored: Iterator[Scored], results: Results) -> None:

@@ -154,10 +154,10 @@ def _scope_of(seen: Seen, folders: Sequence[Path]) -> Scope:
     configs = [config for file in seen.get("config", ()) if (config := _config(file))]
     reader = _Reader(folders, configs)
     agents, functions = _agents([*seen.get("agents", ()), *_definitions(configs)])
-    by_config = [found for config in configs for found in reader.of_config(config)]
-    configured = {found.file for found in by_config}
+    by_config = [case_file for config in configs for case_file in reader.of_config(config)]
+    configured = {case_file.file for case_file in by_config}
     alone = [file for file in seen.get("dataset", ()) if str(file) not in configured]
-    cases = [*by_config, *(found for file in alone if (found := reader.alone(file)))]
+    cases = [*by_config, *(case_file for file in alone if (case_file := reader.alone(file)))]
     return Scope(
         cases=cases,
         criteria=[
@@ -209,7 +209,7 @@ class _Reader:
                 plan = plan_for(whole, config.plan_with, own_code=False)
         except InputError:
             return []
-        found = []
+        case_files = []
         adk = any(
             isinstance(options, AdkHttpOptions | AdkLocalOptions) for options in config.providers
         )
@@ -219,8 +219,8 @@ class _Reader:
                 evaluators = plan.files.get(name, plan.evaluators)
                 one = self._case_file(Path(name), dataset, evaluators)
                 renames = plan.context.agent_names
-                found.append(one._replace(adk=adk or one.adk, agent_names=renames))
-        return found
+                case_files.append(one._replace(adk=adk or one.adk, agent_names=renames))
+        return case_files
 
     def criteria(self, file: Path, cases: Sequence[CaseFile]) -> CriteriaFile | None:
         """Return criteria with what they score: what lies beside them, or else was named.
@@ -232,13 +232,13 @@ class _Reader:
             document.value()
         except InputError:
             return None
-        known = {Path(found.file).resolve(): found for found in cases}
+        known = {Path(case_file.file).resolve(): case_file for case_file in cases}
         beside = [path for path in dataset_files(file.parent) if path.parent == file.parent]
         near = [
             known.get(path.resolve()) or (self.alone(path) if _has_cases(path) else None)
             for path in beside
         ]
-        return CriteriaFile(document, [found for found in near if found is not None] or cases)
+        return CriteriaFile(document, [each for each in near if each is not None] or cases)
 
     def _case_file(
         self, file: Path, dataset: Dataset, evaluators: tuple[PlannedEvaluator, ...]
@@ -254,13 +254,13 @@ class _Reader:
         )
 
     def _apps(self, folders: Iterable[Path]) -> list[App]:
-        found = []
+        apps = []
         for folder in folders:
             key = folder.resolve()
             if key not in self._read:
                 self._read[key] = read_app(folder)
-            found.append(self._read[key])
-        return found
+            apps.append(self._read[key])
+        return apps
 
 
 def _config(file: Path) -> Config | None:
@@ -307,10 +307,10 @@ def _agents(files: Iterable[Path]) -> tuple[dict[str, AgentCard], frozenset[str]
     functions: set[str] = set()
     for file in files:
         try:
-            found = load_catalog(file)
+            catalog = load_catalog(file)
         except InputError:
             continue
-        agents |= found
+        agents |= catalog
         if file.is_file() and is_catalog_file(file):
-            functions.update(name for card in found.values() for name in card.tools or ())
+            functions.update(name for card in catalog.values() for name in card.tools or ())
     return agents, frozenset(functions)

@@ -81,10 +81,10 @@ def judged_options(name: str, criterion: Mapping[str, Any]) -> dict[str, Any]:
     return options | _judge(plain.get("judge_model_options") or {})
 
 
-def _judge(told: Any) -> dict[str, Any]:
-    if not isinstance(told, Mapping):
+def _judge(stated: Any) -> dict[str, Any]:
+    if not isinstance(stated, Mapping):
         raise InputError("`judge_model_options` has to be an object")
-    plain = _plain(told, _JUDGE)
+    plain = _plain(stated, _JUDGE)
     options: dict[str, Any] = {}
     judge: dict[str, Any] = {}
     if plain.get("judge_model"):
@@ -97,11 +97,11 @@ def _judge(told: Any) -> dict[str, Any]:
     return {**options, "judge": judge} if judge else options
 
 
-def _statements(told: Any) -> list[dict[str, Any]]:
-    if not isinstance(told, list):
+def _statements(rubrics: Any) -> list[dict[str, Any]]:
+    if not isinstance(rubrics, list):
         raise InputError("`rubrics` has to be a list")
-    found = []
-    for rubric in told:
+    statements = []
+    for rubric in rubrics:
         if not isinstance(rubric, Mapping):
             raise InputError("a rubric is an object with `rubric_id` and `rubric_content`")
         plain = _plain(rubric, _RUBRIC)
@@ -110,8 +110,8 @@ def _statements(told: Any) -> list[dict[str, Any]]:
         text = said.get("text_property")
         if not isinstance(text, str) or not text.strip():
             raise InputError("a rubric needs `rubric_content` with a `text_property`")
-        found.append({"text": text, "id": plain.get("rubric_id"), "type": plain.get("type")})
-    return found
+        statements.append({"text": text, "id": plain.get("rubric_id"), "type": plain.get("type")})
+    return statements
 
 
 def _plain(value: Mapping[Any, Any], known: Collection[str]) -> dict[str, Any]:

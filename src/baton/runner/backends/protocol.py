@@ -134,13 +134,13 @@ class Backend(Protocol):
         """Wait for any of the jobs that are out."""
 
 
-def backend_spec(told: str | Mapping[str, Any]) -> dict[str, Any]:
+def backend_spec(stated: str | Mapping[str, Any]) -> dict[str, Any]:
     """Check ``ray`` or ``{"type": "ray", ...}``; what it names is not started.
 
     Raises:
         InputError: an unknown backend, with the nearest name, or wrong options of one of ours.
     """
-    spec = {"type": told} if isinstance(told, str) else dict(told)
+    spec = {"type": stated} if isinstance(stated, str) else dict(stated)
     kind = spec.get("type")
     if not isinstance(kind, str):
         raise InputError(Problem(path="type", message="is missing: which backend is it?"))

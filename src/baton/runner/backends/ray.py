@@ -109,17 +109,18 @@ class Ray:
             self._hand_out()
 
     def _connect(self) -> None:
-        told = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+        options = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
         if self._options.address is not None:
             _reach(self._options.address)
-            told["address"] = self._options.address
+            options["address"] = self._options.address
         else:
-            told |= {"include_dashboard": False, "object_store_memory": _STORE, "address": "local"}
-            told["_node_ip_address"] = "127.0.0.1"
+            options |= {"include_dashboard": False, "object_store_memory": _STORE}
+            options["address"] = "local"
+            options["_node_ip_address"] = "127.0.0.1"
             if self._options.workers is not None:
-                told["num_cpus"] = max(1, round(self._options.workers * self._options.cpus))
+                options["num_cpus"] = max(1, round(self._options.workers * self._options.cpus))
         try:
-            self._ray.init(**told)
+            self._ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise InputError(f"the Ray cluster cannot be reached: {error}") from None
         self._ours = True

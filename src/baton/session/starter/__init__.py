@@ -65,20 +65,20 @@ class Answers(NamedTuple):
 def files_of(answers: Answers) -> dict[str, str]:
     """Return the files but the dataset, by path; raises InputError for what is no agent."""
     provider = answers.provider
-    found = {"baton.yaml": _config(answers, provider)}
+    texts = {"baton.yaml": _config(answers, provider)}
     workflow = _WORKFLOWS.get(answers.ci)
     if workflow is not None:
         install = f"baton-evals{_EXTRAS.get(provider['type'], '')}"
-        found[workflow] = _template(f"{answers.ci}.yml").replace("INSTALL", install)
+        texts[workflow] = _template(f"{answers.ci}.yml").replace("INSTALL", install)
     if answers.sample is not None:
-        found[answers.sample] = _template("desk.py.txt")
-    return found
+        texts[answers.sample] = _template("desk.py.txt")
+    return texts
 
 
 def _config(answers: Answers, provider: dict[str, Any]) -> str:
     head = "# `baton eval` plays the cases, and scores what they state.\n"
-    told = {"name": "agents", "dataset": answers.cases, "providers": [provider]}
-    return head + dump_yaml(json.loads(json.dumps(told)))
+    config = {"name": "agents", "dataset": answers.cases, "providers": [provider]}
+    return head + dump_yaml(json.loads(json.dumps(config)))
 
 
 def _template(name: str) -> str:
