@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from baton.model import CaseResult, Score, Status
-from baton.plugins import reporter_entry, resolve
 from baton.reports.figures import pass_lines, repeats_of
+from baton.reports.registry import report_entry
 from baton.store import EvaluationWriter, StoredEvaluation, read_evaluation
 
 Make = Callable[..., StoredEvaluation]
@@ -78,13 +78,13 @@ def test_one_case_says_nothing(played: Make) -> None:
 @pytest.mark.parametrize("kind", ["terminal", "markdown"])
 def test_reports_for_people_say_it(played: Make, kind: str) -> None:
     out = StringIO()
-    resolve(reporter_entry(kind))(played(a="+-", b="++"), out)
+    report_entry(kind).target(played(a="+-", b="++"), out)
     assert "pass@2 1.00 · pass^2 0.50 · flake rate 0.50" in out.getvalue()
 
 
 def test_the_json_report_has_the_figures(played: Make) -> None:
     out = StringIO()
-    resolve(reporter_entry("json"))(played(a="+-", b="++"), out)
+    report_entry("json").target(played(a="+-", b="++"), out)
     rate = json.loads(out.getvalue())["statistics"]["pass_rate"]
     assert (rate["passed"], rate["results"], rate["cases"]) == (3, 4, 2)
     assert rate["repeats"]["flaky"] == [["a", 1.0]]

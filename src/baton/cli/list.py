@@ -11,8 +11,9 @@ from rich.table import Table
 
 from baton.evaluators.registry import evaluator_entries, rubric_entries
 from baton.model import InputError, suggestion
-from baton.plugins import BACKENDS, REPORTERS, Entry, resolve
+from baton.plugins import BACKENDS, Entry, resolve
 from baton.providers.registry import provider_entries
+from baton.reports.registry import report_entries
 from baton.reports.text import console_for
 
 _RUBRICS = "evaluators that ask a judge"
@@ -30,7 +31,7 @@ def list_command(*names: str) -> int:
         ("evaluators", evaluator_entries()),
         (_RUBRICS, rubric_entries()),
         ("providers", provider_entries()),
-        ("reporters", REPORTERS),
+        ("reporters", report_entries()),
         ("backends", BACKENDS),
     )
     known = [name for _, entries in kinds for entry in entries for name in entry.names]

@@ -12,8 +12,8 @@ import msgspec
 
 from baton.formats.own_files import naming
 from baton.model.visible import visible_line
-from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
+from baton.reports.registry import report_entry
 from baton.session.report import Written, deliver, write_reports
 from baton.sink import command_output, expect_commands
 from baton.store import read_evaluation
@@ -63,15 +63,15 @@ def report(
         expect_commands(sys.stdout)
     with readers_may_leave():
         if json:
-            resolve(reporter_entry("json"))(evaluation, sys.stdout)
+            report_entry("json").target(evaluation, sys.stdout)
         else:
-            terminal = resolve(reporter_entry("terminal"))
+            terminal = report_entry("terminal").target
             terminal(evaluation, sys.stdout, limit=show, detailed=detailed)
     write_reports(evaluation, reporters, reports.files())
     if github:
         # Annotations go where GitHub reads what is printed.
         annotations = command_output(sys.stderr if json else sys.stdout)
-        resolve(reporter_entry("github"))(evaluation, annotations)
+        report_entry("github").target(evaluation, annotations)
     undelivered = deliver(evaluation, reporters)
     for text in undelivered:
         say(f"baton: {text}")

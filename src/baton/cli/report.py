@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from baton.plugins import reporter_entry, resolve
 from baton.reports.json import EXIT_CODES
+from baton.reports.registry import report_entry
 from baton.session.report import check_outputs, write_reports
 from baton.sink import command_output
 from baton.store import latest_evaluation, read_evaluation, recordings_of
@@ -56,9 +56,9 @@ def report_command(
     check_outputs(None, list(reports.files().values()))
     with readers_may_leave():
         out = command_output(sys.stdout) if printed == "github" else sys.stdout
-        resolve(reporter_entry(printed))(stored, out)
+        report_entry(printed).target(stored, out)
     write_reports(stored, [], reports.files())
     if reports.github:
         annotations = command_output(sys.stdout if printed == "terminal" else sys.stderr)
-        resolve(reporter_entry("github"))(stored, annotations)
+        report_entry("github").target(stored, annotations)
     return EXIT_CODES.get(stored.header.status, 3)

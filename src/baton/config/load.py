@@ -19,8 +19,9 @@ from baton.judges.settings import JudgeSettings
 from baton.model import Evaluator, InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
-from baton.plugins import Entry, reporter_entry, resolve
+from baton.plugins import Entry, resolve
 from baton.providers.registry import provider_entry
+from baton.reports.registry import report_entry
 from baton.runner.backends.protocol import backend_spec
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, make_plan
 from baton.runner.prices import ModelPrice, read_prices
@@ -236,7 +237,7 @@ def _backend(
 def _check_reporters(document: Document, spec: ConfigFile, problems: list[Problem]) -> None:
     for index, reporter in enumerate(spec.reporters):
         try:
-            kind = reporter_entry(reporter.type).type
+            kind = report_entry(reporter.type).type
         except InputError as error:
             problems += _located(document, ("reporters", index, "type"), error)
             continue

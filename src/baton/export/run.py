@@ -152,7 +152,7 @@ def _results(
         on_note(f"{evaluation.folder}: results of {count} cases belong to no span: {why}")
 
 
-def write_otlp(evaluation: StoredEvaluation, out: IO[str]) -> None:
+def write_json_lines(evaluation: StoredEvaluation, out: IO[str]) -> None:
     """Write JSON lines: events of the results, and the spans of what was not read from spans."""
     export_evaluation(evaluation, _Text(out), Exported())
 
@@ -168,7 +168,7 @@ def endpoint_of(address: str, headers_from: str | None) -> Sink:
 
 
 def send_otlp(evaluation: StoredEvaluation, address: str, headers_from: str | None) -> None:
-    """Send what :func:`write_otlp` writes.
+    """Send what :func:`write_json_lines` writes.
 
     Raises:
         InputError: the endpoint wants other headers, or takes no such data.

@@ -12,10 +12,8 @@ from .origins import (
 )
 from .registry import (
     BACKENDS,
-    REPORTERS,
     RUBRIC_SUFFIXES,
     backend_entry,
-    reporter_entry,
     resolve,
     resolve_target,
 )
@@ -26,7 +24,6 @@ __all__ = [
     "FROM_CONFIGS",
     "FROM_FILES",
     "JUDGE_FROM_FILES",
-    "REPORTERS",
     "RUBRIC_SUFFIXES",
     "Alias",
     "Entry",
@@ -34,7 +31,6 @@ __all__ = [
     "backend_entry",
     "names_code",
     "refused_options",
-    "reporter_entry",
     "resolve",
     "resolve_target",
 ]

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from baton.model import CaseResult
 from baton.model.visible import visible
+from baton.plugins import Entry
 from baton.store import Reportable
 
 from .text import place_of
@@ -81,3 +82,6 @@ def agent_of(details: dict[str, Any]) -> str | None:
     """Return the agent that a score is about: the one that was to get the work, or got it."""
     names = (details.get(name) for name in ("expected_agent", "to", "actual_agent", "agent"))
     return next((name for name in names if isinstance(name, str)), None)
+
+
+REPORT = Entry("csv", write_csv, "a row for each score, for spreadsheets")

@@ -8,6 +8,7 @@ from typing import IO
 
 from baton.model import CaseResult
 from baton.model.visible import without_commands
+from baton.plugins import Entry
 from baton.store import Header, IndexRow, Reportable
 
 from .figures import gate_lines
@@ -89,3 +90,6 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+REPORT = Entry("github", write_github, "annotations and the summary of a step, for GitHub Actions")

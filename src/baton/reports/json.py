@@ -8,6 +8,7 @@ import msgspec
 
 from baton.evaluators.registry import evaluator_of_type
 from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
+from baton.plugins import Entry
 from baton.stats.routing import plain_matrix
 from baton.store import Reportable
 
@@ -109,3 +110,6 @@ def _score(score: Score) -> dict[str, Any]:
     if score.judge is not None:
         plain["judge"] = score.judge
     return plain
+
+
+REPORT = Entry("json", write_json, "everything, for programs")

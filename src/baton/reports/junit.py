@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from baton.model import CaseResult
 from baton.model.visible import visible, without_commands
+from baton.plugins import Entry
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, Reportable
 
@@ -114,3 +115,6 @@ def _text(text: str) -> str:
 def _shown(text: str) -> str:
     """Show what XML has no place for or nobody sees; CI systems print such texts in their logs."""
     return without_commands(visible(text))
+
+
+REPORT = Entry("junit", write_junit, "test cases, for CI systems")

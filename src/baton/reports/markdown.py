@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from baton.model import STATUSES, CaseResult, Score
+from baton.plugins import Entry
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, Reportable
 
@@ -147,3 +148,6 @@ def cell(text: str, limit: int = 80) -> str:
 def _percent(part: int, whole: int) -> str:
     """Write a share so that it reads 100 % only where it is all."""
     return "100 %" if part == whole else f"{min(99, round(100 * part / whole))} %"
+
+
+REPORT = Entry("markdown", write_markdown, "a comment on a pull request")

@@ -23,6 +23,7 @@ from baton.model import (
     Trace,
     counted,
 )
+from baton.plugins import Alias, Entry
 from baton.store import Header, Reportable, recorded_of
 
 from .figures import gate_lines, pass_lines, print_asked, print_by_agent, print_routing, repeats_of
@@ -338,3 +339,11 @@ def _dispatch(dispatch: Dispatch) -> str:
     said = f"  {content_line(dispatch.prompt, 100)}" if dispatch.prompt else ""
     sender = one_line(dispatch.from_agent or "?")
     return f"  {dispatch.id}: {sender} → {one_line(dispatch.to_agent)}{said}"
+
+
+REPORT = Entry(
+    "terminal",
+    print_terminal,
+    "a summary and the failures, for people",
+    (Alias("console", "ConsoleReporter"),),
+)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from baton.config import Config
 from baton.config.shape import ReporterSpec
 from baton.model import BatonError, InputError, Problem
-from baton.plugins import reporter_entry, resolve
+from baton.reports.registry import report_entry
 from baton.store import StoredEvaluation
 
 
@@ -59,7 +59,7 @@ def write_reports(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("w", encoding="utf-8", newline="") as file:
-                resolve(reporter_entry(kind))(evaluation, file)
+                report_entry(kind).target(evaluation, file)
         except OSError as error:
             raise _unwritable(path, error) from None
 
