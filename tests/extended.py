@@ -44,14 +44,13 @@ class Copy:
 
 
 def how_to_add(thing: str) -> tuple[str, str]:
-    """Return the file that ARCHITECTURE.md shows below ``### A thing``, and its path."""
-    section = section_of(thing)
-    (block,) = re.findall(r"```[a-z]+\n# (src/\S+)\n(.+?)```", section, re.DOTALL)
+    """Return the path and the text of the file that ARCHITECTURE.md shows below ``### A thing``."""
+    (block,) = re.findall(r"```[a-z]+\n# (src/\S+)\n(.+?)```", section_of(thing), re.DOTALL)
     path, text = block
     return path, text
 
 
 def section_of(thing: str) -> str:
-    """Return the text below ``### A thing`` of ARCHITECTURE.md."""
+    """Return what ARCHITECTURE.md says below ``### A thing``."""
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    return re.split(rf"^### {thing}\n", text, flags=re.MULTILINE)[1].split("\n#")[0].strip()
+    return re.split(rf"^### {thing}\n", text, flags=re.MULTILINE)[1].split("\n##")[0].strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -19,14 +19,11 @@ from .adk.reader import read_conversation, read_eval_case, read_result_file, rea
 from .adk.wire import looks_like_sse, read_events, read_sse
 from .catalog import Catalog
 from .evaluation import alone, read_bodies, read_record
-from .judge_llm import read_provider_result, read_report
 from .otlp.wire.sniff import is_otlp
+from .registry import format_of, formats
 
-Kind = Literal[
-    "record", "adk-session", "adk-event", "adk-result", "evalset", "eval-case",
-    "judge-llm-report", "judge-llm-result", "evaluation", "claude-stream", "claude-session",
-    "claude-hooks", "strands-session", "strands-report", "strands-case", "strands-result",
-]  # fmt: skip
+Kind = str
+"""The name of a format: one of those below, or of a module with `FORMATS`."""
 
 FRAMEWORKS: dict[Kind, str | None] = {
     "record": None,
@@ -35,8 +32,6 @@ FRAMEWORKS: dict[Kind, str | None] = {
     "adk-result": "google-adk",
     "evalset": "google-adk",
     "eval-case": "google-adk",
-    "judge-llm-report": None,
-    "judge-llm-result": None,
     "evaluation": None,
     "claude-stream": "claude-agent-sdk",
     "claude-session": "claude-agent-sdk",
@@ -50,8 +45,6 @@ FRAMEWORKS: dict[Kind, str | None] = {
 _SIGNS: list[tuple[frozenset[str], Kind]] = [
     (frozenset({"schema_version", "turns"}), "record"),
     (frozenset({"case_id", "repeat", "scores"}), "evaluation"),
-    (frozenset({"execution_runs"}), "judge-llm-report"),
-    (frozenset({"conversation_history"}), "judge-llm-result"),
     (frozenset({"eval_case_results"}), "adk-result"),
     (frozenset({"eval_cases"}), "evalset"),
     (frozenset({"eval_id", "conversation"}), "eval-case"),
@@ -86,7 +79,7 @@ def kind_of(keys: Collection[str]) -> Kind | None:
     if found is None:
         spelt = set(keys)
         found = next((kind for signs, kind in _SPELT_SIGNS if signs <= spelt), None)
-    return found
+    return found or format_of(names)
 
 
 _CLAUDE: tuple[Kind, ...] = ("claude-stream", "claude-session", "claude-hooks")
@@ -300,19 +293,20 @@ class FileReader:
                 yield read_eval_case(document, source, self._catalog)
             case "evaluation":
                 raise alone(self._file)
-            case "judge-llm-report":
-                yield from read_report(document, source, self._catalog)
-            case "judge-llm-result":
-                yield read_provider_result(document, source, self._catalog, self._stem)
             case "strands-session" | "strands-report" | "strands-case" | "strands-result":
                 from .strands.reader import read_strands
 
                 yield from read_strands(document, source, self._catalog, self._stem)
+            case "adk-event":
+                yield self._events(document)
+            case _ if kind in formats():
+                yield from formats()[kind].read(document, source, self._catalog, self._stem)
             case _:
                 yield self._events(document)
 
     def _source(self, kind: Kind) -> Source:
-        return Source(format=kind, framework=FRAMEWORKS[kind], location=self._file)
+        framework = FRAMEWORKS[kind] if kind in FRAMEWORKS else formats()[kind].framework
+        return Source(format=kind, framework=framework, location=self._file)
 
 
 def _kind(document: Document) -> Kind:

@@ -14,6 +14,7 @@ from baton.model import Source, Trace
 
 from .adk.reader import recorded_case
 from .catalog import Catalog
+from .registry import FileFormat
 
 
 class ProviderResult(msgspec.Struct, kw_only=True):
@@ -39,7 +40,9 @@ class Report(msgspec.Struct, kw_only=True):
     execution_runs: list[ExecutionRun]
 
 
-def read_report(document: Document, source: Source, catalog: Catalog) -> Iterator[Trace]:
+def read_report(
+    document: Document, source: Source, catalog: Catalog, _fallback_id: str
+) -> Iterator[Trace]:
     """Read the executions of a report, one trace each."""
     strays: list[Stray] = []
     for run in document.decode(Report, strays=strays).execution_runs:
@@ -50,13 +53,13 @@ def read_report(document: Document, source: Source, catalog: Catalog) -> Iterato
 
 def read_provider_result(
     document: Document, source: Source, catalog: Catalog, fallback_id: str
-) -> Trace:
+) -> Iterator[Trace]:
     """Read one provider result; its case is named in its metadata, or not at all."""
     strays: list[Stray] = []
     result = document.decode(ProviderResult, strays=strays)
     case = (result.metadata or {}).get("eval_id")
     case = case if isinstance(case, str) else fallback_id
-    return _trace(result, strays, case, None, source, catalog)
+    yield _trace(result, strays, case, None, source, catalog)
 
 
 def _trace(
@@ -74,3 +77,9 @@ def _trace(
         for turn in trace.turns[-1:]:
             turn.status, turn.error = "failed", result.error or "the provider failed"
     return trace
+
+
+FORMATS = (
+    FileFormat("judge-llm-report", None, frozenset({"execution_runs"}), read_report),
+    FileFormat("judge-llm-result", None, frozenset({"conversation_history"}), read_provider_result),
+)

@@ -13,7 +13,7 @@ from baton import model
 from baton.config.git import git_state
 from baton.formats.evaluation_folder import VERSION
 from baton.model import STATUSES, AgentsSeen, CaseResult, InputError, Problem, Provenance, Status
-from baton.plugins import reporter_entry, resolve
+from baton.reports.registry import report_entry
 from baton.store import (
     EvaluationWriter,
     FoundTrace,
@@ -171,7 +171,7 @@ class Evaluation(model.Evaluation, kw_only=True):
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             with open(path, "w", encoding="utf-8", newline="") as file:
-                resolve(reporter_entry(kind))(self, file)
+                report_entry(kind).target(self, file)
         except OSError as error:
             message = f"the report cannot be written: {error.strerror}"
             raise InputError(Problem(file=os.fspath(path), message=message)) from None

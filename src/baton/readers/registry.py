@@ -1,0 +1,45 @@
+"""Finds readers of JSON files: each module of this package that ends with ``FORMATS = (...)``.
+
+They are looked at where the reader of files knows a JSON object by none of its own signs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from baton.formats.document import Document
+from baton.model import Source, Trace
+
+from .catalog import Catalog
+
+
+class FileFormat(NamedTuple):
+    """A kind of JSON object that holds traces.
+
+    An object with all of ``keys`` (in snake_case) is of this format. ``read`` gets the object,
+    the source that its traces name, the definitions of agents that are known, and the id of a
+    trace that names itself nowhere.
+    """
+
+    name: str
+    framework: str | None
+    keys: frozenset[str]
+    read: Callable[[Document, Source, Catalog, str], Iterator[Trace]]
+
+
+@cache
+def formats() -> dict[str, FileFormat]:
+    """Return the formats of all modules by name."""
+    modules = sorted(each.name for each in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    loaded = [importlib.import_module(f"{__package__}.{module}") for module in modules]
+    return {each.name: each for module in loaded for each in getattr(module, "FORMATS", ())}
+
+
+def format_of(keys: Collection[str]) -> str | None:
+    """Return the name of the format that an object with these keys has."""
+    return next((name for name, each in formats().items() if each.keys <= set(keys)), None)
