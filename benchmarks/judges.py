@@ -19,8 +19,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from baton.judges.fence import Prompt, fenced
 from baton.judges.judge import LlmJudge, make_judge
+from baton.judges.prompts import Prompt, fenced
 from baton.judges.settings import Endpoint, JudgeSettings
 from baton.judges.verdict import Said
 from baton.model import JudgeRequest

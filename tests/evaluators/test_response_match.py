@@ -16,7 +16,7 @@ from rouge_score.tokenizers import DefaultTokenizer, Tokenizer
 
 import baton
 from baton.evaluators.response_match import ResponseMatch
-from baton.evaluators.rouge import rouge1, rouge_tokens
+from baton.evaluators.text_match import rouge1, rouge_tokens
 from baton.model import (
     Case,
     Content,

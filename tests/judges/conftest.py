@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.judges.fence import fenced
 from baton.judges.judge import LlmJudge, make_judge
+from baton.judges.prompts import fenced
 from baton.judges.settings import read_settings
 from baton.model import JudgeRequest
 from baton.testing import LlmServer, llm_server

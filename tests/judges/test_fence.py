@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.judges.fence import canary, ensured, fenced, is_fenced, neutral
+from baton.judges.prompts import canary, ensured, fenced, is_fenced, neutral
 
 INJECTIONS = yaml.safe_load(
     (Path(__file__).parents[1] / "data" / "judges" / "injections.yaml").read_text("utf-8")

@@ -577,7 +577,7 @@ APIS: list[Any] = [
 ]
 ASK = """
 import asyncio, sys, json
-from baton.judges.fence import fenced
+from baton.judges.prompts import fenced
 from baton.judges.judge import make_judge
 from baton.judges.settings import read_settings
 from baton.model import JudgeError, JudgeRequest

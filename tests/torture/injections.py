@@ -25,7 +25,7 @@ import yaml
 
 import baton
 from baton.evaluators.judging.load import shipped
-from baton.judges.fence import is_fenced
+from baton.judges.prompts import is_fenced
 from baton.model import (
     AgentCard,
     AgentRun,

@@ -155,7 +155,7 @@ def ready(
         flags = flags or JudgeFlags()
         judging = made = make_judge_of(judging or JudgeConfig(), flags, plan, asking)
         if flags.rehearsal:
-            from baton.judges.rehearsal import Rehearsal
+            from baton.judges.judge import Rehearsal
 
             judging = Rehearsal(made)
     return _judged_by(plan, judging)

@@ -10,8 +10,7 @@ from baton.findings.context_carried import Limits, context_carried
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import describe
-from .dispatches import DispatchEvaluator
+from .base import DispatchEvaluator, describe
 
 
 class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):

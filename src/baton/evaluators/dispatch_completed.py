@@ -6,7 +6,7 @@ from baton.findings.completed import completed
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .dispatches import DispatchEvaluator
+from .base import DispatchEvaluator
 
 
 class DispatchCompleted(DispatchEvaluator, frozen=True, kw_only=True):

@@ -8,8 +8,7 @@ from baton.findings.finding import Answer
 from baton.findings.scope import scope
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import describe
-from .dispatches import DispatchEvaluator
+from .base import DispatchEvaluator, describe
 
 
 class DispatchScope(DispatchEvaluator, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from baton.findings.finding import Answer
 from baton.findings.target_known import target_known
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .dispatches import DispatchEvaluator
+from .base import DispatchEvaluator
 
 
 class DispatchTargetKnown(DispatchEvaluator, frozen=True, kw_only=True):

@@ -23,16 +23,22 @@ from baton.model import (
 from baton.model.views import broken
 
 from .base import not_played
-from .judging.answers import decisions, items_of, reader, worst_first
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
 from .judging.load import checks_of, revised, rubric_text
-from .judging.options import RubricOptions
 from .judging.question import Question, cant_tell, inputs_of, question_of, sections_of
-from .judging.rubric import Rubric
-from .judging.scores import Scorer, not_shown, verdict_of
-from .judging.shield import said_of
+from .judging.rubric import Rubric, RubricOptions
+from .judging.sections import said_of
 from .judging.subject import Subject, subjects
+from .judging.verdicts import (
+    Scorer,
+    decisions,
+    items_of,
+    not_shown,
+    reader,
+    verdict_of,
+    worst_first,
+)
 
 AT_ONCE = 64
 """How many questions about one trace are held in memory."""

@@ -15,10 +15,8 @@ from baton.plugins import Alias, Entry, resolve
 
 from .base import describe
 from .judged import Judged
-from .judging.answers import worst_first
-from .judging.maker import Maker
-from .judging.options import RubricOptions
-from .judging.scores import summed
+from .judging.rubric import Maker, RubricOptions
+from .judging.verdicts import summed, worst_first
 from .registry import evaluator_entry
 
 

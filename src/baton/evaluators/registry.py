@@ -147,7 +147,7 @@ _FLAGS: Mapping[str, Any] = {"true": True, "false": False}
 
 
 def _entry_of_rubric(rubric: Rubric) -> Entry:
-    from .judging.maker import Maker
+    from .judging.rubric import Maker
 
     aliases = []
     for alias in rubric.aliases:

@@ -16,7 +16,6 @@ from baton.plugins import FROM_CASES, Alias
 
 from .answers import Row, below, evidence, mean, no_answer, quote, reason, row_details
 from .base import TOLERANCE, Pair, TurnEvaluator, Unscored, describe, last_turn
-from .rouge import require_rouge
 from .text_match import (
     AnswerRules,
     CaseSensitive,
@@ -25,6 +24,7 @@ from .text_match import (
     NormalizeWhitespace,
     Reading,
     Rules,
+    require_rouge,
     stated_checks,
 )
 

@@ -25,7 +25,7 @@ from .answers import (
     row_details,
 )
 from .base import TOLERANCE, Pair, TurnEvaluator, describe
-from .rouge import require_rouge, rouge1
+from .text_match import require_rouge, rouge1
 
 
 class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):

@@ -20,8 +20,14 @@ from baton.model.views import run_names
 
 from .answers import quote
 from .base import TurnEvaluator
-from .rouge import require_rouge
-from .text_match import CaseSensitive, Match, NormalizeWhitespace, Reading, match_score
+from .text_match import (
+    CaseSensitive,
+    Match,
+    NormalizeWhitespace,
+    Reading,
+    match_score,
+    require_rouge,
+)
 
 SeenTurn = TypeVar("SeenTurn")
 

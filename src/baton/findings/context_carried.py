@@ -16,7 +16,7 @@ from baton.model.views import TooMuchTextError, index_of
 from .exchange import Piece, asked, dispatch_of, sender, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
 from .finding import TOO_LONG, Answer, Clear, Finding, Untold
-from .sentences import forbids, sentences, sets_limit
+from .words import forbids, sentences, sets_limit
 
 _SMALL = frozenset(
     """

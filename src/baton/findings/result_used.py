@@ -10,13 +10,11 @@ import msgspec
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
-from .common_words import COMMON, UNITS
 from .completed import reports_failure
 from .exchange import Piece, all_told, given_out, had_before, sender
-from .facts import Fact, Reading, name_parts, plain_text, read, weight
+from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
 from .finding import TOO_LONG, Answer, Clear, Finding, Untold
-from .numbers import NUMBER, number_keys
-from .sentences import gives_verdict, wants_verdict
+from .words import COMMON, UNITS, gives_verdict, wants_verdict
 
 _STATED = re.compile(
     rf"(?<![\w-])(?P<label>[^\W\d][\w-]{{0,60}})\s?(?:\(\))?\s?(?::|=|\bis\b|\bare\b|\bwas\b|\bwere\b|\bcosts?\b|"

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.own_files import make_folder, open_own
-from baton.judges import fence, verdict
+from baton.judges import prompts, verdict
 from baton.model import InputError, JudgeRequest, Problem
 from baton.model.secrets import mask_json
 
@@ -54,7 +54,7 @@ def cache_key(
     """
     told = {
         "request": msgspec.to_builtins(request),
-        "fence": fence.VERSION,
+        "fence": prompts.VERSION,
         "read": verdict.VERSION,
         "model": model,
         "temperature": temperature,

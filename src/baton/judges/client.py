@@ -21,7 +21,7 @@ import msgspec
 from baton.http.limits import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
 
-from .fence import Prompt
+from .prompts import Prompt
 from .settings import Endpoint, JudgeSettings
 from .verdict import CallError, Said
 

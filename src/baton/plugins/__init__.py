@@ -1,6 +1,5 @@
 """What can be named in a config, and where it lives."""
 
-from .entry import Alias, Entry
 from .origins import (
     FROM_CASES,
     FROM_CONFIGS,
@@ -13,6 +12,8 @@ from .origins import (
 from .registry import (
     BACKENDS,
     RUBRIC_SUFFIXES,
+    Alias,
+    Entry,
     backend_entry,
     resolve,
     resolve_target,

@@ -1,13 +1,113 @@
-"""The registry: a table of names. It imports nothing that it names."""
+"""What can be named in a config, where it lives, and what other tools call it."""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from baton.model import InputError, suggestion
+from baton.model import InputError, Problem, suggestion
 
-from .entry import Entry
+Values = Mapping[Any, Mapping[str, Any]]
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Alias(NamedTuple):
+    """Another tool's name for an entry, and the class name that its reports use.
+
+    ``presets`` are that tool's defaults, in our options. ``renames`` gives our name for one of
+    its options (``judge.model``: a part of ours); ``values`` our options for each value of one of
+    its options, in order, the last one standing. ``unused`` are options that change nothing there
+    either.
+    """
+
+    name: str
+    class_name: str
+    presets: Mapping[str, Any] = _NOTHING
+    renames: Mapping[str, str] = _NOTHING
+    values: tuple[tuple[str, Values], ...] = ()
+    unused: tuple[str, ...] = ()
+
+    def translate(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Say the same in our options; options that have our names already stay as they are.
+
+        Raises:
+            InputError: a value that the other tool does not have, either.
+        """
+        foreign = {*self.renames, *self.unused, *(name for name, _ in self.values)}
+        found: dict[str, Any] = {}
+        problems = []
+        for name, values in self.values:
+            if name not in options:
+                continue
+            value = options[name]
+            if isinstance(value, list | dict) or value not in values:
+                known = [str(each).lower() for each in values]
+                message = f"{value!r} is not known; {suggestion(str(value), known)}"
+                problems.append(Problem(path=f"config.{name}", message=message))
+                continue
+            found |= values[value]
+        if problems:
+            raise InputError(dict.fromkeys(problems))
+        for name, value in options.items():
+            if name in self.renames:
+                ours, _, part = self.renames[name].partition(".")
+                found[ours] = {**found.get(ours, {}), part: value} if part else value
+            elif name not in foreign:
+                found[name] = value
+        return found
+
+    def renamed(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that say something in words of one's own, under our names.
+
+        What chooses among values of a table, or changes nothing, is left out.
+        """
+        fixed = {*self.unused, *(name for name, _ in self.values)}
+        found: dict[str, Any] = {}
+        for name, value in options.items():
+            ours, _, part = self.renames.get(name, name).partition(".")
+            if name not in fixed:
+                found[ours] = {**found.get(ours, {}), part: value} if part else value
+        return found
+
+    def in_its_words(self, error: InputError) -> InputError:
+        """Name options the way the user wrote them."""
+        theirs = {f"config.{ours}": f"config.{name}" for name, ours in self.renames.items()}
+        return InputError(
+            Problem(
+                file=problem.file,
+                line=problem.line,
+                path=theirs.get(problem.path, problem.path),
+                message=problem.message,
+            )
+            for problem in error.problems
+        )
+
+
+class Entry(NamedTuple):
+    """A name, what it stands for or where that lives (``module:attribute``), and its use.
+
+    ``runs_code``: its options name code of the user's own.
+    """
+
+    type: str
+    target: Any
+    summary: str
+    aliases: tuple[Alias, ...] = ()
+    runs_code: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Every name it may be asked for under."""
+        pairs = ((alias.name, alias.class_name) for alias in self.aliases)
+        return [self.type, *dict.fromkeys(name for pair in pairs for name in pair)]
+
+    def asked_as(self, name: str) -> Alias:
+        """Return the name to report under, and the class name that goes with it."""
+        found = (a for a in self.aliases if name in (a.name, a.class_name))
+        return next(found, Alias(self.type, self.type))
+
 
 BACKENDS = (
     Entry("local", "baton.runner.backends.local:Local", "processes on this machine"),

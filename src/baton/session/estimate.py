@@ -8,8 +8,8 @@ import msgspec
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.panel import Panel
-from baton.judges.fence import USUAL_OUTPUT
-from baton.judges.rehearsal import Rehearsal
+from baton.judges.judge import Rehearsal
+from baton.judges.prompts import USUAL_OUTPUT
 from baton.model import Case, CaseResult, Dataset, Evaluator, Trace, Unit, Usage
 from baton.runner.plan import Plan
 from baton.runner.recorded import collect, score_recorded

@@ -16,7 +16,7 @@ from baton.evaluators.judging.load import FOLDER, load_folders, names_of, shippe
 from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.judging.subject import Subject
 from baton.evaluators.registry import own_rubrics
-from baton.judges.fence import prompt_for
+from baton.judges.prompts import prompt_for
 from baton.model import EvalContext, InputError, Score, Trace, suggestion
 from baton.model.redact import ON
 from baton.model.visible import visible_line

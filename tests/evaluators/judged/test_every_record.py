@@ -11,8 +11,8 @@ from tests.evaluators.judged.scripted import ScriptedJudge, capture, scores
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
-from baton.judges.fence import is_fenced
-from baton.judges.rehearsal import example
+from baton.judges.judge import example
+from baton.judges.prompts import is_fenced
 from baton.model import JudgeRequest, Trace
 
 RECORDS = sorted((Path(__file__).parents[2] / "records").glob("*.json"))

@@ -9,8 +9,8 @@ from tests.evaluators.judged.scripted import ScriptedJudge, blocks, judge_with, 
 from tests.findings.trips import said, trip
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.answers import sentences
 from baton.evaluators.judging.load import shipped
+from baton.evaluators.judging.verdicts import sentences
 from baton.model import Case, CaseRubric, Content, ExpectedTurn, Score, ToolCall, Trace
 from baton.testing.build import case, expect
 

@@ -13,8 +13,8 @@ from tests.findings.trips import said, trip
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
-from baton.judges.fence import is_fenced
 from baton.judges.judge import LlmJudge, make_judge
+from baton.judges.prompts import is_fenced
 from baton.judges.settings import read_settings
 from baton.model import EvalContext, Score, Trace
 from baton.testing.llm import LlmServer, Received, llm_server

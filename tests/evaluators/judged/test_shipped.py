@@ -10,12 +10,11 @@ from tests.conftest import ROOT
 
 from baton.config import load_config
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.answers import Item, answer_schema
 from baton.evaluators.judging.evidence import FINDINGS
 from baton.evaluators.judging.inputs import INPUTS
 from baton.evaluators.judging.load import FOLDER, checks_of, names_of, shipped
-from baton.evaluators.judging.options import RubricOptions
-from baton.evaluators.judging.rubric import Rubric
+from baton.evaluators.judging.rubric import Rubric, RubricOptions
+from baton.evaluators.judging.verdicts import Item, answer_schema
 from baton.evaluators.registry import all_evaluators, evaluator_entries, evaluator_entry
 from baton.judges.verdict import check_schema
 from baton.model.dataset import _STATED

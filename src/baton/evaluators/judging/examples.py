@@ -17,13 +17,13 @@ from baton.model import (
     suggestion,
 )
 
-from .answers import items_of
 from .inputs import Given, Missing
 from .material import given, raw
 from .question import question_of, sections_of
 from .rubric import Example, Rubric
-from .shield import TooLongError
+from .sections import TooLongError
 from .subject import Subject
+from .verdicts import items_of
 
 ReadTraces = Callable[[Path], Iterable[Trace]]
 NEAR = 0.01

@@ -19,8 +19,7 @@ from baton.plugins import RUBRIC_SUFFIXES
 from .evidence import FINDINGS
 from .inputs import INPUTS, Missing, input_of, names_for
 from .material import Kind
-from .options import RubricOptions
-from .rubric import Rubric
+from .rubric import Rubric, RubricOptions
 from .subject import Subject
 
 FOLDER = Path(__file__).parent.parent / "rubrics"

@@ -7,12 +7,12 @@ from typing import NamedTuple, get_args
 
 from baton.model import JudgeRequest
 
-from .answers import Item, answer_guide, answer_schema, numbered
 from .inputs import Given, Missing, input_of
 from .material import Kind, Piece, line
 from .rubric import LISTED, Hidden, Rubric
-from .shield import LeftOut, Section, TooLongError, said_of, shielded
+from .sections import LeftOut, Section, TooLongError, fit_material, said_of
 from .subject import Subject
+from .verdicts import Item, answer_guide, answer_schema, numbered
 
 _ROLE = (
     "You judge the work of AI agents. You are shown material from the record of one conversation, "
@@ -100,7 +100,7 @@ def question_of(
         kinds = get_args(Kind) if kind is None else (kind,)
         return any(rubric.hidden(name, each) != "nothing" for each in kinds)
 
-    content, left_out = shielded(sections, limit, matters)
+    content, left_out = fit_material(sections, limit, matters)
     if _may_hide(rubric, left_out, "fault") and _may_hide(rubric, left_out, "excuse"):
         raise TooLongError(
             f"too long to judge: {said_of(left_out)} can't be shown, and no verdict counts without "

@@ -1,4 +1,4 @@
-"""The fence around what a trace holds, the prompt around it, and how long material is cut."""
+"""What a model is shown: our own words, and material of a trace, marked as such and cut to size."""
 
 from __future__ import annotations
 

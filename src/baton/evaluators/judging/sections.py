@@ -1,4 +1,4 @@
-"""Material of a trace: in sections, fenced off from our own words and cut to size."""
+"""Material of a trace: in sections, marked off from our own words and cut to size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.judges.fence import NOTE, clip, fenced_neutral, neutral, shares
+from baton.judges.prompts import NOTE, clip, fenced_neutral, neutral, shares
 
 from .material import INDENT, Body, Kind, Piece
 
@@ -61,7 +61,7 @@ class TooLongError(ValueError):
     """Material that can't be shown to a judge so that the verdict counts."""
 
 
-class Shielded(NamedTuple):
+class FittedMaterial(NamedTuple):
     """The content of a request, and what was left out of it."""
 
     content: str
@@ -130,7 +130,7 @@ class _Json(NamedTuple):
 _Token = str | _Leaf | _Json
 
 
-def shielded(sections: Sequence[Section], limit: int, matters: Matters) -> Shielded:
+def fit_material(sections: Sequence[Section], limit: int, matters: Matters) -> FittedMaterial:
     """Return the content of a request, and what was left out to keep to ``limit`` characters.
 
     Lists of things to label do not count: all of them together may be as long as the limit, and
@@ -168,7 +168,7 @@ def shielded(sections: Sequence[Section], limit: int, matters: Matters) -> Shiel
             LeftOut(leaf.section, leaf.ids, leaf.kind, leaf.cut) for leaf in leaves if leaf.cut
         ]
     content = fenced_neutral((section.title, texts[section.name]) for section in sections)
-    return Shielded(content, left_out)
+    return FittedMaterial(content, left_out)
 
 
 def _fit(laid: dict[str, list[_Token]], leaves: list[_Leaf], limit: int) -> None:

@@ -1,0 +1,499 @@
+"""What a judge may answer, how it is read, what several samples come to, and the scores of that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from baton.judges.prompts import clip
+from baton.judges.votes import Poll, Read, Tally, Vote
+from baton.model import CaseRubric, Evidence, JudgeUse, Score, Status, Unit
+
+from .evidence import Settled
+from .inputs import Given, Missing
+from .material import Piece, block, piece
+from .rubric import Answer, Claims, Direction, Each, Label, Rubric, RubricOptions
+from .sections import LONGEST, LeftOut, Section, TooLongError, said_of
+from .subject import Subject
+
+# Behind a stop, unless small letters go on (`e.g. this`); CJK stops need no space.
+_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]*]))\s+(?![a-z])|(?<=[。！？])|\n+")
+MOST = 100
+"""How many parts of a text one answer labels: about four pages, and 15,000 tokens of reasons."""
+_WORD = re.compile(r"\w")
+
+
+class Item(NamedTuple):
+    """One of several things to label: its name, what it says, the ids of what holds it.
+
+    ``ours`` says that it is from a rubric or a config, and not from a case or a trace.
+    """
+
+    name: str
+    text: str
+    ids: tuple[str, ...] = ()
+    ours: bool = False
+
+
+def items_of(
+    rubric: Rubric, options: RubricOptions, subject: Subject, inputs: dict[str, Given | Missing]
+) -> list[Item] | Missing | None:
+    """Return what is labelled one by one; ``None`` for an answer in one piece.
+
+    Raises:
+        ValueError: two statements have one id.
+        TooLongError: a text has more parts than one answer labels.
+    """
+    if rubric.answer.each is not None:
+        return _statements(rubric.answer.each, options, subject)
+    if rubric.answer.claims is not None:
+        return _claims(rubric.answer.claims, inputs)
+    return None
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text at line ends and behind full stops; rules and bullets alone are none."""
+    parts = (part.strip() for part in _END.split(text) if part)
+    return [part for part in parts if _WORD.search(part)]
+
+
+def _statements(each: Each, options: RubricOptions, subject: Subject) -> list[Item] | Missing:
+    found = [Item(name, text, ours=True) for name, text in each.items.items()]
+    found += _named(options.statements, "config", ours=True)
+    if not each.items:
+        case = subject.case.rubrics if subject.case is not None else []
+        found += _named(_of_type(case, each.type), "case")
+        for turn in subject.expected:
+            found += _named(_of_type(turn.rubrics or (), each.type), "turn")
+    names = [item.name for item in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two rubrics have the id {', '.join(f'`{name}`' for name in twice)}")
+    kind = f" of type `{each.type}`" if each.type else ""
+    return found or Missing(f"no rubric{kind}: state `rubrics` in the config, the case or the turn")
+
+
+def _of_type(rubrics: Iterable[CaseRubric], kind: str | None) -> list[CaseRubric]:
+    return [rubric for rubric in rubrics if kind is None or rubric.type in (kind, None)]
+
+
+def _named(rubrics: Iterable[CaseRubric], where: str, *, ours: bool = False) -> list[Item]:
+    return [
+        Item(rubric.id or f"{where} {number}", rubric.text, ours=ours)
+        for number, rubric in enumerate(rubrics, 1)
+    ]
+
+
+def _claims(claims: Claims, inputs: dict[str, Given | Missing]) -> list[Item] | Missing:
+    source = inputs[claims.of]
+    if isinstance(source, Missing):
+        return source
+    texts = [
+        (piece.ids, text)
+        for piece in source.pieces
+        for text in (sentences(piece.text) if claims.by == "sentence" else [piece.text])
+    ]
+    if len(texts) > MOST:
+        # An error, as for all that is too long: what is skipped would escape by adding sentences.
+        raise TooLongError(
+            f"`{claims.of}` has {len(texts)} parts; one answer labels at most {MOST}"
+        )
+    found = [Item(str(number), text, ids) for number, (ids, text) in enumerate(texts, 1)]
+    return found or Missing(f"nothing to judge: `{claims.of}` is empty")
+
+
+_REASON = {"type": "string", "description": "why, in one or two sentences, before the verdict"}
+_QUOTE = {
+    "type": "string",
+    "description": "the words of the material that decide, exactly as they stand; empty if none",
+}
+
+
+class Ballot(NamedTuple):
+    """One verdict of one sample: a label or a number, why, and the words that decide."""
+
+    label: str | None
+    number: float | None
+    reason: str
+    quote: str = ""
+
+
+def answer_schema(answer: Answer, items: Sequence[Item] | None) -> dict[str, Any]:
+    """Return the JSON Schema of an answer: an object, all of whose properties are required."""
+    if items is None:
+        return _object({"reason": _REASON, "quote": _QUOTE, **_verdict(answer)})
+    one = _object({"reason": _REASON, **_verdict(answer)})
+    return _object({_key(number): one for number in range(1, len(items) + 1)})
+
+
+def answer_guide(answer: Answer, items: Sequence[Item] | None, *, statements: bool) -> str:
+    """Say what may be answered, and when; with ``statements`` also what they are."""
+    lines = []
+    if statements and items is not None:
+        lines.append("The statements:")
+        lines += [*(each.text for each in numbered(items)), ""]
+    if items is not None:
+        lines.append(f"Give a verdict for each of {_key(1)} to {_key(len(items))}.")
+    labels = answer.labels
+    if labels is not None:
+        lines.append("The labels:")
+        lines += [f"- {name}{_meaning(label)}" for name, label in labels.items()]
+    elif answer.scale is not None:
+        low, high = answer.scale.bounds
+        lines.append(f"`score` is a number from {low:g} to {high:g}.")
+        lines += [f"- {number}: {means}" for number, means in answer.scale.guide.items()]
+    return "\n".join(lines)
+
+
+def read_answer(
+    answer: Answer, items: Sequence[Item] | None, value: Mapping[str, Any]
+) -> list[Ballot]:
+    """Read an answer that keeps to its schema: one ballot, or one for each item."""
+    if items is None:
+        return [_ballot(answer, value)]
+    return [_ballot(answer, value[_key(number)]) for number in range(1, len(items) + 1)]
+
+
+def numbered(items: Sequence[Item]) -> list[Piece]:
+    """List items the way an answer refers to them."""
+    return [piece(item.ids, *block(f"{_key(i)}:", item.text)) for i, item in enumerate(items, 1)]
+
+
+def _verdict(answer: Answer) -> dict[str, Any]:
+    labels = answer.labels
+    if labels is not None:
+        return {"label": {"type": "string", "enum": list(labels)}}
+    low, high = answer.scale.bounds if answer.scale is not None else (0.0, 1.0)
+    return {"score": {"type": "number", "minimum": low, "maximum": high}}
+
+
+def _ballot(answer: Answer, value: Mapping[str, Any]) -> Ballot:
+    reason, quote = str(value.get("reason", "")), str(value.get("quote", ""))
+    if answer.labels is not None:
+        label = value["label"]
+        return Ballot(label, answer.score_of(label), reason, quote)
+    number = float(value["score"])
+    return Ballot(None, answer.scale.normal(number) if answer.scale else number, reason, quote)
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _key(number: int) -> str:
+    return f"item_{number}"
+
+
+def _meaning(label: Label) -> str:
+    return f": {label.means}" if label.means else ""
+
+
+class Decision(NamedTuple):
+    """What was decided of one thing; ``number`` is ``None`` for a label without a score."""
+
+    label: str | None
+    number: float | None
+    reason: str
+    quote: str
+    tally: Tally
+
+
+def reader(answer: Answer, items: Sequence[Item] | None) -> Read:
+    """Return what reads the votes of a sample: labels, or numbers where there is a scale."""
+
+    def read(value: Mapping[str, Any]) -> dict[str, Vote]:
+        ballots = enumerate(read_answer(answer, items, value))
+        return {str(number): _vote(answer, ballot) for number, ballot in ballots}
+
+    return read
+
+
+def worst_first(answer: Answer, direction: Direction) -> list[str]:
+    """Return the labels, that with the worst score first; one without a score comes last."""
+    labels = answer.labels or {}
+    scores = {label: answer.score_of(label) for label in labels}
+    sign = 1 if direction == "higher" else -1
+    scored = [label for label, score in scores.items() if score is not None]
+    scored.sort(key=lambda label: sign * (scores[label] or 0.0))
+    return [*scored, *(label for label in labels if label not in scored)]
+
+
+def decisions(
+    answer: Answer, items: Sequence[Item] | None, poll: Poll, direction: Direction
+) -> list[Decision]:
+    """Return one decision, or one for each item."""
+    samples = [read_answer(answer, items, response.value) for response in poll.answers]
+    order = worst_first(answer, direction)
+    return [
+        _decision(answer, [ballots[int(name)] for ballots in samples], tally, order)
+        for name, tally in poll.tallies.items()
+    ]
+
+
+def _vote(answer: Answer, ballot: Ballot) -> Vote:
+    if answer.scale is not None or ballot.label is None:
+        return float(ballot.number or 0.0)
+    return ballot.label
+
+
+def _decision(
+    answer: Answer, ballots: Sequence[Ballot], tally: Tally, order: Sequence[str]
+) -> Decision:
+    """Take the words of the first sample that is for the verdict, or next to it on a scale."""
+    if isinstance(tally.value, str):
+        chosen = next(ballot for ballot in ballots if ballot.label == tally.value)
+        number = answer.score_of(tally.value)
+    else:
+        number = middle = tally.value
+        near = min(abs((b.number or 0.0) - middle) for b in ballots)
+        nearest = [b for b in ballots if abs((b.number or 0.0) - middle) <= near + 1e-9]
+        rank = {label: place for place, label in enumerate(order)}
+        chosen = min(nearest, key=lambda b: rank.get(b.label or "", 0))
+    return Decision(chosen.label, number, chosen.reason, chosen.quote, tally)
+
+
+_KEPT = ("label", "votes", "spread", "tie", "items", "settled_by", "judge_error", "not_shown")
+
+
+class Verdict(NamedTuple):
+    """A value (``None``: nothing to score), why, what it rests on, how many things it counts."""
+
+    value: float | None
+    reason: str
+    details: dict[str, Any]
+    evidence: list[Evidence]
+    counted: int = 1
+
+
+def verdict_of(
+    decisions: Sequence[Decision], items: Sequence[Item] | None, sections: Sequence[Section]
+) -> Verdict:
+    """Sum up what was decided: of one thing, or the mean over several."""
+    if items is None:
+        return _single(decisions[0], sections)
+    counted = [d.number for d in decisions if d.number is not None]
+    least = min(counted, default=None)
+    pairs = list(zip(items, decisions, strict=True))
+    worst = [(item, d) for item, d in pairs if d.number is not None and d.number == least]
+    details: dict[str, Any] = {
+        "items": [
+            {"id": item.name, "text": clip(item.text, LONGEST).text, **_told(decision)}
+            for item, decision in pairs
+        ],
+        "counted": len(counted),
+    }
+    if not counted:
+        return Verdict(None, f"none of {len(pairs)} counts: {_said(pairs[0])}", details, [])
+    value = sum(counted) / len(counted)
+    shown = worst[:3] if value < 1 else []
+    told = "; ".join(_said(pair) for pair in shown) or f"all {len(counted)} are fine"
+    evidence = [Evidence(ids=list(i.ids), quote=i.text[:200]) for i, _ in shown if i.ids]
+    return Verdict(value, told, details, evidence, len(counted))
+
+
+def summed(uses: Sequence[JudgeUse]) -> JudgeUse | None:
+    """Add up what several scores cost."""
+    if not uses:
+        return None
+    tokens = [use.tokens for use in uses if use.tokens is not None]
+    costs = [use.cost_usd for use in uses]
+    return JudgeUse(
+        model=uses[0].model,
+        rubric_version=uses[0].rubric_version,
+        samples=sum(use.samples for use in uses),
+        requests=sum(use.requests for use in uses),
+        tokens=sum(tokens) if tokens else None,
+        cost_usd=sum(c for c in costs if c is not None) if None not in costs else None,
+        cached=all(use.cached for use in uses),
+        timings={"seconds": sum((use.timings or {}).get("seconds", 0.0) for use in uses)},
+    )
+
+
+def brief(score: Score, names: Mapping[str, str | None]) -> dict[str, Any]:
+    """Tell one of several scores in short."""
+    told = {
+        "subject": score.subject,
+        **names,
+        "status": score.status,
+        "value": score.value,
+        **{key: score.details[key] for key in _KEPT if key in score.details},
+        "reason": score.reason,
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def _single(decision: Decision, sections: Sequence[Section]) -> Verdict:
+    details = _told(decision)
+    evidence = []
+    if decision.quote:
+        ids = _holders(decision.quote, sections)
+        if ids is None:
+            details["quote_not_found"] = decision.quote
+        else:
+            evidence.append(Evidence(ids=ids, quote=decision.quote[:400]))
+    details.pop("reason")
+    return Verdict(decision.number, decision.reason, details, evidence)
+
+
+def _holders(quote: str, sections: Sequence[Section]) -> list[str] | None:
+    """Find what holds a quote, white space apart; ``None`` when nothing does."""
+    wanted = " ".join(quote.split())
+    for section in sections:
+        for held in section.pieces:
+            if wanted in " ".join(held.text.split()):
+                return list(held.ids)
+    return None
+
+
+def _told(decision: Decision) -> dict[str, Any]:
+    told: dict[str, Any] = {"label": decision.label, "score": decision.number}
+    told["reason"] = decision.reason
+    tally = decision.tally
+    if tally.votes > 1:
+        told |= {"votes": tally.counts, "spread": tally.spread, "tie": tally.tie}
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def _said(pair: tuple[Item, Decision]) -> str:
+    item, decision = pair
+    label = f" ({decision.label})" if decision.label is not None else ""
+    return f"`{item.name}`{label}: {decision.reason}"
+
+
+_MOST = 10  # steps that a score names, those first of which the most is left out
+
+
+class Scorer(NamedTuple):
+    """Makes scores of a rubric that was asked for under a name."""
+
+    name: str
+    rubric: Rubric
+
+    @property
+    def unit(self) -> Unit:
+        """What one score is about."""
+        return "trace" if self.rubric.report != "each" else self.rubric.unit
+
+    def passes(self, value: float) -> bool:
+        """Tell whether a value reaches the threshold, or keeps below it where lower is better."""
+        limit = self.rubric.threshold
+        higher = self.rubric.direction == "higher"
+        return value >= limit - 1e-9 if higher else value <= limit + 1e-9
+
+    def scored(
+        self,
+        value: float,
+        reason: str,
+        details: Mapping[str, Any],
+        evidence: Sequence[Evidence] = (),
+        use: JudgeUse | None = None,
+    ) -> Score:
+        """Give a verdict: passed from the threshold on, or up to it where lower is better."""
+        status: Status = "passed" if self.passes(value) else "failed"
+        score = self.unscored(status, reason, details, use, value)
+        score.evidence = list(evidence)
+        return score
+
+    def unscored(
+        self,
+        status: Status,
+        reason: str,
+        details: Mapping[str, Any] | None = None,
+        use: JudgeUse | None = None,
+        value: float | None = None,
+    ) -> Score:
+        """Say why there is no verdict: ``skipped`` or ``error``."""
+        return Score(
+            evaluator=self.name,
+            type=self.rubric.name,
+            version=self.rubric.version,
+            unit=self.unit,
+            status=status,
+            value=value,
+            threshold=self.rubric.threshold,
+            reason=reason,
+            details=dict(details or {}),
+            judge=use,
+        )
+
+    def cant_tell(
+        self,
+        left_out: Sequence[LeftOut],
+        verdict: Verdict,
+        details: Mapping[str, Any],
+        use: JudgeUse | None,
+        *,
+        passes: bool,
+    ) -> Score:
+        """Say that a verdict does not count, as what was not shown could turn it over.
+
+        It is an error, as for votes that are not known: skipped, padding would be a way out.
+        """
+        kept = ("unknown", "unanswered", "cut", "not_shown")
+        label = verdict.details.get("label", verdict.value)
+        said = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"
+        reason = (
+            f"can't tell: {said_of(left_out)} were not shown to the judge and may hold "
+            f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; of the rest {said}"
+        )
+        told = {name: details[name] for name in kept if name in details}
+        return self.unscored("error", reason, {**told, "of_the_rest": verdict.details}, use)
+
+    def settled(self, settled: Settled) -> Score:
+        """Give the verdict of a finding, for which no judge was asked."""
+        finding = settled.finding
+        details = {
+            "label": settled.label,
+            "settled_by": {"finding": settled.source, "kind": finding.kind},
+        }
+        reason = f"settled by `{settled.source}`, no judge was asked: {finding.says}"
+        value = self.rubric.answer.score_of(settled.label) or 0.0
+        return self.scored(value, reason, details, finding.evidence)
+
+    def mean(self, scores: Sequence[Score], agents: Mapping[str, str | None]) -> Score:
+        """Sum up: an error is an error of the whole, what was skipped does not count.
+
+        ``agents`` are those that were judged, by the ids of the subjects.
+        """
+        error = next((score for score in scores if score.status == "error"), None)
+        counted = [score for score in scores if score.value is not None]
+        details: dict[str, Any] = {"units": [_unit(score, agents) for score in scores]}
+        use = summed([score.judge for score in scores if score.judge is not None])
+        if error is not None or not counted:
+            first = error or scores[0]
+            kind = first.details.get("judge_error")
+            more = {"judge_error": kind} if kind else {}
+            return self.unscored(first.status, first.reason, {**details, **more}, use)
+        pooled = self.rubric.report == "pooled"
+        weights = [score.details.get("counted", 1) if pooled else 1 for score in counted]
+        value = sum(w * (s.value or 0.0) for w, s in zip(weights, counted, strict=True))
+        sign = 1 if self.rubric.direction == "higher" else -1
+        worst = min(counted, key=lambda score: sign * (score.value or 0.0))
+        reason = f"mean of {len(counted)}; the worst: {worst.reason}"
+        evidence = [each for score in counted for each in score.evidence]
+        return self.scored(value / sum(weights), reason, details, evidence, use)
+
+
+def not_shown(left_out: Sequence[LeftOut]) -> dict[str, Any]:
+    """Return what a score says of what a judge was not shown: by input, and by step."""
+    if not left_out:
+        return {}
+    cut: dict[str, int] = {}
+    for one in left_out:
+        cut[one.section] = cut.get(one.section, 0) + one.chars
+    ranked = sorted(left_out, key=lambda one: -one.chars)[:_MOST]
+    steps = [
+        {"input": one.section, "ids": list(one.ids), "what": one.kind, "chars": one.chars}
+        for one in ranked
+    ]
+    return {"cut": cut, "not_shown": steps}
+
+
+def _unit(score: Score, agents: Mapping[str, str | None]) -> dict[str, Any]:
+    return brief(score, {"agent": agents.get(score.subject[0])} if score.subject else {})
