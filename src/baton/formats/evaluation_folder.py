@@ -356,9 +356,9 @@ class OpenedFolder:
         is_start = True
         while at < end:
             piece = bodies.readline(min(1 << 16, end - at))
-            found = _START.match(piece) if is_start else None
-            if found is not None:
-                self._lose(_text(found[1]), 0)
+            match = _START.match(piece) if is_start else None
+            if match is not None:
+                self._lose(_text(match[1]), 0)
             at += len(piece)
             is_start = piece.endswith(b"\n")
             if not piece:
@@ -383,10 +383,10 @@ class OpenedFolder:
                 self._fault(f"{INDEX}: was changed since it was written")
         if self._replaced:
             self._counts = Counter(row.status for row in self.rows())
-        told = {status: count for status, count in header.cases.items() if count}
+        stated = {status: count for status, count in header.cases.items() if count}
         there = {status: count for status, count in self._counts.items() if count}
-        if header.cases and told != there:
-            self._fault(f"{HEADER}: counts {_words(told)}, but the results are {_words(there)}")
+        if header.cases and stated != there:
+            self._fault(f"{HEADER}: counts {_words(stated)}, but the results are {_words(there)}")
 
     def _name_changed(self, bodies: BinaryIO) -> None:
         """Find the lines of the index that do not say what their bodies say."""

@@ -38,8 +38,8 @@ class CaseSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def values(self) -> CaseValues:
         """Return the values as they are compared."""
-        found = {Axis(each.name, each.agent): each.values for each in self.axes}
-        return CaseValues(values=found, errors=self.errors)
+        values = {Axis(each.name, each.agent): each.values for each in self.axes}
+        return CaseValues(values=values, errors=self.errors)
 
     def of(self, axis: Axis) -> list[float]:
         """Return the values of one axis; empty when it has none."""

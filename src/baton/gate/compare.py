@@ -97,13 +97,13 @@ def compare(
 
 def _missing(before: dict[str, CaseSnapshot], after: dict[str, CaseSnapshot]) -> list[str]:
     """Return the cases that had a verdict and have none, or not in every repeat."""
-    found = []
+    names = []
     for name, case in before.items():
         other = after.get(name)
         judged = bool(case.of(Axis(PASSED)))
         if judged and (other is None or other.errors or not other.of(Axis(PASSED))):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _case(
@@ -120,13 +120,13 @@ def _case(
 
 def axis_line(one: AxisChange) -> str:
     """Say from what to what it went, whether that is real, and how much data would tell."""
-    told = f"{figures(one)} over {cases(one.difference.difference.n)}"
+    text = f"{figures(one)} over {cases(one.difference.difference.n)}"
     if one.change == "unclear":
-        return f"can't tell: {told}; {needed(one)}"
+        return f"can't tell: {text}; {needed(one)}"
     if one.p is None:
-        return told
+        return text
     p = p_text(one.p)
-    return f"{told}, p {p}" if p.startswith("<") else f"{told}, p = {p}"
+    return f"{text}, p {p}" if p.startswith("<") else f"{text}, p = {p}"
 
 
 def figures(one: AxisChange) -> str:

@@ -72,15 +72,15 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
         if builder is not None:
             builder.add(row)
             lows.add(row)
-    found = list(_bound(gate.bound, provenance or Provenance()))
+    results = list(_bound(gate.bound, provenance or Provenance()))
     for figure in figures:
-        found += _some_decided(figure.results())
-    found += must.results()
+        results += _some_decided(figure.results())
+    results += must.results()
     if gate.regression is not None and builder is not None:
         now = Snapshot(id="", name="", status="", provenance=provenance or Provenance())
         now.cases = builder.cases()
-        found += _regressed(gate, gate.regression, now, lows)
-    return Decision(found, gate.on_cases, gate.on_errors)
+        results += _regressed(gate, gate.regression, now, lows)
+    return Decision(results, gate.on_cases, gate.on_errors)
 
 
 def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iterator[str]:
@@ -95,8 +95,8 @@ def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iter
             hashes: Mapping[str, str] = getattr(provenance, name)
             for agent, version in wanted.items():
                 if hashes.get(agent) != version:
-                    told = hashes.get(agent) or "not known"
-                    yield f"{name} of {agent}: they are for {version}, this is {told}"
+                    known = hashes.get(agent) or "not known"
+                    yield f"{name} of {agent}: they are for {version}, this is {known}"
 
 
 class _MustPass:
@@ -154,11 +154,11 @@ def _regressed(gate: Gate, asked: Regression, now: Snapshot, lows: _Lows) -> Ite
     if trouble:
         yield GateResult(rule=rule, evaluator="regression", status="error", reason=trouble)
         return
-    told = [*compared.comparison.regressions, *compared.open]
-    if not told:
+    changes = [*compared.comparison.regressions, *compared.open]
+    if not changes:
         count = compared.comparison.cases
         yield GateResult(rule=rule, evaluator="regression", status="passed", scored=count)
-    for one in told:
+    for one in changes:
         yield _of_axis(rule, one, compared, lows)
 
 
@@ -186,12 +186,12 @@ class _Lows:
 
     def of(self, case: str, evaluator: str, agent: str | None) -> Low | None:
         """Return the lowest verdict that is about an axis."""
-        found = [
+        verdicts = [
             low
             for name, whose, low in self._found.get(case, ())
             if evaluator in (PASSED, name) and agent in (None, whose)
         ]
-        return min(found, key=lambda low: low.value or 0.0, default=None)
+        return min(verdicts, key=lambda low: low.value or 0.0, default=None)
 
 
 def _of_axis(rule: str, one: AxisChange, compared: Compared, lows: _Lows) -> GateResult:
@@ -324,9 +324,9 @@ class OfCases:
             return [_result_of(self.rule, "error", None, 0, reason="no case")]
         share = self._hits / self._all
         result = _by_limit(self.rule, share, self._all, "cases", self._others)
-        told = "could not be evaluated" if self.rule.evaluator == "error_rate" else "passed"
+        outcome = "could not be evaluated" if self.rule.evaluator == "error_rate" else "passed"
         if result.status == "failed":
-            result.reason = f"{self._hits} of {self._all} {told}, {share:.4g}"
+            result.reason = f"{self._hits} of {self._all} {outcome}, {share:.4g}"
         return [result]
 
 
@@ -406,7 +406,7 @@ def _result_of(
 
 
 def _distinct(worst: Sequence[Low]) -> list[Low]:
-    found: dict[tuple[str, int], Low] = {}
+    firsts: dict[tuple[str, int], Low] = {}
     for low in worst:
-        found.setdefault((low.case_id, low.repeat), low)
-    return list(found.values())[:_CASES]
+        firsts.setdefault((low.case_id, low.repeat), low)
+    return list(firsts.values())[:_CASES]

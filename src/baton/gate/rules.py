@@ -147,7 +147,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_gate(
-    told: str | Sequence[str | Mapping[str, Any] | ThresholdSpec] | Mapping[str, Any] | GateSpec,
+    stated: str | Sequence[str | Mapping[str, Any] | ThresholdSpec] | Mapping[str, Any] | GateSpec,
     folder: Path | None = None,
 ) -> Gate:
     """Read rules like ``scope_fidelity by agent >= 0.9 (min 20)``, alone or in a mapping.
@@ -155,15 +155,15 @@ def read_gate(
     Raises:
         InputError: what is no rule; all of them.
     """
-    if isinstance(told, str):
-        told = [told]
+    if isinstance(stated, str):
+        stated = [stated]
     place = "gate"
-    if isinstance(told, Mapping):
-        told = checked(dict(told), GateSpec, ("gate",))
-    if isinstance(told, GateSpec):
-        spec, place = told, "gate.thresholds"
+    if isinstance(stated, Mapping):
+        stated = checked(dict(stated), GateSpec, ("gate",))
+    if isinstance(stated, GateSpec):
+        spec, place = stated, "gate.thresholds"
     else:
-        spec = GateSpec(thresholds=[_plain(each) for each in told])
+        spec = GateSpec(thresholds=[_plain(each) for each in stated])
     rules: list[GateRule] = []
     problems: list[Problem] = []
     for index, each in enumerate(spec.thresholds):

@@ -69,10 +69,10 @@ def read_axis(text: str) -> Axis:
 
 def by_models(points: Iterable[Point]) -> dict[str, list[Point]]:
     """Return the points of each set of models, in the order they first came."""
-    found: dict[str, list[Point]] = {}
+    groups: dict[str, list[Point]] = {}
     for point in points:
-        found.setdefault(point.models, []).append(point)
-    return found
+        groups.setdefault(point.models, []).append(point)
+    return groups
 
 
 def sparkline(values: Sequence[float | None]) -> str:
@@ -114,7 +114,7 @@ def _interval(means: Sequence[float], *, whole: bool) -> tuple[float | None, flo
     if not means:
         return None, None
     if whole:
-        found = share(round(sum(means)), len(means))
-        return (None, None) if found is None else (found.low, found.high)
+        interval = share(round(sum(means)), len(means))
+        return (None, None) if interval is None else (interval.low, interval.high)
     interval = mean_interval(means)
     return interval.low, interval.high

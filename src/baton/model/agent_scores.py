@@ -123,9 +123,9 @@ class AgentCounts:
         self._names: set[str] = set()
         self._lower = lower
 
-    def add(self, found: list[AgentScores], case_id: str, repeat: int) -> None:
+    def add(self, scores: list[AgentScores], case_id: str, repeat: int) -> None:
         """Count what was found of one case."""
-        for one in found:
+        for one in scores:
             total = self._sum(one)
             total.join(one)
             if one.worst:
@@ -137,9 +137,9 @@ class AgentCounts:
                 ranked = sorted([*total.worst, *new], key=lambda low: sign * (low.value or 0.0))
                 total.worst = ranked[:_WORST]
 
-    def take_back(self, found: list[AgentScores], case_id: str, repeat: int) -> None:
+    def take_back(self, scores: list[AgentScores], case_id: str, repeat: int) -> None:
         """Count what was found of one case no more."""
-        for one in found:
+        for one in scores:
             total = self._sum(one)
             total.join(one, -1)
             total.worst = [
@@ -170,11 +170,11 @@ class AgentCounts:
 
 def plain_agent_scores(sums: Iterable[AgentScores]) -> list[dict[str, Any]]:
     """Return the sums as plain data, each with its mean."""
-    found = []
+    rows = []
     for one in sums:
         plain = msgspec.to_builtins(one)
         asked = plain.pop("asked", {})
         plain.pop("total", None)
-        told = {"asked": asked} if asked else {}
-        found.append({**plain, "scored": one.scored, "mean": one.mean, **told})
-    return found
+        more = {"asked": asked} if asked else {}
+        rows.append({**plain, "scored": one.scored, "mean": one.mean, **more})
+    return rows

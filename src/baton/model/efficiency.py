@@ -78,7 +78,7 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
 
 def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
     """Return the sums as plain data, without those that no result tells of."""
-    told = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.told().items()}
-    seconds = told.pop("seconds", None)
+    plain = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.told().items()}
+    seconds = plain.pop("seconds", None)
     timings = {} if seconds is None else {"timings": {"seconds": seconds}}
-    return {"results": sums.results, **told, **timings}
+    return {"results": sums.results, **plain, **timings}

@@ -19,7 +19,7 @@ from baton.store.calibrations import FOLDER, Calibration, kept_calibration
 from .figures import asked_by_evaluator
 from .text import Text, console_for, one_line
 
-_UNTOLD = "–"
+_UNKNOWN = "–"
 
 
 def plain_calibration(report: CalibrationReport) -> dict[str, Any]:
@@ -37,8 +37,8 @@ def print_calibration(report: CalibrationReport, out: IO[str]) -> None:
         title = f"{one_line(report.rubric)} {one_line(report.version)}   {one_line(judge.model)}"
         console.print(Text(title, "bold"))
         table = _grid()
-        for name, told in _figures(report, judge):
-            table.add_row(name, told)
+        for name, text in _figures(report, judge):
+            table.add_row(name, text)
         console.print(table)
         console.print(_classes(judge.quality))
         bins = _bins(judge.quality)
@@ -54,47 +54,55 @@ def print_calibration(report: CalibrationReport, out: IO[str]) -> None:
 
 
 def _figures(report: CalibrationReport, judge: JudgeReport) -> Iterator[tuple[str, str]]:
-    found = judge.quality
+    quality = judge.quality
     left = ", ".join(f"{count} {why}" for why, count in judge.left_out.items())
-    compared = "labels" if found.compared == "labels" else "passed or failed"
-    yield "items", f"{found.n} of {found.asked} labelled ({compared}){f'; {left}' if left else ''}"
-    yield "agreement", _told(found.agreement)
-    yield "kappa", _told(found.kappa)
-    if found.weighted_kappa is not None:
-        yield "weighted kappa", _told(found.weighted_kappa)
-    if found.distance is not None:
-        yield "distance of scores", _told(found.distance)
-    if found.rank is not None:
-        yield "rank correlation", _told(found.rank)
+    compared = "labels" if quality.compared == "labels" else "passed or failed"
+    yield (
+        "items",
+        f"{quality.n} of {quality.asked} labelled ({compared}){f'; {left}' if left else ''}",
+    )
+    yield "agreement", _text_of(quality.agreement)
+    yield "kappa", _text_of(quality.kappa)
+    if quality.weighted_kappa is not None:
+        yield "weighted kappa", _text_of(quality.weighted_kappa)
+    if quality.distance is not None:
+        yield "distance of scores", _text_of(quality.distance)
+    if quality.rank is not None:
+        yield "rank correlation", _text_of(quality.rank)
     if report.people is not None or report.disputed:
         more = f"; {report.disputed} without a majority" if report.disputed else ""
-        yield "people agree", f"{_told(report.people)}{more}"
-    yield "agrees with itself", _itself(found.self_agreement)
+        yield "people agree", f"{_text_of(report.people)}{more}"
+    yield "agrees with itself", _itself(quality.self_agreement)
     yield "choices reversed", _reversed(judge.reversed_order)
-    yield from _effects(found.effects)
+    yield from _effects(quality.effects)
 
 
-def _itself(found: SelfAgreement | None) -> str:
-    if found is None:
+def _itself(samples: SelfAgreement | None) -> str:
+    if samples is None:
         return "not known: one sample each; ask with --samples 3"
-    taken = f"{found.fewest}" if found.fewest == found.most else f"{found.fewest} to {found.most}"
-    return f"{_told(found.unanimous)} of items, {taken} samples; spread {_told(found.spread)}"
+    taken = (
+        f"{samples.fewest}"
+        if samples.fewest == samples.most
+        else f"{samples.fewest} to {samples.most}"
+    )
+    spread = _text_of(samples.spread)
+    return f"{_text_of(samples.unanimous)} of items, {taken} samples; spread {spread}"
 
 
-def _reversed(found: ReversedOrder | None) -> str:
-    if found is None:
+def _reversed(order: ReversedOrder | None) -> str:
+    if order is None:
         return "not known: ask with --reversed"
-    shift = f", scores move by {found.shift.value:+.2f}" if found.shift is not None else ""
-    return f"changes {_told(found.changed)} of verdicts{shift}"
+    shift = f", scores move by {order.shift.value:+.2f}" if order.shift is not None else ""
+    return f"changes {_text_of(order.changed)} of verdicts{shift}"
 
 
-def _effects(found: Effects) -> Iterator[tuple[str, str]]:
+def _effects(effects: Effects) -> Iterator[tuple[str, str]]:
     for name, score, error in (
-        ("length", found.score_length, found.error_length),
-        ("place in trace", found.score_position, found.error_position),
+        ("length", effects.score_length, effects.error_length),
+        ("place in trace", effects.score_position, effects.error_position),
     ):
         if score is not None or error is not None:
-            yield f"{name}, rho", f"score {_told(score)}, error {_told(error)}"
+            yield f"{name}, rho", f"score {_text_of(score)}, error {_text_of(error)}"
 
 
 def _classes(quality: Quality) -> Table:
@@ -112,8 +120,8 @@ def _classes(quality: Quality) -> Table:
 
 
 def _of_class(estimate: Estimate | None) -> str:
-    told = _told(estimate)
-    return f"{told} too few" if estimate is not None and too_few(estimate.n) else told
+    text = _text_of(estimate)
+    return f"{text} too few" if estimate is not None and too_few(estimate.n) else text
 
 
 def _bins(quality: Quality) -> Table | None:
@@ -122,7 +130,7 @@ def _bins(quality: Quality) -> Table | None:
     table = _grid("score", "items", "people say")
     for one in quality.reliability.bins:
         span = f"{one.low:.2f}" if one.low == one.high else f"{one.low:.2f} to {one.high:.2f}"
-        table.add_row(span, str(one.people.n), _told(one.people))
+        table.add_row(span, str(one.people.n), _text_of(one.people))
     table.add_row("off by", "", f"{quality.reliability.expected_error:.2f}")
     return table
 
@@ -134,8 +142,8 @@ def _together(report: CalibrationReport) -> Table:
             one_line(pair.first),
             one_line(pair.second),
             str(pair.n),
-            _told(pair.agreement),
-            _told(pair.kappa),
+            _text_of(pair.agreement),
+            _text_of(pair.kappa),
         )
     return table
 
@@ -148,8 +156,8 @@ def _grid(*columns: str) -> Table:
     return table
 
 
-def _told(estimate: Estimate | None) -> str:
-    return _UNTOLD if estimate is None else str(estimate)
+def _text_of(estimate: Estimate | None) -> str:
+    return _UNKNOWN if estimate is None else str(estimate)
 
 
 _NO_RUBRIC = frozenset({"panel"})
@@ -163,17 +171,17 @@ def calibration_line(rubric: str, version: str, model: str, root: Path = FOLDER)
     too few labels, what is lacking. ``version`` is the rubric's; only a calibration of just this
     version and model counts. Raises InputError for a stored one that cannot be read.
     """
-    found = kept_calibration(rubric, version, model, root)
-    return NOT_CALIBRATED if found is None else told(found)
+    calibration = kept_calibration(rubric, version, model, root)
+    return NOT_CALIBRATED if calibration is None else calibration_text(calibration)
 
 
 def calibrations_of(header: Header, root: Path = FOLDER) -> list[tuple[str, str, str]]:
     """Return what is known of the judges of an evaluation: evaluator, model, and the line.
 
-    A calibration that cannot be read is told of in place of the line.
+    For a calibration that cannot be read, the line says why.
     """
     types = {counts.evaluator: counts.type for counts in header.evaluators}
-    found = []
+    lines = []
     for name, (asked, _) in asked_by_evaluator(header.by_agent).items():
         rubric, version = types.get(name, name), header.evaluator_versions.get(name, "")
         for model in asked.models if rubric not in _NO_RUBRIC else ():
@@ -181,12 +189,12 @@ def calibrations_of(header: Header, root: Path = FOLDER) -> list[tuple[str, str,
                 line = calibration_line(rubric, version, model, root)
             except InputError as error:
                 line = str(error)
-            found.append((name, model, line))
-    return found
+            lines.append((name, model, line))
+    return lines
 
 
-def told(calibration: Calibration) -> str:
-    """Say what a calibration found."""
+def calibration_text(calibration: Calibration) -> str:
+    """Say what came of a calibration."""
     if calibration.lacking or calibration.agreement is None:
         return f"{NOT_CALIBRATED}: {'; '.join(calibration.lacking) or 'nothing to compare'}"
     parts = [f"agreement {calibration.agreement}"]

@@ -129,9 +129,9 @@ def _cells(axis: AxisChange) -> tuple[str, ...]:
 def _spent(compared: Compared) -> Iterator[str]:
     """Say what a case took before and after; that is not judged."""
     old, new = compared.before.spent, compared.after.spent
-    told = [f"{name} {old[name]:,.4g} → {new[name]:,.4g}" for name in old if name in new]
-    if told:
-        yield f"per case: {' · '.join(told)}"
+    parts = [f"{name} {old[name]:,.4g} → {new[name]:,.4g}" for name in old if name in new]
+    if parts:
+        yield f"per case: {' · '.join(parts)}"
 
 
 def _case_lines(case: WorseCase) -> Iterator[str]:

@@ -52,8 +52,8 @@ def repeats_of(evaluation: Reportable) -> PassRate | None:
     if not results:
         return None
     if played == 1:
-        found = share(passed, results)
-        low, high = (found.low, found.high) if found else (None, None)
+        interval = share(passed, results)
+        low, high = (interval.low, interval.high) if interval else (None, None)
     else:
         interval = mean_interval([sum(each) / len(each) for each in every.values()])
         low, high = interval.low, interval.high
@@ -77,15 +77,16 @@ def pass_lines(rate: PassRate | None) -> Iterator[str]:
     if rate.repeats is None and rate.results == rate.cases:
         of = f"{rate.cases:,} cases"
     yield f"pass rate {rate.value:.2f}{interval}: {rate.passed:,} of {of}"
-    told = rate.repeats
-    if told is None:
+    repeats = rate.repeats
+    if repeats is None:
         return
-    flakes = "" if told.flake_rate is None else f" · flake rate {told.flake_rate:.2f}"
-    left = f" · {told.left_out} cases lack verdicts" if told.left_out else ""
-    yield f"pass@{told.k} {told.pass_at_k:.2f} · pass^{told.k} {told.pass_hat_k:.2f}{flakes}{left}"
-    if told.flaky:
-        names = ", ".join(f"{name} {flake:.2f}" for name, flake in told.flaky[:_FLAKY])
-        more = f" and {len(told.flaky) - _FLAKY} more" if len(told.flaky) > _FLAKY else ""
+    flakes = "" if repeats.flake_rate is None else f" · flake rate {repeats.flake_rate:.2f}"
+    left = f" · {repeats.left_out} cases lack verdicts" if repeats.left_out else ""
+    k = repeats.k
+    yield f"pass@{k} {repeats.pass_at_k:.2f} · pass^{k} {repeats.pass_hat_k:.2f}{flakes}{left}"
+    if repeats.flaky:
+        names = ", ".join(f"{name} {flake:.2f}" for name, flake in repeats.flaky[:_FLAKY])
+        more = f" and {len(repeats.flaky) - _FLAKY} more" if len(repeats.flaky) > _FLAKY else ""
         yield f"flaky: {names}{more}"
 
 
@@ -183,11 +184,11 @@ def _cell(count: int, *, right: bool) -> Text:
 
 def _beyond(cells: Sequence[RoutingCell], names: set[str | None]) -> dict[str | None, int]:
     """Count, by expected agent, what went to agents that have no column."""
-    found: dict[str | None, int] = {}
+    counts: dict[str | None, int] = {}
     for cell in cells:
         if cell.actual is not None and cell.actual not in names:
-            found[cell.expected] = found.get(cell.expected, 0) + cell.count
-    return found
+            counts[cell.expected] = counts.get(cell.expected, 0) + cell.count
+    return counts
 
 
 def _chosen(agents: Sequence[AgentRouting], wrong: Sequence[RoutingCell]) -> list[AgentRouting]:
@@ -206,7 +207,7 @@ def _two_digits(value: float) -> str:
     return f"{min(value, 0.99) if value < 1 else value:.2f}"
 
 
-_MOST_OF_JUDGES = 30
+_MOST_AGENTS = 30
 _NO_AGENT = "(no single agent)"
 ALL = "all"
 
@@ -263,12 +264,12 @@ def _axes(sums: Sequence[AgentScores]) -> list[str]:
 
 def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, int]]:
     """Return what judges took for each evaluator, and how many verdicts findings gave."""
-    found: dict[str, tuple[Asked, int]] = {}
+    sums_by_name: dict[str, tuple[Asked, int]] = {}
     for one in sums:
-        asked, settled = found.get(one.evaluator, (Asked(), 0))
+        asked, settled = sums_by_name.get(one.evaluator, (Asked(), 0))
         asked.join(one.asked)
-        found[one.evaluator] = asked, settled + one.settled
-    return {name: both for name, both in found.items() if both[0].scores or both[1]}
+        sums_by_name[one.evaluator] = asked, settled + one.settled
+    return {name: both for name, both in sums_by_name.items() if both[0].scores or both[1]}
 
 
 def plain_judges(sums: Sequence[AgentScores]) -> dict[str, Any]:
@@ -355,14 +356,14 @@ def _low(low: Low, digits: str) -> str:
 
 
 def _asked_rows(sums: Sequence[AgentScores], detailed: bool) -> Iterator[tuple[str, Asked, int]]:
-    found = asked_by_evaluator(sums)
-    for name, (asked, settled) in found.items():
+    by_evaluator = asked_by_evaluator(sums)
+    for name, (asked, settled) in by_evaluator.items():
         yield name, asked, settled
         own = [one for one in sums if one.evaluator == name and (one.asked.scores or one.settled)]
         if detailed and len(own) > 1:
             for one in own:
                 yield f"  {one.agent or _NO_AGENT}", one.asked, one.settled
-    if len(found) > 1:
+    if len(by_evaluator) > 1:
         yield ALL, all_asked(sums), sum(one.settled for one in sums)
 
 
@@ -371,7 +372,7 @@ def _lowest(agents: Sequence[str], sums: Sequence[AgentScores]) -> list[str]:
     for one in sums:
         if one.agent is not None and one.mean is not None:
             means[one.agent] = min(one.mean, means.get(one.agent, one.mean))
-    return sorted(agents, key=lambda name: means.get(name, float("inf")))[:_MOST_OF_JUDGES]
+    return sorted(agents, key=lambda name: means.get(name, float("inf")))[:_MOST_AGENTS]
 
 
 def _agent_cell(one: AgentScores | None, gate: Sequence[GateResult]) -> Text:

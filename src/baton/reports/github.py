@@ -76,12 +76,13 @@ def _command(name: str, message: str, about: dict[str, str | int | None]) -> str
 
     A message is one line, or several of ours that were each made safe.
     """
-    told = [
+    properties = [
         f"{key}={_property(without_commands(one_line(str(value), 300)))}"
         for key, value in about.items()
         if value is not None
     ]
-    return f"::{name}{' ' if told else ''}{','.join(told)}::{_data(without_commands(message))}"
+    about_it = f" {','.join(properties)}" if properties else ""
+    return f"::{name}{about_it}::{_data(without_commands(message))}"
 
 
 def _data(text: str) -> str:

@@ -96,8 +96,8 @@ def _routing(header: Header) -> Iterator[str]:
     wrong = mistakes(header.routing)
     if not wrong:
         return
-    told = [f"{code(arrow(cell), 120)}: {cell.count:,}" for cell in wrong]
-    yield from _listed("### Routing: expected → went to", told)
+    lines = [f"{code(arrow(cell), 120)}: {cell.count:,}" for cell in wrong]
+    yield from _listed("### Routing: expected → went to", lines)
     names = {name for cell in wrong for name in (cell.expected, cell.actual)}
     agents = [agent for agent in agents_of(header.routing) if agent.agent in names]
     yield "\n| agent | recall | precision |\n| --- | ---: | ---: |"

@@ -37,13 +37,13 @@ def unscored(evaluation: Reportable) -> Iterator[tuple[str, str]]:
 
     What made the evaluation an error says so among its problems, and is not said again.
     """
-    told = "\n".join(evaluation.header.problems)
+    problems = "\n".join(evaluation.header.problems)
     left = {
         counts.evaluator
         for counts in evaluation.header.evaluators
         if counts.skipped and not counts.scored and not counts.error
     }
-    left = {name for name in left if f"`{name}` scored nothing" not in told}
+    left = {name for name in left if f"`{name}` scored nothing" not in problems}
     for row in islice(evaluation.rows(), _LOOKED_AT):
         if not left:
             return
@@ -93,8 +93,8 @@ _WORDS = {
 
 def efficiency_line(sums: EfficiencySums) -> str:
     """Say what all cases took, and one of them in the mean; empty where nothing is known."""
-    told = [f"{_name(name)} {text}" for name, text in counter_texts(sums)]
-    return f"in all (per case): {' · '.join(told)}" if told else ""
+    parts = [f"{_name(name)} {text}" for name, text in counter_texts(sums)]
+    return f"in all (per case): {' · '.join(parts)}" if parts else ""
 
 
 def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
@@ -104,15 +104,15 @@ def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
 
 def case_line(efficiency: Efficiency) -> str:
     """Say what one case took."""
-    told = []
+    parts = []
     for name in COUNTERS:
         value = getattr(efficiency, name)
         if value is not None:
             least = "≥ " if name in efficiency.at_least else ""
-            told.append(f"{least}{value:,} {_WORDS[name]}")
+            parts.append(f"{least}{value:,} {_WORDS[name]}")
     if "seconds" in efficiency.timings:
-        told.append(_seconds(efficiency.timings["seconds"]))
-    return " · ".join(told)
+        parts.append(_seconds(efficiency.timings["seconds"]))
+    return " · ".join(parts)
 
 
 def _text(name: str, sum_: Sum, results: int) -> str:
@@ -155,8 +155,8 @@ def print_terminal(
     spent = efficiency_line(header.efficiency)
     if spent:
         console.print(Text(spent, "dim"))
-    for told in pass_lines(repeats_of(evaluation)):
-        console.print(Text(one_line(told, 400), "dim"))
+    for text in pass_lines(repeats_of(evaluation)):
+        console.print(Text(one_line(text, 400), "dim"))
     print_routing(header.routing, console)
     print_by_agent(header.by_agent, header.gate, console)
     print_asked(header.by_agent, console, detailed=detailed)
@@ -190,13 +190,13 @@ def print_terminal(
 
 def _print_whole(header: Header, console: Console) -> None:
     """Print what is to be said of the evaluation as a whole."""
-    told = (
+    groups = (
         ("✗", "failed", gate_lines(header.gate)),
         ("?", "skipped", gate_lines(header.gate, "unclear")),
         ("!", "error", header.problems),
         ("!", "skipped", header.notices),
     )
-    for mark, style, lines in told:
+    for mark, style, lines in groups:
         for line in lines:
             console.print(Text(f"{mark} {one_line(line, 400)}", STYLES[style]))
 

@@ -250,24 +250,24 @@ def print_sheet(
 
 def _call(dispatch: Dispatch, limit: int) -> list[str]:
     about = [dispatch.kind, dispatch.mode] if dispatch.mode == "background" else [dispatch.kind]
-    found = [f"→ {one_line(dispatch.to_agent)} ({', '.join(about)}, {one_line(dispatch.id)})"]
+    lines = [f"→ {one_line(dispatch.to_agent)} ({', '.join(about)}, {one_line(dispatch.id)})"]
     if dispatch.description:
-        found.append(f"described as {one_line(dispatch.description, limit)}")
-    found.append(_text("prompt", dispatch.prompt, limit))
+        lines.append(f"described as {one_line(dispatch.description, limit)}")
+    lines.append(_text("prompt", dispatch.prompt, limit))
     if dispatch.tools_allowed is not None:
         tools = dispatch.tools_allowed
         names = tools if isinstance(tools, str) else ", ".join(tools) or "none"
-        found.append(f"tools allowed: {one_line(names, limit)}")
-    return found
+        lines.append(f"tools allowed: {one_line(names, limit)}")
+    return lines
 
 
 def _result(trip: RoundTrip, limit: int) -> list[str]:
-    found = [_text("", trip.result, limit)] if trip.result else ["nothing came back"]
+    lines = [_text("", trip.result, limit)] if trip.result else ["nothing came back"]
     if trip.dispatch.status != "completed":
-        found.append(trip.dispatch.status)
+        lines.append(trip.dispatch.status)
     if trip.dispatch.error:
-        found.append(one_line(trip.dispatch.error, limit))
-    return found
+        lines.append(one_line(trip.dispatch.error, limit))
+    return lines
 
 
 def _steps(
@@ -284,8 +284,8 @@ def _steps(
     left = len(lines) - len(kept)
     if not left:
         return kept
-    told = f"… {left} more steps"
-    return [told, *kept] if last is not None else [*kept, told]
+    note = f"… {left} more steps"
+    return [note, *kept] if last is not None else [*kept, note]
 
 
 def _step(step: Step, made: dict[str, Dispatch], limit: int) -> Iterator[str]:

@@ -104,26 +104,28 @@ class Tally:
 
     def problems(self, decision: Decision = NOTHING) -> list[str]:
         """Say what could not be evaluated as asked; errors that a gate allows are none."""
-        found = []
+        problems = []
         total = sum(self.cases.values())
         if self.cases["error"] and not decision.on_errors:
-            found.append(f"{self.cases['error']} of {total} cases could not be evaluated")
+            problems.append(f"{self.cases['error']} of {total} cases could not be evaluated")
         if self._planned is not None and total < self._planned:
-            found.append(f"{self._planned - total} of {self._planned} planned cases were not run")
+            problems.append(
+                f"{self._planned - total} of {self._planned} planned cases were not run"
+            )
         if not total:
-            found.append("there was nothing to score")
+            problems.append("there was nothing to score")
         for counts in self.evaluators.values():
             asked = counts.skipped + counts.error or not self.cases["error"]
             if not counts.scored and not counts.optional and total and asked:
                 why = self._why.get(counts.evaluator)
-                found.append(
+                problems.append(
                     f"`{counts.evaluator}` scored nothing: {counts.skipped} skipped, "
                     f"{counted(counts.error, 'error')} (mark it `optional: true` if that may be)"
                     + (f"; the first: {why}" if why else "")
                 )
-        if total and not found and not any(c.scored for c in self.evaluators.values()):
-            found.append("no evaluator scored anything")
-        return [*found, *decision.problems()]
+        if total and not problems and not any(c.scored for c in self.evaluators.values()):
+            problems.append("no evaluator scored anything")
+        return [*problems, *decision.problems()]
 
     def status(self, decision: Decision = NOTHING) -> Literal["passed", "failed", "error"]:
         """Return the verdict: an error outranks a failure.

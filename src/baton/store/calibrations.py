@@ -1,4 +1,4 @@
-"""Calibrations: how good a judge was found to be, by rubric, version and model."""
+"""Calibrations: how well a judge agrees with people, by rubric, version and model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = Path(".baton/calibrations")
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is kept of a calibration: ``n`` labelled items with a verdict, and how they compare.
 
-    ``lacking`` says why it is no evidence. ``labels`` are the files the labels stand in,
+    ``lacking`` says why it is no evidence. ``labels`` are the files of the labels,
     ``timings`` when it was made.
     """
 
@@ -59,28 +59,32 @@ def kept_calibration(
     """Return the calibration of just this rubric, version and model; ``None``: there is none."""
     file = _file(root, rubric, version, model)
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=Calibration)
+        calibration = msgspec.json.decode(file.read_bytes(), type=Calibration)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"the calibration cannot be read: {error}; make it again, or delete it"
         raise InputError(Problem(file=str(file), message=message)) from None
-    return found if (found.rubric, found.version, found.model) == (rubric, version, model) else None
+    return (
+        calibration
+        if (calibration.rubric, calibration.version, calibration.model) == (rubric, version, model)
+        else None
+    )
 
 
 def kept_calibrations(rubric: str, root: Path = FOLDER) -> list[Calibration]:
     """Return all calibrations of a rubric, the newest first; those that can't be read are not."""
-    found = []
+    calibrations = []
     for file in sorted((root / _slug(rubric)).glob("*.json")):
         try:
-            found.append(msgspec.json.decode(file.read_bytes(), type=Calibration))
+            calibrations.append(msgspec.json.decode(file.read_bytes(), type=Calibration))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             continue
-    return sorted(found, key=lambda one: one.timings.get("made", ""), reverse=True)
+    return sorted(calibrations, key=lambda one: one.timings.get("made", ""), reverse=True)
 
 
 def _file(root: Path, rubric: str, version: str, model: str) -> Path:
-    # Names that look alike as file names are told apart by the digest.
+    # The digest keeps names apart that look alike as file names: `a/b` and `a-b`.
     digest = sha256(f"{rubric}\n{version}\n{model}".encode()).hexdigest()[:8]
     return root / _slug(rubric) / f"{_slug(version)}-{_slug(model)}-{digest}.json"
 

@@ -163,12 +163,12 @@ class StoredEvaluation:
             for row in self.rows():
                 body = self._body(bodies, row)
                 if bytes(body.trace):
-                    found = self._kept_trace(body)
+                    trace_or_why = self._kept_trace(body)
                 elif body.recorded is not None:
-                    found = recorded.of(row, body.recorded.id, body.recorded.location)
+                    trace_or_why = recorded.of(row, body.recorded.id, body.recorded.location)
                 else:
-                    found = FoundTrace(None, "nothing was recorded")
-                yield _result(row, body, found.trace), found
+                    trace_or_why = FoundTrace(None, "nothing was recorded")
+                yield _result(row, body, trace_or_why.trace), trace_or_why
 
     def _kept_trace(self, body: Body) -> FoundTrace:
         """Return the trace that a body holds, when it is one that reports can draw."""

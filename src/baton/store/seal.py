@@ -52,8 +52,8 @@ def is_sealed(folder: Path, header: Mapping[str, Any]) -> bool:
 
 
 def _signature(key: bytes, folder: Path, header: Mapping[str, Any]) -> bytes:
-    told = [str(folder.resolve()), *(header.get(name) or None for name in _SIGNED)]
-    return hmac.new(key, msgspec.json.encode(told), "sha256").hexdigest().encode()
+    signed = [str(folder.resolve()), *(header.get(name) or None for name in _SIGNED)]
+    return hmac.new(key, msgspec.json.encode(signed), "sha256").hexdigest().encode()
 
 
 def _key(*, make: bool) -> bytes | None:
@@ -62,8 +62,8 @@ def _key(*, make: bool) -> bytes | None:
     if file is None:
         return None
     try:
-        found = _read(file)
-        if found is None and make:
+        key = _read(file)
+        if key is None and make:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Several that start at once agree on the key of the first.
             draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
@@ -73,10 +73,10 @@ def _key(*, make: bool) -> bytes | None:
             with suppress(FileExistsError):
                 os.link(draft, file)
             draft.unlink()
-            found = _read(file)
+            key = _read(file)
     except (OSError, InputError):
         return None  # no home, or one that cannot be written: nothing is sealed
-    return found
+    return key
 
 
 def _key_file() -> Path | None:
@@ -94,10 +94,10 @@ def _key_file() -> Path | None:
 def _read(file: Path) -> bytes | None:
     try:
         with open_regular(file) as stream:
-            told = os.fstat(stream.fileno())
+            about = os.fstat(stream.fileno())
             key = stream.read(_BYTES + 1)
     except FileNotFoundError:
         return None
     others = stat.S_IRWXG | stat.S_IRWXO
-    is_own = os.name != "posix" or (told.st_uid == os.geteuid() and not told.st_mode & others)
+    is_own = os.name != "posix" or (about.st_uid == os.geteuid() and not about.st_mode & others)
     return key if is_own and len(key) == _BYTES else None

@@ -74,10 +74,10 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
     needed = rule.get("mean") if isinstance(rule, dict) else None
     number, size = 0, 0
     views: list[bytes] = []
-    for result, found in evaluation.with_traces():
+    for result, trace_or_why in evaluation.with_traces():
         place = {"block": number, "place": len(views)}
-        rows.append(list_row(result, found.trace, tables) | place)
-        views.append(_ENCODER.encode(case_view(result, found, needed)))
+        rows.append(list_row(result, trace_or_why.trace, tables) | place)
+        views.append(_ENCODER.encode(case_view(result, trace_or_why, needed)))
         size += len(views[-1])
         if size >= _BLOCK:
             yield _packed(views)
@@ -156,9 +156,9 @@ def text_of(content: Content | None) -> str | None:
     """Return text, or data as JSON, and what is attached; cut to ``MOST`` characters."""
     if content is None:
         return None
-    told = content.text if content.text is not None else _json(content.data)
+    text = content.text if content.text is not None else _json(content.data)
     attached = ", ".join(f"[{part.mime or part.type}]" for part in content.parts or ())
-    return cut("\n".join(part for part in (told, attached) if part))
+    return cut("\n".join(part for part in (text, attached) if part))
 
 
 def cut(text: str) -> str:
@@ -372,7 +372,7 @@ def list_row(result: CaseResult, trace: Trace | None, tables: Tables) -> Plain:
     }
 
 
-def case_view(result: CaseResult, found: FoundTrace, mean_needed: float | None) -> Plain:
+def case_view(result: CaseResult, trace_or_why: FoundTrace, mean_needed: float | None) -> Plain:
     """Return all that the page shows of a case."""
     scores = [score_view(score) for score in result.scores]
     view: Plain = {
@@ -384,9 +384,9 @@ def case_view(result: CaseResult, found: FoundTrace, mean_needed: float | None) 
     }
     if mean_needed is not None and result.mean is not None:
         view["mean"] = [result.mean, mean_needed]
-    if found.trace is not None:
-        view["trace"] = trace_tree(found.trace)
-    view["untold"] = found.why
+    if trace_or_why.trace is not None:
+        view["trace"] = trace_tree(trace_or_why.trace)
+    view["untold"] = trace_or_why.why
     return view
 
 
