@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from rich.console import RenderableType
 from rich.table import Table
 
-from baton.model import AgentScores, Asked, GateResult, Low, RoutingCell, counted
+from baton.model import AgentScores, Asked, GateResult, RoutingCell, counted
 from baton.stats.intervals import mean_interval, share
 from baton.stats.repeats import Repeats, of_repeats
-from baton.stats.routing import AgentRouting, agents_of, mistakes
+from baton.stats.routing import agents_of, mistakes
 from baton.store import Reportable
 
 from .text import Console, Text, one_line
@@ -95,29 +96,29 @@ def plain_repeats(rate: PassRate | None) -> dict[str, Any] | None:
     return None if rate is None else {"pass_rate": msgspec.to_builtins(rate)}
 
 
-_MOST = 12
+_MOST_ROUTED = 12
+"""Agents in the routing matrix, which has a column for each: more do not fit on a line."""
+_MOST_AGENTS = 30
+"""Agents in the table of means, which has a row for each."""
 _NOBODY = "none"
-
-
-def print_routing(cells: Sequence[RoutingCell], console: Console) -> None:
-    """Print the matrix where it says something: of several agents, or with a mistake.
-
-    Of more than 12 agents those with most mistakes are shown, then those with most work.
-    """
-    wrong, agents = mistakes(cells), agents_of(cells)
-    if not wrong and len(agents) < 2:
-        return
-    shown = _chosen(agents, wrong)
-    console.print()
-    console.print(_table(cells, shown))
-    left = len(agents) - len(shown)
-    if left:
-        console.print(Text(f"… and {left} more agents; the JSON report has them all", "dim"))
+_NO_AGENT = "(no single agent)"
+ALL = "all"
+_STYLES: Mapping[str | None, str] = {
+    "passed": "green",
+    "failed": "red",
+    "error": "bold red",
+    "unclear": "yellow",
+}
 
 
 def share_text(value: float | None, right: int, total: int) -> str:
-    """Write precision or recall with its counts; a dash where it is not defined."""
-    return "–" if value is None else f"{_two_digits(value)} ({right}/{total})"
+    """Write precision or recall with its counts; a dash where it is not defined.
+
+    It reads 1.00 only where it is 1: 0.997 is written 0.99.
+    """
+    if value is None:
+        return "–"
+    return f"{min(value, 0.99) if value < 1 else value:.2f} ({right}/{total})"
 
 
 def arrow(cell: RoutingCell) -> str:
@@ -125,91 +126,65 @@ def arrow(cell: RoutingCell) -> str:
     return f"{cell.expected or _NOBODY} → {cell.actual or _NOBODY}"
 
 
-def _table(cells: Sequence[RoutingCell], shown: Sequence[AgentRouting]) -> RenderableType:
-    """Make a table with expected agents in rows and, by their numbers, actual ones in columns."""
-    names: list[str | None] = [agent.agent for agent in shown]
-    counts = {(cell.expected, cell.actual): cell.count for cell in cells}
-    rest = _beyond(cells, set(names))
+def print_routing(cells: Sequence[RoutingCell], console: Console) -> None:
+    """Print the matrix where it says something: of several agents, or with a mistake.
+
+    Expected agents are rows; the agents that got the work are columns, by the numbers of their
+    rows. Of more than 12 agents those with most mistakes are shown, then those with most work.
+    """
+    wrong, agents = mistakes(cells), agents_of(cells)
+    if not wrong and len(agents) < 2:
+        return
+    shown = list(agents)
+    if len(agents) > _MOST_ROUTED:
+        faults: Counter[str | None] = Counter()
+        for cell in wrong:
+            faults[cell.expected] += cell.count
+            faults[cell.actual] += cell.count
+        shown.sort(key=lambda one: (-faults[one.agent], -one.expected, one.agent))
+        shown = sorted(shown[:_MOST_ROUTED], key=lambda one: one.agent)
+    names = [one.agent for one in shown]
+    counts: Counter[tuple[str | None, str | None]] = Counter()
+    to_others: Counter[str | None] = Counter()
+    for cell in cells:
+        if cell.actual is None or cell.actual in names:
+            counts[cell.expected, cell.actual] += cell.count
+        else:
+            to_others[cell.expected] += cell.count
+
+    def count_cells(expected: str | None) -> list[Text]:
+        row = [(counts[expected, name], "green" if name == expected else "red") for name in names]
+        if to_others:
+            row.append((to_others[expected], "red"))
+        row.append((counts[expected, None], "red"))
+        return [Text(str(count), style) if count else Text("·", "dim") for count, style in row]
+
     columns = [f"→ {number}" for number in range(1, len(names) + 1)]
-    columns += [*(["→ others"] if rest else []), f"→ {_NOBODY}", "recall", "precision"]
+    columns += [*(["→ others"] if to_others else []), f"→ {_NOBODY}", "recall", "precision"]
     rows = [[Text(title, "dim") for title in ("routing: expected", *columns)]]
-    for number, agent in enumerate(shown, 1):
-        rows.append(
-            [
-                Text(f"{number} {one_line(agent.agent, 40)}"),
-                *_cells(agent.agent, names, counts, rest),
-                Text(share_text(agent.recall, agent.right, agent.expected)),
-                Text(share_text(agent.precision, agent.right, agent.actual)),
-            ]
-        )
-    unexpected = _cells(None, names, counts, rest)
+    for number, one in enumerate(shown, 1):
+        recall = share_text(one.recall, one.right, one.expected)
+        precision = share_text(one.precision, one.right, one.actual)
+        name = Text(f"{number} {one_line(one.agent, 40)}")
+        rows.append([name, *count_cells(one.agent), Text(recall), Text(precision)])
+    unexpected = count_cells(None)
     if any(cell.plain != "·" for cell in unexpected):
         rows.append([Text(_NOBODY), *unexpected])
-    return _laid_out(rows)
 
-
-def _laid_out(rows: Sequence[Sequence[Text]]) -> RenderableType:
-    """Put cells under one another, names to the left and figures to the right."""
+    # Laid out here, not by Rich's table, which would shorten names to fit a narrow terminal.
     widths = [
         max(row[place].cell_len for row in rows if place < len(row))
         for place in range(len(rows[0]))
     ]
-    lines = []
-    for name, *figures in rows:
-        line = name.copy().append(" " * (widths[0] - name.cell_len))
-        for cell, width in zip(figures, widths[1:], strict=False):
-            line.append(" " * (width - cell.cell_len + 2)).append_text(cell)
-        lines.append(line)
-    return Text("\n").join(lines)
-
-
-def _cells(
-    expected: str | None,
-    names: Sequence[str | None],
-    counts: dict[tuple[str | None, str | None], int],
-    rest: dict[str | None, int],
-) -> list[Text]:
-    row = [_cell(counts.get((expected, name), 0), right=name == expected) for name in names]
-    if rest:
-        row.append(_cell(rest.get(expected, 0), right=False))
-    row.append(_cell(counts.get((expected, None), 0), right=False))
-    return row
-
-
-def _cell(count: int, *, right: bool) -> Text:
-    if not count:
-        return Text("·", "dim")
-    return Text(str(count), "green" if right else "red")
-
-
-def _beyond(cells: Sequence[RoutingCell], names: set[str | None]) -> dict[str | None, int]:
-    """Count, by expected agent, what went to agents that have no column."""
-    counts: dict[str | None, int] = {}
-    for cell in cells:
-        if cell.actual is not None and cell.actual not in names:
-            counts[cell.expected] = counts.get(cell.expected, 0) + cell.count
-    return counts
-
-
-def _chosen(agents: Sequence[AgentRouting], wrong: Sequence[RoutingCell]) -> list[AgentRouting]:
-    if len(agents) <= _MOST:
-        return list(agents)
-    faults: dict[str | None, int] = {}
-    for cell in wrong:
-        for name in (cell.expected, cell.actual):
-            faults[name] = faults.get(name, 0) + cell.count
-    ranked = sorted(agents, key=lambda a: (-faults.get(a.agent, 0), -a.expected, a.agent))
-    return sorted(ranked[:_MOST], key=lambda a: a.agent)
-
-
-def _two_digits(value: float) -> str:
-    """Write a share so that it reads 1.00 only where it is 1."""
-    return f"{min(value, 0.99) if value < 1 else value:.2f}"
-
-
-_MOST_AGENTS = 30
-_NO_AGENT = "(no single agent)"
-ALL = "all"
+    console.print()
+    for first, *others in rows:
+        line = first.copy().append(" " * (widths[0] - first.cell_len))
+        for cell_text, width in zip(others, widths[1:], strict=False):
+            line.append(" " * (width - cell_text.cell_len + 2)).append_text(cell_text)
+        console.print(line)
+    if len(agents) > len(shown):
+        left = len(agents) - len(shown)
+        console.print(Text(f"… and {left} more agents; the JSON report has them all", "dim"))
 
 
 def print_by_agent(
@@ -220,22 +195,46 @@ def print_by_agent(
     Of more than 30 agents those with the lowest means are shown.
     """
     agents = [name for name in dict.fromkeys(one.agent for one in sums) if name is not None]
-    if not agents and not any(result.evaluator in _axes(sums) for result in gate):
+    axes = list(dict.fromkeys(one.evaluator for one in sums))
+    if not agents and not any(result.evaluator in axes for result in gate):
         return
-    axes = _axes(sums)
+    lowest: dict[str, float] = {}
+    for one in sums:
+        if one.agent is not None and one.mean is not None:
+            lowest[one.agent] = min(one.mean, lowest.get(one.agent, one.mean))
+    shown = sorted(agents, key=lambda name: lowest.get(name, math.inf))[:_MOST_AGENTS]
+    rest = [None] if any(one.agent is None for one in sums) else []
+
+    def mean_cell(axis: str, own: Sequence[AgentScores], rules: Sequence[GateResult]) -> Text:
+        if not own:
+            return Text("·", "dim")
+        scored, errors = sum(one.scored for one in own), sum(one.error for one in own)
+        mean = sum(one.total for one in own) / scored if scored else None
+        statuses = [rule.status for rule in rules if rule.evaluator == axis]
+        missed = next((status for status in statuses if status != "passed"), None)
+        style = _STYLES.get(missed or (statuses[0] if statuses else None), "")
+        failed = f", {counted(errors, 'error')}" if errors else ""
+        return Text(f"{_two_digits(mean)} ({scored}{failed})", style)
+
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("mean (verdicts)")
     for axis in axes:
         table.add_column(one_line(axis, 40), justify="right")
-    by_name = {(one.evaluator, one.agent): one for one in sums}
-    shown = _lowest(agents, sums)
-    rest = [None] if any(one.agent is None for one in sums) else []
     for agent in [*sorted(shown), *rest]:
-        cells = [_agent_cell(by_name.get((axis, agent)), gate) for axis in axes]
+        rules = [rule for rule in gate if agent is not None and rule.agent == agent]
+        own = {axis: [s for s in sums if (s.evaluator, s.agent) == (axis, agent)] for axis in axes}
+        cells = [mean_cell(axis, own[axis], rules) for axis in axes]
         table.add_row(one_line(agent or _NO_AGENT, 40), *cells)
-    table.add_row(ALL, *(_total(axis, sums, gate) for axis in axes))
+    for_all = [rule for rule in gate if rule.agent is None]
+    totals = {axis: [one for one in sums if one.evaluator == axis] for axis in axes}
+    table.add_row(ALL, *(mean_cell(axis, totals[axis], for_all) for axis in axes))
     if gate:
-        table.add_row(Text("gate", "dim"), *(Text(_limits(axis, gate), "dim") for axis in axes))
+        limits = []
+        for axis in axes:
+            own_rules = [r.rule for r in gate if r.evaluator == axis and r.rule.startswith(axis)]
+            texts = dict.fromkeys(rule.removeprefix(axis).strip() for rule in own_rules)
+            limits.append(Text(", ".join(texts) or "–", "dim"))
+        table.add_row(Text("gate", "dim"), *limits)
     console.print()
     console.print(table)
     if len(agents) > len(shown):
@@ -245,21 +244,25 @@ def print_by_agent(
 
 def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool = False) -> None:
     """Print what judges took by evaluator; ``detailed`` by agent as well."""
-    rows = list(_asked_rows(sums, detailed))
-    if not rows:
+    by_evaluator = asked_by_evaluator(sums)
+    if not by_evaluator:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("judges")
     for title in ("verdicts", "cached", "settled", "calls", "tokens", "cost", "a call"):
         table.add_column(title, justify="right")
-    for name, asked, settled in rows:
+    for name, (asked, settled) in by_evaluator.items():
         table.add_row(one_line(name, 80), *asked_cells(asked, settled))
+        own = [one for one in sums if one.evaluator == name and (one.asked.scores or one.settled)]
+        if detailed and len(own) > 1:
+            for one in own:
+                about = one_line(f"  {one.agent or _NO_AGENT}", 80)
+                table.add_row(about, *asked_cells(one.asked, one.settled))
+    if len(by_evaluator) > 1:
+        settled = sum(one.settled for one in sums)
+        table.add_row(ALL, *asked_cells(all_asked(sums), settled))
     console.print()
     console.print(table)
-
-
-def _axes(sums: Sequence[AgentScores]) -> list[str]:
-    return list(dict.fromkeys(one.evaluator for one in sums))
 
 
 def asked_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, tuple[Asked, int]]:
@@ -324,10 +327,7 @@ def cost_text(asked: Asked) -> str:
 
 
 def gate_lines(gate: Sequence[GateResult], status: str = "failed") -> Iterator[str]:
-    """Yield a line for each rule that was missed: the axis, the agent, the cases.
-
-    With ``unclear`` for each of which the data cannot tell.
-    """
+    """Yield a line for each rule that failed, or with ``unclear`` for each that is not decided."""
     return (gate_line(result) for result in gate if result.status == status)
 
 
@@ -338,86 +338,20 @@ def gate_line(result: GateResult) -> str:
     """
     who = f" of `{result.agent}`" if result.agent is not None else ""
     digits = ".4g" if "." in result.evaluator else ".2f"
-    cases = ", ".join(_low(low, digits) for low in result.cases)
-    worst = f"; the worst: {cases}" if cases else ""
+    cases = []
+    for low in result.cases:
+        value = "" if low.value is None else f" {low.value:{digits}}"
+        repeat = f" (repeat {low.repeat + 1})" if low.repeat else ""
+        steps = ", ".join([*low.subject, *(f"step {step}" for step in low.steps)])
+        cases.append(f"{low.case_id}{repeat}{value}" + (f" at {steps}" if steps else ""))
+    worst = f"; the worst: {', '.join(cases)}" if cases else ""
     if not result.reason:
-        mean = _digits(result.mean)
+        mean = _two_digits(result.mean)
         return f"gate: {result.rule}: the mean{who} is {mean} over {result.scored}{worst}"
     named = result.rule.startswith((result.evaluator, "must pass", "for"))
     axis = f"{'' if named else result.evaluator}{who}".strip()
     return f"gate: {result.rule}: {f'{axis}: ' if axis else ''}{result.reason}{worst}"
 
 
-def _low(low: Low, digits: str) -> str:
-    value = "" if low.value is None else f" {low.value:{digits}}"
-    repeat = f" (repeat {low.repeat + 1})" if low.repeat else ""
-    about = [*low.subject, *(f"step {step}" for step in low.steps)]
-    return f"{low.case_id}{repeat}{value}" + (f" at {', '.join(about)}" if about else "")
-
-
-def _asked_rows(sums: Sequence[AgentScores], detailed: bool) -> Iterator[tuple[str, Asked, int]]:
-    by_evaluator = asked_by_evaluator(sums)
-    for name, (asked, settled) in by_evaluator.items():
-        yield name, asked, settled
-        own = [one for one in sums if one.evaluator == name and (one.asked.scores or one.settled)]
-        if detailed and len(own) > 1:
-            for one in own:
-                yield f"  {one.agent or _NO_AGENT}", one.asked, one.settled
-    if len(by_evaluator) > 1:
-        yield ALL, all_asked(sums), sum(one.settled for one in sums)
-
-
-def _lowest(agents: Sequence[str], sums: Sequence[AgentScores]) -> list[str]:
-    means: dict[str, float] = {}
-    for one in sums:
-        if one.agent is not None and one.mean is not None:
-            means[one.agent] = min(one.mean, means.get(one.agent, one.mean))
-    return sorted(agents, key=lambda name: means.get(name, float("inf")))[:_MOST_AGENTS]
-
-
-def _agent_cell(one: AgentScores | None, gate: Sequence[GateResult]) -> Text:
-    if one is None:
-        return Text("·", "dim")
-    status = _status(gate, one.evaluator, one.agent)
-    return Text(_mean_text(one.mean, one.scored, one.error), _STYLES.get(status, ""))
-
-
-def _total(axis: str, sums: Sequence[AgentScores], gate: Sequence[GateResult]) -> Text:
-    own = [one for one in sums if one.evaluator == axis]
-    scored = sum(one.scored for one in own)
-    mean = sum(one.total for one in own) / scored if scored else None
-    errors = sum(one.error for one in own)
-    rules = [r for r in gate if r.evaluator == axis and r.agent is None]
-    status = next((r.status for r in rules if r.status != "passed"), "passed" if rules else None)
-    return Text(_mean_text(mean, scored, errors), _STYLES.get(status, ""))
-
-
-_STYLES: Mapping[str | None, str] = {
-    "passed": "green",
-    "failed": "red",
-    "error": "bold red",
-    "unclear": "yellow",
-}
-
-
-def _status(gate: Sequence[GateResult], axis: str, agent: str | None) -> str | None:
-    own = [r.status for r in gate if (r.evaluator, r.agent) == (axis, agent) and agent is not None]
-    return next((status for status in own if status != "passed"), own[0] if own else None)
-
-
-def _mean_text(mean: float | None, scored: int, errors: int) -> str:
-    failed = f", {counted(errors, 'error')}" if errors else ""
-    return f"{_digits(mean)} ({scored}{failed})"
-
-
-def _digits(mean: float | None) -> str:
+def _two_digits(mean: float | None) -> str:
     return "–" if mean is None else f"{mean:.2f}"
-
-
-def _limits(axis: str, gate: Sequence[GateResult]) -> str:
-    rules = dict.fromkeys(
-        result.rule.removeprefix(axis).strip()
-        for result in gate
-        if result.evaluator == axis and result.rule.startswith(axis)
-    )
-    return ", ".join(rules) or "–"
