@@ -18,7 +18,7 @@ from baton.datasets.strands import Known, strands_case
 from baton.formats.document import Document, raw_documents, read_bytes, without_comments
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.nesting import is_too_deep
-from baton.formats.opening import first_of_lines, iter_lines
+from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines, read_small
 from baton.formats.own_files import stays_in
 from baton.formats.spelling import Stray, snake
 from baton.formats.strands import CASE_KEYS
@@ -253,10 +253,11 @@ def read_file(path: Path, about: About) -> FileCases | None:
         InputError: with every problem of the file.
     """
     file = str(path)
-    lines = _json_lines_dialect(path)
+    data = read_small(path) if path.is_file() else None
+    lines = _json_lines_dialect(path, data)
     if lines is not None:
         return _checked(file, lines, about, *line_documents(file))
-    return read_data(file, read_bytes(path), about)
+    return read_data(file, read_bytes(path) if data is None else data, about)
 
 
 def read_data(file: str, data: bytes, about: About) -> FileCases | None:
@@ -444,11 +445,14 @@ def _parser(dialect: Dialect, label: str, names: Known) -> Callable[[Document, l
     return eval_case if dialect == "evalset" else legacy_case
 
 
-def _json_lines_dialect(path: Path) -> Dialect | None:
-    """Tell the dialect of a JSON-lines file by its first line; ``None`` when it is none."""
-    if not path.is_file():
+def _json_lines_dialect(path: Path, data: bytes | None) -> Dialect | None:
+    """Tell the dialect of a JSON-lines file by its first line; ``None`` when it is none.
+
+    ``data`` is what is in it, where that was read already.
+    """
+    if data is None and not path.is_file():
         return None  # A pipe can be read only once.
-    first = first_of_lines(path)
+    first = first_of_lines(path) if data is None else first_of_lines_in(data)
     if first is None or is_too_deep(first):
         return None
     try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import io
 import os
 import re
 import zlib
@@ -57,6 +58,8 @@ VERSION = 2
 """Of the files. Those of Baton 0.1 are version 1, and do not say so."""
 _NAMED = 10
 """How many lost cases a message names; it counts the others."""
+_SMALL_INDEX = 16 << 20
+"""Bytes of the largest index that is kept in memory, about 30,000 results: it is read once."""
 _SEARCHED = 64 << 20
 """Bytes of bodies without an index line in which the names of lost cases are looked for: a
 hostile file may have a gap of terabytes that takes no room on the disk."""
@@ -282,9 +285,13 @@ class OpenedFolder:
         self._lost: list[str] = []
         self._finished = header.status not in UNFINISHED
         self._hurt = False
+        self._index: bytes | None = None
         try:
             with open_regular(folder / INDEX) as index, open_regular(folder / BODIES) as text:
-                self._read(index, text, check=bodies or self._finished)
+                if os.fstat(index.fileno()).st_size <= _SMALL_INDEX:
+                    self._index = index.read(_SMALL_INDEX)
+                rows = index if self._index is None else io.BytesIO(self._index)
+                self._read(rows, text, check=bodies or self._finished)
         except FileNotFoundError as error:
             raise _damaged(Path(error.filename), "is missing") from None
 
@@ -335,7 +342,8 @@ class OpenedFolder:
 
     def rows(self) -> Iterator[IndexRow]:
         """Yield the last whole row of every case and repeat, in this order."""
-        with open_regular(self.folder / INDEX) as index:
+        in_memory = None if self._index is None else io.BytesIO(self._index)
+        with in_memory or open_regular(self.folder / INDEX) as index:
             for start in self.lines:
                 index.seek(start)
                 yield read_row(index.readline())

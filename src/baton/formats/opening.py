@@ -72,6 +72,29 @@ def read_bytes(file: _File) -> bytes:
     return data
 
 
+def read_small(file: _File) -> bytes | None:
+    """Read a regular file of at most 1 MiB; ``None`` for a larger one, or for a pipe.
+
+    What a file is shows in its first bytes and in how it ends: who has all of it does not open it
+    again for each question.
+
+    Raises:
+        InputError: it cannot be read, or is neither a file nor a pipe.
+    """
+    try:
+        with _opened(file) as stream:
+            mode = os.fstat(stream.fileno())
+            # The size is 0 for some files that have content, below /proc for one.
+            if not stat.S_ISREG(mode.st_mode) or not 0 < mode.st_size <= _STEP:
+                return None
+            if mode.st_size > current(FILE_BYTES):
+                return None
+            data = stream.read(_STEP + 1)
+    except OSError as error:
+        raise InputError(_problem(file, error.strerror or str(error))) from None
+    return data if len(data) <= _STEP else None  # it grew
+
+
 def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
     """Yield the lines of a regular file from byte ``start`` on, none longer than the limit.
 
@@ -124,6 +147,12 @@ def first_of_lines(file: _File) -> bytes | None:
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
     return None
+
+
+def first_of_lines_in(data: bytes) -> bytes | None:
+    """Do the same for a file that is read already."""
+    line, _, rest = data.lstrip().partition(b"\n")
+    return line if rest and not rest.isspace() else None
 
 
 def open_file(file: _File) -> BinaryIO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 
 from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.opening import first_of_lines, iter_lines
+from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines, read_small
 from baton.formats.spelling import snake
 from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, Source, Trace
@@ -127,16 +128,18 @@ class FileReader:
         if self._is_bodies():
             yield from read_bodies(self._path, self._source("evaluation"))
             return
-        if is_otlp(self._path):
+        data = read_small(self._path)
+        if is_otlp(self._path, data):
             from .otlp.reader import read_files
 
             yield from read_files([self._path], self._catalog)
             return
-        first = self._json_lines()
+        first = self._json_lines(data)
         if first is not None:
-            yield from self._read_lines(first)
+            yield from self._read_lines(first, data)
             return
-        data = read_bytes(self._path)
+        if data is None:
+            data = read_bytes(self._path)
         start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         if looks_like_sse(data):
             source = Source(format="adk-sse", framework="google-adk", location=self._file)
@@ -171,9 +174,12 @@ class FileReader:
         """
         yield from self._read_each_line(lines)
 
-    def _json_lines(self) -> Kind | None:
-        """Tell what the lines of a JSON-lines file are; ``None`` when it is none."""
-        first = first_of_lines(self._path)
+    def _json_lines(self, data: bytes | None = None) -> Kind | None:
+        """Tell what the lines of a JSON-lines file are; ``None`` when it is none.
+
+        ``data`` is what is in it, where that was read already.
+        """
+        first = first_of_lines(self._path) if data is None else first_of_lines_in(data)
         if first is None or not first.startswith(b"{"):
             return None
         try:
@@ -193,16 +199,18 @@ class FileReader:
         elif kind == "claude-stream":
             yield from read_stream_file(self._path, read_bytes(self._path), self._catalog)
 
-    def _read_lines(self, kind: Kind) -> Iterator[Trace]:
+    def _read_lines(self, kind: Kind, data: bytes | None) -> Iterator[Trace]:
         if kind in _CLAUDE:
             yield from self._claude(kind)
             return
         if kind == "adk-event":
-            lines = [line for line in read_bytes(self._path).splitlines() if line.strip()]
+            whole = read_bytes(self._path) if data is None else data
+            lines = [line for line in whole.splitlines() if line.strip()]
             document = Document(self._file, b"[" + b",\n".join(lines) + b"]", "json")
             yield self._events(document)
             return
-        yield from self._read_each_line(iter_lines(self._path))
+        stream = iter_lines(self._path) if data is None else io.BytesIO(data)
+        yield from self._read_each_line(stream)
 
     def _read_each_line(self, stream: Iterable[bytes]) -> Iterator[Trace]:
         yield from self._read_all(

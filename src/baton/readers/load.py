@@ -184,7 +184,8 @@ def _together(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
     """List files, spans first; those of one session of Claude are read as one, at the end."""
     folder = sort_files(files)
     held: dict[str, list[Trace]] = {id_: [] for id_ in folder.ids()}
-    spans = [file for file in folder.rest if is_otlp(file)]
+    # Spans of several files are read together. A single file says by itself what it is.
+    spans = [file for file in folder.rest if is_otlp(file)] if len(files) > 1 else []
     if spans:
         yield _Unit(spans[0], partial(_hold_back, partial(_read_spans, spans, catalog), held))
     for file in [*folder.rest, *folder.orphans]:

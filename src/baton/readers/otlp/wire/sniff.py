@@ -27,13 +27,14 @@ _TOGETHER = (
 _RARE = (*_SURE, b'"traceID"', b'"trace_id"')
 
 
-def is_otlp(path: Path | str) -> bool:
+def is_otlp(path: Path | str, data: bytes | None = None) -> bool:
     """Tell whether a file holds spans or log records, in any form this package reads.
 
-    Looks at the first 64 KiB, unpacked. A file that cannot be read is none.
+    Looks at the first 64 KiB, unpacked. A file that cannot be read is none. ``data`` is what is
+    in it, where that was read already.
     """
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb") if data is None else io.BytesIO(data) as stream:
             source = unpacked(io.BufferedReader(stream), Report(str(path)), Limits())
             head = source.read(HEAD)
     except InputError:
