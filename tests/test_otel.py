@@ -18,9 +18,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from baton.otel import FileSpanExporter
-from baton.readers.otlp.sdk import from_sdk, log_from_sdk
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.wire.read import read_conversations
+from baton.readers.otlp.wire.sdk import from_sdk, log_from_sdk
 
 PROGRAMS = Path(__file__).parent / "data" / "programs"
 RUN = """

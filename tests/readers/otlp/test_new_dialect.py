@@ -17,7 +17,7 @@ DIALECT = '''
 
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.tokens import usage
+from baton.readers.otlp.values import usage
 from baton.readers.otlp.values import text, whole
 
 from .base import Dialect

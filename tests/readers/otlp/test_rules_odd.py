@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from baton.model import Trace
 from baton.readers.otlp.readings import Node, Overlaps, PlainSpan
-from baton.readers.otlp.sdk import log_from_sdk
 from baton.readers.otlp.span import Span
+from baton.readers.otlp.wire.sdk import log_from_sdk
 
 from .spans import (
     agent,

@@ -12,8 +12,8 @@ from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace import Span as LiveSpan
 
-from baton.readers.otlp.sdk import from_sdk, log_from_sdk
 from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.wire.sdk import from_sdk, log_from_sdk
 
 _REMEMBERED = 10_000
 """Traces of cases that are over which are still known by their id."""

@@ -45,6 +45,8 @@ _ARGUMENTS = (
     "arguments", "args", "input", "parameters", "tool_kwargs", "action", "queries", "code",
 )  # fmt: skip
 _CALL_IDS = (*_IDS[1:], "id")
+_ODD_CALL = frozenset((*_INSIDE, *_NAMES[1:], *_IDS[1:], *_ARGUMENTS[1:], "tool_use"))
+"""Keys that a call does not have as OpenTelemetry writes it."""
 _RESULTS = ("response", "result", "content", "output", "server_tool_call_response")
 _HOSTED, _HOSTED_ANSWER = "_call", "_call_output"
 
@@ -361,7 +363,12 @@ def _message(role: str, name: str | None, body: Any) -> Message:
         if isinstance(block, dict) and _is_usual(block):
             kind = block["type"]
             if kind in _CALLS:
-                message.calls += calls(block)
+                if _ODD_CALL.isdisjoint(block) and text(block.get("name")) is not None:
+                    arguments = shown(block.get("arguments"))
+                    id_ = text(block.get("id"))
+                    message.calls.append(Call(id=id_, name=block["name"], arguments=arguments))
+                else:
+                    message.calls += calls(block)
                 continue
             said = block.get("text") or block.get("content")
             if isinstance(said, str) and said not in HIDDEN and not said.startswith(_PRINTED):

@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from baton.model import Dropped
 from baton.readers.otlp.span import Conversation, Event, Link, Span
 from baton.readers.otlp.wire.read import read_conversations
-from baton.readers.otlp.wire.report import Limits
+from baton.readers.otlp.wire.streams import Limits
 
 Json = dict[str, Any]
 _SPELT = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 from baton.model import Dropped, InputError
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.wire.read import read_conversations
-from baton.readers.otlp.wire.report import Limits
+from baton.readers.otlp.wire.streams import Limits
 
 CUT = "records truncated in the middle"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.model import InputError
-from baton.readers.otlp.wire.report import Limits
+from baton.readers.otlp.wire.streams import Limits
 
 
 def _refusal(wire: Any, data: bytes, **limits: int) -> str:

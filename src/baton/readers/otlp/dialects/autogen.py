@@ -27,8 +27,7 @@ from baton.readers.otlp.readings import (
     as_agent,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.tokens import usage
-from baton.readers.otlp.values import content, first, parsed, shown, text, whole
+from baton.readers.otlp.values import content, first, parsed, shown, text, usage, whole
 
 from .base import Dialect
 from .genai import fail

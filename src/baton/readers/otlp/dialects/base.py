@@ -24,7 +24,7 @@ class Dialect:
             names that many write (OpenTelemetry GenAI: 90).
         claims: Tells whether a span follows this convention.
         read: Reads a span that does, with its names, content and tokens. ``handover`` tells
-            which tool calls pass work on, ``tokens`` adds up the counts.
+            which tool calls pass work on, ``usage`` (in ``values``) adds up the counts.
         resolve: Settles what one span alone does not tell. It is called for a turn in which the
             dialect has a span, and gets all nodes of it as a tree, parents first, also those of
             other dialects, and the log records of no span. It returns nodes that stand in no

@@ -14,8 +14,7 @@ from baton.model import Content
 from baton.readers.otlp.messages import Answer, Message
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.tokens import usage
-from baton.readers.otlp.values import amount, content, first, shown, text, whole
+from baton.readers.otlp.values import amount, content, first, shown, text, usage, whole
 
 from .base import Dialect
 from .genai import fail

@@ -22,8 +22,15 @@ from baton.readers.otlp.readings import (
     as_plain,
 )
 from baton.readers.otlp.span import ERROR, Event, Span
-from baton.readers.otlp.tokens import usage_of, usage_of_gemini
-from baton.readers.otlp.values import amount, content, first, parsed, text
+from baton.readers.otlp.values import (
+    amount,
+    content,
+    first,
+    parsed,
+    text,
+    usage_of,
+    usage_of_gemini,
+)
 
 from . import genai_content as carried
 from .base import Dialect

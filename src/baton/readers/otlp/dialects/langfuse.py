@@ -8,8 +8,7 @@ from typing import Any
 from baton.model import Usage
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Span
-from baton.readers.otlp.tokens import usage
-from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
+from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
 
 from .base import Dialect
 from .genai import fail

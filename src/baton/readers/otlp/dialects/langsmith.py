@@ -25,8 +25,17 @@ from baton.readers.otlp.readings import (
     as_agent,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.tokens import usage, usage_of
-from baton.readers.otlp.values import amount, content, first, parsed, shown, text, whole
+from baton.readers.otlp.values import (
+    amount,
+    content,
+    first,
+    parsed,
+    shown,
+    text,
+    usage,
+    usage_of,
+    whole,
+)
 
 from .base import Dialect
 from .handover import hand_over

@@ -17,7 +17,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
 )
 from baton.readers.otlp.span import Span
-from baton.readers.otlp.tokens import usage
 from baton.readers.otlp.values import (
     amount,
     content,
@@ -26,6 +25,7 @@ from baton.readers.otlp.values import (
     parsed,
     shown,
     text,
+    usage,
     whole,
 )
 

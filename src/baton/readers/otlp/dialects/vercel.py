@@ -25,8 +25,17 @@ from baton.readers.otlp.readings import (
     as_plain,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.tokens import usage, usage_of
-from baton.readers.otlp.values import content, finite, first, parsed, shown, text, whole
+from baton.readers.otlp.values import (
+    content,
+    finite,
+    first,
+    parsed,
+    shown,
+    text,
+    usage,
+    usage_of,
+    whole,
+)
 
 from . import genai
 from .base import Dialect

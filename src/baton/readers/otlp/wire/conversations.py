@@ -10,7 +10,7 @@ import msgspec
 
 from baton.readers.otlp.span import Conversation, Event, Span
 
-from .spool import MANY, NEVER, NONE, Shelf, code, conversation_of, session_of
+from .trace_store import MANY, NEVER, NONE, TraceStore, code, conversation_of, session_of
 
 K = TypeVar("K", bound=Hashable)
 
@@ -188,62 +188,62 @@ _Pair = tuple[int, int]
 _Places = dict[tuple[int, int], int]
 
 
-def assign(shelf: Shelf) -> dict[str, list[int]]:
+def assign(store: TraceStore) -> dict[str, list[int]]:
     """Return the traces, and parts of traces, of each conversation, by its id, in start order.
 
     Session before conversation id before links before trace id. Afterwards no trace of the
-    shelf holds spans of two conversations, and log records without one are counted in
-    ``shelf.homeless``.
+    store holds spans of two conversations, and log records without one are counted in
+    ``store.homeless``.
     """
-    places = _part_mixed_traces(shelf)
-    numbers = [number for number in range(len(shelf.ids)) if shelf.counts[number]]
-    labels = {number: label for number in numbers if (label := _label(shelf, number))}
-    pairs = list(_pairs(shelf, places))
+    places = _part_mixed_traces(store)
+    numbers = [number for number in range(len(store.ids)) if store.counts[number]]
+    labels = {number: label for number in numbers if (label := _label(store, number))}
+    pairs = list(_pairs(store, places))
     labels.update(nearest_labels(labels, pairs))
     loose = sorted({number for pair in pairs for number in pair if number not in labels})
     open_pairs = [pair for pair in pairs if pair[0] not in labels and pair[1] not in labels]
     for component in components(loose, open_pairs):
-        first = min(component, key=lambda number: (shelf.started[number], shelf.ids[number]))
-        labels.update(dict.fromkeys(component, shelf.ids[first]))
+        first = min(component, key=lambda number: (store.started[number], store.ids[number]))
+        labels.update(dict.fromkeys(component, store.ids[first]))
     found: dict[str, list[int]] = {}
     for number in numbers:
-        found.setdefault(labels.get(number) or shelf.ids[number], []).append(number)
-    _add_logs(shelf, found)
+        found.setdefault(labels.get(number) or store.ids[number], []).append(number)
+    _add_logs(store, found)
     return dict(
-        sorted(found.items(), key=lambda item: (min(shelf.started[n] for n in item[1]), item[0]))
+        sorted(found.items(), key=lambda item: (min(store.started[n] for n in item[1]), item[0]))
     )
 
 
-def _label(shelf: Shelf, number: int) -> str | None:
-    return shelf.sessions[number] or shelf.conversations[number] or None
+def _label(store: TraceStore, number: int) -> str | None:
+    return store.sessions[number] or store.conversations[number] or None
 
 
-def _part_mixed_traces(shelf: Shelf) -> _Places:
+def _part_mixed_traces(store: TraceStore) -> _Places:
     """Part traces of several conversations; returns the part of each linked span in them."""
-    ends = {*shelf.linked[2], *shelf.linked[3]}
+    ends = {*store.linked[2], *store.linked[3]}
     places: _Places = {}
-    for number in range(len(shelf.ids)):
-        session, conversation = shelf.sessions[number], shelf.conversations[number]
+    for number in range(len(store.ids)):
+        session, conversation = store.sessions[number], store.conversations[number]
         if session is MANY or (session == NONE and conversation is MANY):
-            places.update(_part(shelf, number, ends))
+            places.update(_part(store, number, ends))
     return places
 
 
-def _part(shelf: Shelf, number: int, ends: set[int]) -> _Places:
-    labels = partition(_node(span) for batch in shelf.batches(number) for span in batch.spans)
+def _part(store: TraceStore, number: int, ends: set[int]) -> _Places:
+    labels = partition(_node(span) for batch in store.batches(number) for span in batch.spans)
     first = next(iter(labels.values()))
     if all(label == first for label in labels.values()):
-        shelf.sessions[number] = first
+        store.sessions[number] = first
         return {}
-    parts = {label: shelf.part(number, label) for label in dict.fromkeys(labels.values())}
-    for batch in shelf.batches(number):
+    parts = {label: store.part(number, label) for label in dict.fromkeys(labels.values())}
+    for batch in store.batches(number):
         for span in batch.spans:
-            shelf.put(parts[labels[span.span_id]], span)
+            store.put(parts[labels[span.span_id]], span)
         for log in batch.logs:
             own = session_of(log.attributes, log.resource) or conversation_of(log.attributes)
             label = labels.get(log.span_id or "") or (own if own in parts else first)
-            shelf.put_log(parts[label or first], log)
-    shelf.clear(number)
+            store.put_log(parts[label or first], log)
+    store.clear(number)
     return {(number, code(id_)): parts[label] for id_, label in labels.items() if code(id_) in ends}
 
 
@@ -257,39 +257,39 @@ def _node(span: Span) -> Node:
     )
 
 
-def _pairs(shelf: Shelf, places: _Places) -> Iterator[_Pair]:
+def _pairs(store: TraceStore, places: _Places) -> Iterator[_Pair]:
     """Yield the links between traces that hold spans."""
-    for source, target, source_span, target_span in zip(*shelf.linked, strict=True):
+    for source, target, source_span, target_span in zip(*store.linked, strict=True):
         pair = (
             places.get((source, source_span), source),
             places.get((target, target_span), target),
         )
-        if pair[0] != pair[1] and shelf.counts[pair[0]] and shelf.counts[pair[1]]:
+        if pair[0] != pair[1] and store.counts[pair[0]] and store.counts[pair[1]]:
             yield pair
 
 
-def _add_logs(shelf: Shelf, found: dict[str, list[int]]) -> None:
+def _add_logs(store: TraceStore, found: dict[str, list[int]]) -> None:
     """Add the log records that name a conversation but no trace of it."""
-    waiting = set(shelf.by_label.values())
-    for number in range(len(shelf.ids)):
-        if not shelf.counts[number] and number not in waiting:
-            _move_logs_to_labels(shelf, number)
-    for label, number in shelf.by_label.items():
+    waiting = set(store.by_label.values())
+    for number in range(len(store.ids)):
+        if not store.counts[number] and number not in waiting:
+            _move_logs_to_labels(store, number)
+    for label, number in store.by_label.items():
         if label in found:
             found[label].append(number)
         else:
-            shelf.homeless += sum(len(batch.logs) for batch in shelf.batches(number))
+            store.homeless += sum(len(batch.logs) for batch in store.batches(number))
 
 
-def _move_logs_to_labels(shelf: Shelf, number: int) -> None:
-    for batch in shelf.batches(number):
+def _move_logs_to_labels(store: TraceStore, number: int) -> None:
+    for batch in store.batches(number):
         for log in batch.logs:
             label = session_of(log.attributes, log.resource) or conversation_of(log.attributes)
             if label is None:
-                shelf.homeless += 1
+                store.homeless += 1
             else:
-                shelf.put_log(shelf.for_label(label), log)
-    shelf.clear(number)
+                store.put_log(store.for_label(label), log)
+    store.clear(number)
 
 
 def one_of_each(spans: Iterable[Span]) -> list[Span]:
@@ -332,17 +332,17 @@ def group(spans: Iterable[Span], logs: Iterable[Event] = ()) -> list[Conversatio
     it names, else the ``logs`` of the conversation of its trace or session; those of no
     conversation are left out.
     """
-    shelf = Shelf()
+    store = TraceStore()
     for span in spans:
-        shelf.add(span)
+        store.add(span)
     for log in logs:
-        shelf.add_log(log)
-    return [conversation(shelf, id_, numbers) for id_, numbers in assign(shelf).items()]
+        store.add_log(log)
+    return [conversation(store, id_, numbers) for id_, numbers in assign(store).items()]
 
 
-def conversation(shelf: Shelf, id_: str, numbers: Iterable[int]) -> Conversation:
-    """Return the conversation of these traces of a shelf."""
-    batches = [batch for number in numbers for batch in shelf.batches(number)]
+def conversation(store: TraceStore, id_: str, numbers: Iterable[int]) -> Conversation:
+    """Return the conversation of these traces of a store."""
+    batches = [batch for number in numbers for batch in store.batches(number)]
     spans = one_of_each(span for batch in batches for span in batch.spans)
     spans.sort(key=_start_order)
     loose = _join(spans, [log for batch in batches for log in batch.logs])

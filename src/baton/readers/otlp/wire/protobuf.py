@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from baton.model import InputError, Problem
 from baton.readers.otlp.span import Event, Span
 
-from .report import Limits, Report
-from .streams import Place
+from .streams import Limits, Place, Report
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 

@@ -15,13 +15,11 @@ from baton.model.limits import SPAN_FILE_BYTES
 from baton.readers.otlp.span import Conversation, Event, Span
 
 from .conversations import assign, conversation
-from .json_records import Record, json_records
+from .json_records import BLANK, BOM, Record, is_value, json_records, values
 from .protobuf import proto_records
-from .repair import BLANK, BOM, is_value, values
-from .report import Limits, Report
 from .sniff import HEAD, form_of
-from .spool import Shelf
-from .streams import GZIP, ZSTD, Chain, Mapped, Place, lines_between, unpacked
+from .streams import GZIP, ZSTD, Chain, Limits, Mapped, Place, Report, lines_between, unpacked
+from .trace_store import TraceStore
 
 _LONG = 16 << 20
 
@@ -157,38 +155,38 @@ def read_conversations(
     """
     paths = [files] if isinstance(files, str | os.PathLike) else files
     problems: list[Problem] = []
-    shelf = Shelf()
+    store = TraceStore()
     try:
         for path in paths:
             report = Report(str(path))
-            _fill(shelf, Path(path), report, limits or Limits())
+            _fill(store, Path(path), report, limits or Limits())
             problems += report.all_problems()
             for lost in report.lost.values():
                 if on_lost is not None:
                     on_lost(lost)
-        found = assign(shelf)
-        _tell_what_was_odd(shelf, on_lost, on_note)
+        found = assign(store)
+        _tell_what_was_odd(store, on_lost, on_note)
         for id_, numbers in found.items():
-            yield conversation(shelf, id_, numbers)
+            yield conversation(store, id_, numbers)
     finally:
-        shelf.close()
+        store.close()
     if problems:
         raise InputError(problems)
 
 
-def _fill(shelf: Shelf, path: Path, report: Report, limits: Limits) -> None:
+def _fill(store: TraceStore, path: Path, report: Report, limits: Limits) -> None:
     flushed = 0
     for record in file_records(path, report, limits):
         _drop_deep_values(record, report)
         if not isinstance(record, Span):
-            shelf.add_log(record)
+            store.add_log(record)
         elif record.trace_id and record.span_id:
-            shelf.add(record)
+            store.add(record)
         else:
             report.lose("spans without an id", example=f"{report.file}: {record.name}")
         if report.read - flushed > _IN_MEMORY:
             flushed = report.read
-            shelf.flush()
+            store.flush()
 
 
 _FLAT = frozenset({str, int, float, bool, type(None)})
@@ -217,11 +215,11 @@ def _drop_deep_values(record: Span | Event, report: Report) -> None:
 
 
 def _tell_what_was_odd(
-    shelf: Shelf,
+    store: TraceStore,
     on_lost: Callable[[Dropped], None] | None,
     on_note: Callable[[str], None] | None,
 ) -> None:
-    if shelf.homeless and on_lost is not None:
-        on_lost(Dropped(what="log records of no conversation", count=shelf.homeless))
-    if shelf.backwards and on_note is not None:
-        on_note(f"{shelf.backwards} spans end before they start; they count as taking no time")
+    if store.homeless and on_lost is not None:
+        on_lost(Dropped(what="log records of no conversation", count=store.homeless))
+    if store.backwards and on_note is not None:
+        on_note(f"{store.backwards} spans end before they start; they count as taking no time")

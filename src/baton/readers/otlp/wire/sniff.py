@@ -10,8 +10,7 @@ from typing import Literal
 from baton.model import InputError
 
 from .protobuf import BYTES, NoProtobuf, fields
-from .report import Limits, Report
-from .streams import GZIP, ZSTD, unpacked
+from .streams import GZIP, ZSTD, Limits, Report, unpacked
 
 Form = Literal["json", "protobuf", "frames"]
 HEAD = 1 << 16

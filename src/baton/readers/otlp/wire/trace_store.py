@@ -22,10 +22,10 @@ class Batch(msgspec.Struct, array_like=True):
     of: list[int] = msgspec.field(default_factory=list)
 
 
-class Spool:
+class BatchFile:
     """Batches in a temporary file, each found again by its trace.
 
-    The file is removed with the spool. A batch takes 24 bytes of memory: its place, its length,
+    The file is removed with this object. A batch takes 24 bytes of memory: its place, its length,
     and the number of the batch before it.
     """
 
@@ -133,7 +133,7 @@ NEVER = float("inf")
 _Label = str | None
 
 
-class Shelf:
+class TraceStore:
     """Spans and log records by trace. A trace is a number here.
 
     What is added stays in memory until ``flush`` puts it into a temporary file. For each trace
@@ -155,7 +155,7 @@ class Shelf:
         self._labels: dict[str, str] = {}
         self._last = array("l")
         self._open: dict[int, Batch] = {}
-        self._spool: Spool | None = None
+        self._file_of_batches: BatchFile | None = None
 
     def add(self, span: Span) -> None:
         """Put a span to its trace. One that ends before it starts took no time."""
@@ -194,7 +194,7 @@ class Shelf:
         return self.by_label[label]
 
     def part(self, number: int, label: str) -> int:
-        """Make a shelf for those spans of a trace that belong to ``label``; returns its number."""
+        """Make a place for those spans of a trace that belong to ``label``; returns its number."""
         new = self._new(self.ids[number])
         self.sessions[new] = self._labels.setdefault(label, label)
         return new
@@ -214,23 +214,23 @@ class Shelf:
 
     def flush(self) -> None:
         """Put what is in memory into the temporary file."""
-        if self._spool is None:
-            self._spool = Spool()
+        if self._file_of_batches is None:
+            self._file_of_batches = BatchFile()
         for number, batch in self._open.items():
-            self._last[number] = self._spool.write(batch, self._last[number])
+            self._last[number] = self._file_of_batches.write(batch, self._last[number])
         self._open.clear()
 
     def batches(self, number: int) -> Iterator[Batch]:
         """Yield what there is of a trace, in pieces."""
-        if self._spool is not None:
-            yield from self._spool.read(self._last[number])
+        if self._file_of_batches is not None:
+            yield from self._file_of_batches.read(self._last[number])
         if number in self._open:
             yield self._open[number]
 
     def close(self) -> None:
         """Remove the temporary file."""
-        if self._spool is not None:
-            self._spool.close()
+        if self._file_of_batches is not None:
+            self._file_of_batches.close()
 
     def _put(self, number: int, span: Span) -> None:
         self._batch(number).spans.append(span)
