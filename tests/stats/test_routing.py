@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.model import OTHERS, Routed, RoutingCell, RoutingCounts, Score, Status
+from baton.model import (
+    OTHERS,
+    ChainDifference,
+    ChainTurn,
+    Routed,
+    RoutingCell,
+    RoutingCounts,
+    Score,
+    Status,
+)
 from baton.stats.routing import agents_of, mistakes, plain_matrix, routed
 from baton.testing import build
 
@@ -27,8 +37,16 @@ def dispatch(expected: str | None, actual: str | None, status: Status = "passed"
 
 def chain(expected: str, actual: str) -> Score:
     """An `agent_chain` score of one turn; a letter is an agent."""
-    row = {"expected_agents": list(expected), "actual_agents": list(actual)}
-    return score("agent_chain", invocation_results=[row])
+    turn = ChainTurn(
+        invocation=0,
+        expected_agents=list(expected),
+        actual_agents=list(actual),
+        score=1.0,
+        match_details=ChainDifference(
+            all_expected_present=True, missing_agents=[], extra_agents=[]
+        ),
+    )
+    return score("agent_chain", invocation_results=[msgspec.to_builtins(turn)])
 
 
 def test_every_verdict_on_a_dispatch_counts_and_nothing_else() -> None:

@@ -11,6 +11,8 @@ import msgspec
 from baton.model import (
     AnyOrder,
     Case,
+    ChainDifference,
+    ChainTurn,
     EvalContext,
     Evidence,
     Score,
@@ -128,6 +130,20 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
         """Agents that ran and were not expected."""
         return missing(self.actual, self.expected)
 
+    def in_details(self) -> ChainTurn:
+        """Return it as the details of a score have it."""
+        absent = self.missing
+        return ChainTurn(
+            invocation=self.index,
+            expected_agents=self.expected,
+            actual_agents=self.actual,
+            score=self.score,
+            match_details=ChainDifference(
+                all_expected_present=not absent, missing_agents=absent, extra_agents=self.extra
+            ),
+            trouble=self.trouble,
+        )
+
 
 class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
     """Compares the agent chain of every turn that states one."""
@@ -242,7 +258,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             "agents_missing": _union(match.missing for match in matches),
             "agents_extra": _union(match.extra for match in matches),
             "failed_turns": [m.index for m in matches if m.score < self.min_match_ratio - 1e-9],
-            "invocation_results": [_turn_row(match) for match in matches],
+            "invocation_results": msgspec.to_builtins([match.in_details() for match in matches]),
         }
 
     def _fix(self, wrong: Sequence[TurnMatch]) -> str | None:
@@ -299,21 +315,6 @@ def _trouble(turn: Turn) -> str | None:
     if turn.status == "completed":
         return None
     return f"is {turn.status}" + (f": {in_short(turn.error)}" if turn.error else "")
-
-
-def _turn_row(match: TurnMatch) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "invocation": match.index,
-        "expected_agents": match.expected,
-        "actual_agents": match.actual,
-        "score": match.score,
-        "match_details": {
-            "all_expected_present": not match.missing,
-            "missing_agents": match.missing,
-            "extra_agents": match.extra,
-        },
-    }
-    return row if match.trouble is None else {**row, "trouble": match.trouble}
 
 
 def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], mode: Mode) -> str:

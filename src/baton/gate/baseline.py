@@ -110,7 +110,7 @@ def snapshot_of(evaluation: StoredEvaluation) -> Snapshot:
         sums.add(row.efficiency)
         if row.efficiency is not None and row.efficiency.cost_usd is not None:
             costs.append(row.efficiency.cost_usd)
-    spent = {name: sum_.mean for name, sum_ in sums.told().items() if sum_.mean is not None}
+    spent = {name: sum_.mean for name, sum_ in sums.known().items() if sum_.mean is not None}
     if costs:
         spent["cost_usd"] = sum(costs) / len(costs)
     return Snapshot(

@@ -70,12 +70,15 @@ from .routing import (
 )
 from .score import (
     STATUSES,
+    ChainDifference,
+    ChainTurn,
     Evidence,
     JudgeUse,
     Score,
     Status,
     Unit,
     case_status,
+    chain_turns,
 )
 from .trace import (
     SCHEMA_VERSION,
@@ -116,6 +119,8 @@ __all__ = [
     "CaseIndex",
     "CaseResult",
     "CaseRubric",
+    "ChainDifference",
+    "ChainTurn",
     "Content",
     "Dataset",
     "DatasetHash",
@@ -173,6 +178,7 @@ __all__ = [
     "Unit",
     "Usage",
     "case_status",
+    "chain_turns",
     "changed",
     "counted",
     "digest",

@@ -30,7 +30,7 @@ class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Sum(msgspec.Struct, kw_only=True):
-    """A sum over the ``results`` that tell of it; of ``at_least`` so many it is a lower bound."""
+    """A sum over the ``results`` that have it; for ``at_least`` of them it is a lower bound."""
 
     sum: int | float = 0
     results: int = 0
@@ -70,15 +70,15 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
             total.sum = round(total.sum + by * seconds, 6)
             total.results += by
 
-    def told(self) -> dict[str, Sum]:
-        """Return the sums, by counter, that at least one result tells of."""
+    def known(self) -> dict[str, Sum]:
+        """Return the sums, by counter, that are known of at least one result."""
         sums = {name: getattr(self, name) for name in COUNTERS} | self.timings
         return {name: sum_ for name, sum_ in sums.items() if sum_.results}
 
 
 def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
     """Return the sums as plain data, without those that no result tells of."""
-    plain = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.told().items()}
+    plain = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.known().items()}
     seconds = plain.pop("seconds", None)
     timings = {} if seconds is None else {"timings": {"seconds": seconds}}
     return {"results": sums.results, **plain, **timings}

@@ -66,6 +66,39 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
             raise ValueError(f"the value of a score has to be finite, got {self.value}")
 
 
+class ChainDifference(msgspec.Struct, kw_only=True):
+    """Agents that were expected and did not run, and those that ran and were not expected."""
+
+    all_expected_present: bool
+    missing_agents: list[str]
+    extra_agents: list[str]
+
+
+class ChainTurn(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One turn in the details of a score of agent chains; ``invocation`` counts from 0.
+
+    ``trouble`` says what kept the turn from running to its end.
+    """
+
+    invocation: int
+    expected_agents: list[str]
+    actual_agents: list[str]
+    score: float
+    match_details: ChainDifference
+    trouble: str | None = None
+
+
+def chain_turns(score: Score) -> list[ChainTurn]:
+    """Return the turns in the details of a score of chains; none for any other score.
+
+    Details of a user's own evaluator may be anything, so that what has another shape is no turn.
+    """
+    try:
+        return msgspec.convert(score.details.get("invocation_results", []), list[ChainTurn])
+    except msgspec.ValidationError:
+        return []
+
+
 def case_status(statuses: Sequence[Status]) -> Status:
     """Sum up a case: an error outranks a failure, a failure a pass; no verdict is ``skipped``."""
     for status in ("error", "failed", "passed"):

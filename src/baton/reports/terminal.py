@@ -15,19 +15,18 @@ from baton.model import (
     COUNTERS,
     STATUSES,
     CaseResult,
-    Dispatch,
+    ChainTurn,
     Efficiency,
     EfficiencySums,
     Score,
-    Sum,
-    Trace,
+    chain_turns,
     counted,
 )
 from baton.plugins import Alias, Entry
 from baton.store import Header, Reportable, recorded_of
 
 from .figures import gate_lines, pass_lines, print_asked, print_by_agent, print_routing, repeats_of
-from .text import Console, Text, console_for, content_line, dispatches_of, one_line, value_text
+from .text import Text, console_for, content_line, dispatches_of, one_line, value_text
 
 _LOOKED_AT = 100
 
@@ -88,18 +87,30 @@ _WORDS = {
     "tool_calls": "tool calls",
     "model_calls": "model calls",
     "tokens": "tokens",
+    "seconds": "time",
 }
 
 
 def efficiency_line(sums: EfficiencySums) -> str:
     """Say what all cases took, and one of them in the mean; empty where nothing is known."""
-    parts = [f"{_name(name)} {text}" for name, text in counter_texts(sums)]
+    parts = [f"{_WORDS[name]} {text}" for name, text in counter_texts(sums)]
     return f"in all (per case): {' · '.join(parts)}" if parts else ""
 
 
 def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
     """Return each counter that is known with its sum, the mean, and of how many cases it is."""
-    return [(name, _text(name, sum_, sums.results)) for name, sum_ in sums.told().items()]
+    texts = []
+    for name, total in sums.known().items():
+        mean = total.mean or 0
+        if name == "seconds":
+            text = f"{_seconds(total.sum)} ({_seconds(mean)})"
+        else:
+            least = "≥ " if total.at_least else ""
+            text = f"{least}{total.sum:,} ({f'{mean:,.0f}' if mean >= 100 else f'{mean:.3g}'})"
+        if total.results != sums.results:
+            text += f" of {total.results} of {sums.results} cases"
+        texts.append((name, text))
+    return texts
 
 
 def case_line(efficiency: Efficiency) -> str:
@@ -113,24 +124,6 @@ def case_line(efficiency: Efficiency) -> str:
     if "seconds" in efficiency.timings:
         parts.append(_seconds(efficiency.timings["seconds"]))
     return " · ".join(parts)
-
-
-def _text(name: str, sum_: Sum, results: int) -> str:
-    least = "≥ " if sum_.at_least else ""
-    mean = sum_.mean or 0
-    if name == "seconds":
-        words = f"{_seconds(sum_.sum)} ({_seconds(mean)})"
-    else:
-        words = (
-            f"{least}{sum_.sum:,} ({mean:,.0f})"
-            if mean >= 100
-            else f"{least}{sum_.sum:,} ({mean:.3g})"
-        )
-    return words if sum_.results == results else f"{words} of {sum_.results} of {results} cases"
-
-
-def _name(name: str) -> str:
-    return _WORDS.get(name, "time")
 
 
 def _seconds(seconds: float) -> str:
@@ -181,24 +174,19 @@ def print_terminal(
         console.print(f"… and {cases} that did not pass; the JSON report has all")
     for name, reason in unscored(evaluation):
         console.print(Text(one_line(f"– {name} skipped: {reason}", 400), "dim"))
-    _print_whole(header, console)
-    verdict = Text("\n").append(header.status, STYLES.get(header.status, "bold"))
-    if evaluation.folder is not None:
-        verdict.append(f"   {evaluation.folder}", "dim")
-    console.print(verdict)
-
-
-def _print_whole(header: Header, console: Console) -> None:
-    """Print what is to be said of the evaluation as a whole."""
-    groups = (
+    of_all = (
         ("✗", "failed", gate_lines(header.gate)),
         ("?", "skipped", gate_lines(header.gate, "unclear")),
         ("!", "error", header.problems),
         ("!", "skipped", header.notices),
     )
-    for mark, style, lines in groups:
-        for line in lines:
-            console.print(Text(f"{mark} {one_line(line, 400)}", STYLES[style]))
+    for mark, style, lines in of_all:
+        for text in lines:
+            console.print(Text(f"{mark} {one_line(text, 400)}", STYLES[style]))
+    verdict = Text("\n").append(header.status, STYLES.get(header.status, "bold"))
+    if evaluation.folder is not None:
+        verdict.append(f"   {evaluation.folder}", "dim")
+    console.print(verdict)
 
 
 def _counts(evaluation: Reportable) -> Table:
@@ -262,7 +250,7 @@ def _names(scores: list[Score]) -> str:
 def _scores(alike: list[Score]) -> Iterator[Text]:
     score = alike[0]
     yield Text(f"  {_names(alike)} {score.status}", STYLES[score.status]).append(value_text(score))
-    wrong = [turn for turn in _turns_of(score) if turn.score < 1]
+    wrong = [turn for turn in chain_turns(score) if turn.score < 1]
     if not wrong:
         yield Text(f"    {dispatches_of(alike)}{one_line(score.reason, 400)}")
     for turn in wrong:
@@ -271,31 +259,7 @@ def _scores(alike: list[Score]) -> Iterator[Text]:
         yield Text(f"    to fix it: {one_line(score.details['fix'], 400)}", "cyan")
 
 
-class _Differ(msgspec.Struct):
-    missing_agents: list[str]
-    extra_agents: list[str]
-
-
-class _Turn(msgspec.Struct):
-    """What chains say of one turn."""
-
-    invocation: int
-    score: float
-    expected_agents: list[str]
-    actual_agents: list[str]
-    match_details: _Differ
-    trouble: str | None = None
-
-
-def _turns_of(score: Score) -> list[_Turn]:
-    """Return the turns of a score of chains; the details of others may be anything."""
-    try:
-        return msgspec.convert(score.details.get("invocation_results", []), list[_Turn])
-    except msgspec.ValidationError:
-        return []
-
-
-def _side_by_side(turn: _Turn) -> Iterator[Text]:
+def _side_by_side(turn: ChainTurn) -> Iterator[Text]:
     """Print the expected over the actual chain, agents that agree under one another."""
     expected = Text(f"    turn {turn.invocation + 1}  expected  ")
     actual = Text(f"    {'':{len(str(turn.invocation + 1)) + 5}}  actual    ")
@@ -317,28 +281,22 @@ def _side_by_side(turn: _Turn) -> Iterator[Text]:
 
 def failure_text(result: CaseResult, *, repeats: int = 1) -> str:
     """Return what did not pass in a case: chains side by side, and the dispatches at fault."""
-    if result.recorded is None and result.trace is not None:
-        result = msgspec.structs.replace(result, recorded=recorded_of(result.trace))
+    trace = result.trace
+    if result.recorded is None and trace is not None:
+        result = msgspec.structs.replace(result, recorded=recorded_of(trace))
     header = Header(status=result.status, repeats=repeats)
     lines = [line.plain.rstrip() for line in case_lines(result, header)]
-    if result.trace is not None:
-        lines += dict.fromkeys(_dispatches(result.trace, result.scores))
+    failed = [name for score in result.scores if score.status == "failed" for name in score.subject]
+    dispatches = (
+        {each.id: each for turn in trace.turns for each in turn.dispatches} if trace else {}
+    )
+    for name in dict.fromkeys(failed):
+        if name in dispatches:
+            one = dispatches[name]
+            prompt = f"  {content_line(one.prompt, 100)}" if one.prompt else ""
+            sender, receiver = one_line(one.from_agent or "?"), one_line(one.to_agent)
+            lines.append(f"  {one.id}: {sender} → {receiver}{prompt}")
     return "\n".join(lines).strip()
-
-
-def _dispatches(trace: Trace, scores: list[Score]) -> Iterator[str]:
-    dispatches = {each.id: each for turn in trace.turns for each in turn.dispatches}
-    for score in scores:
-        if score.status == "failed":
-            for name in score.subject:
-                if name in dispatches:
-                    yield _dispatch(dispatches[name])
-
-
-def _dispatch(dispatch: Dispatch) -> str:
-    said = f"  {content_line(dispatch.prompt, 100)}" if dispatch.prompt else ""
-    sender = one_line(dispatch.from_agent or "?")
-    return f"  {dispatch.id}: {sender} → {one_line(dispatch.to_agent)}{said}"
 
 
 REPORT = Entry(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from baton.model import Routed, RoutingCell, Score
+from baton.model import ChainTurn, Routed, RoutingCell, Score, chain_turns
 
 
 class AgentRouting(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,16 +102,14 @@ def _of_dispatches(scores: Iterable[Score]) -> Iterator[Routed]:
 
 def _of_chains(scores: Iterable[Score]) -> Iterator[Routed]:
     for score in scores:
-        if score.value is not None:
-            for turn in score.details.get("invocation_results", ()):
-                pair = _of_chain(turn)
-                if pair is not None:
-                    yield pair
+        for turn in chain_turns(score) if score.value is not None else ():
+            pair = _of_chain(turn)
+            if pair is not None:
+                yield pair
 
 
-def _of_chain(turn: Mapping[str, Any]) -> Routed | None:
-    expected: Sequence[str] = turn["expected_agents"]
-    actual: Sequence[str] = turn["actual_agents"]
+def _of_chain(turn: ChainTurn) -> Routed | None:
+    expected, actual = turn.expected_agents, turn.actual_agents
     opener = actual[0] if actual else None
     if opener in expected:
         after = [name for name in expected[expected.index(opener) :] if name != opener]

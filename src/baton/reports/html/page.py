@@ -27,6 +27,7 @@ from baton.model import (
     ToolCall,
     Trace,
     Turn,
+    chain_turns,
     known,
 )
 from baton.model.views import TreeNode, turn_tree
@@ -405,8 +406,14 @@ def score_view(score: Score) -> Plain:
     }
     view: Plain = {name: value for name, value in fields.items() if value not in (None, [], "")}
     view |= {"evaluator": score.evaluator, "value": score.value}
-    chains = [_chain(turn) for turn in _dicts(details, "invocation_results")]
-    view["chains"] = [chain for chain in chains if chain is not None]
+    view["chains"] = [
+        {
+            "turn": turn.invocation,
+            "columns": [list(column) for column in align(turn.expected_agents, turn.actual_agents)],
+            "trouble": turn.trouble,
+        }
+        for turn in chain_turns(score)
+    ]
     view["findings"] = [
         {"says": str(finding.get("says", "")), "warning": bool(finding.get("warning"))}
         for finding in _dicts(details, "findings")
@@ -421,14 +428,6 @@ def _dicts(details: Plain, name: str) -> list[Plain]:
     """Return a list of details; those of a user's own evaluator may be anything."""
     value = details.get(name)
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _chain(turn: Plain) -> Plain | None:
-    expected, actual = turn.get("expected_agents"), turn.get("actual_agents")
-    if not isinstance(expected, list) or not isinstance(actual, list):
-        return None
-    columns = [list(c) for c in align([str(n) for n in expected], [str(n) for n in actual])]
-    return {"turn": turn.get("invocation"), "columns": columns, "trouble": turn.get("trouble")}
 
 
 def _first_input(trace: Trace | None) -> str:
