@@ -106,7 +106,9 @@ def one_score() -> dict[str, int]:
             if at.f_code.co_filename.startswith(str(SOURCE)):
                 stack.append(f"{at.f_globals['__name__']}.{at.f_code.co_name}")
             at = at.f_back
-        deepest.append(len(stack))
+        # What runs while a module is imported is no part of the path.
+        if not any(each.endswith(".<module>") for each in stack):
+            deepest.append(len(stack))
         if name == "baton.evaluators.agent_chain" and frame.f_code.co_name.startswith("evaluate"):
             trunk.append(stack[::-1])
 

@@ -65,11 +65,12 @@ def baseline_command(
 
 def _lines(snapshot: Snapshot, file: Path) -> list[str]:
     made = snapshot.provenance
+    times = "once" if snapshot.repeats == 1 else f"{snapshot.repeats} times"
     fields = {
         "evaluation": snapshot.id,
         "status": snapshot.status,
         "made": snapshot.made,
-        "cases": f"{len(snapshot.cases)}, each played {_times(snapshot.repeats)}",
+        "cases": f"{len(snapshot.cases)}, each played {times}",
         "dataset": made.dataset.hash if made.dataset else None,
         "evaluators": ", ".join(f"{name} {version}" for name, version in made.evaluators.items()),
         "judges": ", ".join(made.judges),
@@ -84,7 +85,3 @@ def _lines(snapshot: Snapshot, file: Path) -> list[str]:
         visible_line(str(file)),
         *(f"  {key:<11} {one_line(text, 200)}" for key, text in fields.items() if text),
     ]
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"

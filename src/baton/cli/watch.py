@@ -187,7 +187,9 @@ def watch_command(
             before, cases = cases, case_hashes(datasets)
             only = all(files.is_case(file) for file in different)
             chosen = affected(before, cases) if only else None
-            note(f"changed: {', '.join(_short(file) for file in different[:3])}")
+            here = Path.cwd()
+            shown = (f.relative_to(here) if f.is_relative_to(here) else f for f in different[:3])
+            note(f"changed: {', '.join(map(str, shown))}")
             if chosen != []:
                 code = _evaluate(agent, datasets if chosen is None else chosen, trust)
     except Terminated:
@@ -217,8 +219,3 @@ def _evaluate(agent: Sequence[str], datasets: Sequence[str], trust: Sequence[Pat
             process.kill()
             process.wait()
         raise
-
-
-def _short(file: Path) -> str:
-    here = Path.cwd()
-    return str(file.relative_to(here) if file.is_relative_to(here) else file)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,22 +128,39 @@ def load_config(
     try:
         spec = document.convert(translated, ConfigFile)
     except InputError as error:
-        raise _say_where(error, translated) from None
+        raise InputError(_misplaced(each, translated) for each in error.problems) from None
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
     run = _run_options(document, spec, problems)
-    backend = _backend(document, spec.backend, problems)
-    rubrics = _rubrics(document, spec, problems)
-    redaction = _redaction(document, spec, problems)
-    judging = _judging(document, written, translated, problems)
-    gate = _gate(document, spec, problems)
+    folder = file.parent
+    backend: dict[str, Any] | None = None
+    try:
+        backend = None if spec.backend is None else backend_spec(spec.backend)
+    except InputError as error:
+        for problem in error.problems:
+            option, *_ = problem.path.split(".")
+            is_stated = isinstance(spec.backend, Mapping) and option in spec.backend
+            steps = problem.path.split(".") if is_stated else ()
+            problems.append(document.problem_at(("backend", *steps), problem.message))
+    rubrics: tuple[Entry, ...] = ()
+    with _collected(problems):  # what is wrong with a rubric names its own file
+        rubrics = own_rubrics(folder / path for path in spec.rubrics) if spec.rubrics else ()
+    redaction = ON
+    with _collected(problems, partial(at_lines, document)):
+        redaction = redaction_of(spec.redact)
+    judging = JudgeConfig()
+    with _collected(problems):
+        judging = read_judge(document, written, translated)
+    gate = Gate()
+    with _collected(problems, partial(at_lines, document)):
+        gate = read_gate(spec.gate, folder)
     plan = _plan(document, spec, providers, problems, own_code, rubrics)
     if plan is not None and spec.evaluators is not None:
-        _check_gate(document, plan, gate, problems)
+        with _collected(problems, partial(_located, document, ("gate",))):
+            gate_of(plan, gate)
     if problems or plan is None:
         raise InputError(problems)
-    folder = file.parent
     dataset = _dataset_paths(document, spec.dataset, folder)
     reporters = [
         msgspec.structs.replace(
@@ -172,6 +191,18 @@ def load_config(
         claims=code_in(document, spec),
         data=document.data,
     )
+
+
+@contextmanager
+def _collected(
+    problems: list[Problem],
+    located: Callable[[InputError], Sequence[Problem]] = lambda error: error.problems,
+) -> Iterator[None]:
+    """Add what is wrong to the problems, so that all of them are reported together."""
+    try:
+        yield
+    except InputError as error:
+        problems += located(error)
 
 
 def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
@@ -216,22 +247,6 @@ def chosen_backend(
             )
             for each in error.problems
         ) from None
-
-
-def _backend(
-    document: Document, spec: str | Mapping[str, Any] | None, problems: list[Problem]
-) -> dict[str, Any] | None:
-    """Check ``backend: ray``, or a mapping with its options."""
-    if spec is None:
-        return None
-    try:
-        return backend_spec(spec)
-    except InputError as error:
-        for problem in error.problems:
-            steps = tuple(step for step in problem.path.split(".") if step)
-            inside = steps if isinstance(spec, Mapping) and steps[:1] and steps[0] in spec else ()
-            problems.append(document.problem_at(("backend", *inside), problem.message))
-    return None
 
 
 def _check_reporters(document: Document, spec: ConfigFile, problems: list[Problem]) -> None:
@@ -289,10 +304,10 @@ def _plan(
             if isinstance(evaluator, str) or evaluator.enabled:
                 make_plan([evaluator], folder=folder, own_code=own_code, rubrics=rubrics)
         except InputError as error:
-            faults += [
-                document.problem_at(_path_of(index, problem), problem.message)
-                for problem in error.problems
-            ]
+            for problem in error.problems:
+                steps = (step for step in problem.path.split(".") if step)
+                rest = [step for step in steps if not step.startswith("evaluators[")]
+                faults.append(document.problem_at(("evaluators", index, *rest), problem.message))
     problems += faults
     prices = _prices(document, spec, providers, problems)
     if faults:
@@ -313,51 +328,6 @@ def _plan(
     return None
 
 
-def _judging(
-    document: Document, written: Any, value: dict[str, Any], problems: list[Problem]
-) -> JudgeConfig:
-    try:
-        return read_judge(document, written, value)
-    except InputError as error:
-        problems += error.problems
-    return JudgeConfig()
-
-
-def _gate(document: Document, spec: ConfigFile, problems: list[Problem]) -> Gate:
-    try:
-        return read_gate(spec.gate, Path(document.file).parent)
-    except InputError as error:
-        problems += at_lines(document, error)
-    return Gate()
-
-
-def _redaction(document: Document, spec: ConfigFile, problems: list[Problem]) -> Redaction:
-    try:
-        return redaction_of(spec.redact)
-    except InputError as error:
-        for problem in error.problems:
-            path = tuple(problem.path.split("."))
-            problems.append(document.problem_at(path, problem.message))
-    return ON
-
-
-def _check_gate(document: Document, plan: Plan, gate: Gate, problems: list[Problem]) -> None:
-    try:
-        gate_of(plan, gate)
-    except InputError as error:
-        problems += _located(document, ("gate",), error)
-
-
-def _rubrics(document: Document, spec: ConfigFile, problems: list[Problem]) -> tuple[Entry, ...]:
-    """Read the user's own rubrics; what is wrong with one names its own file."""
-    folder = Path(document.file).parent
-    try:
-        return own_rubrics(folder / path for path in spec.rubrics) if spec.rubrics else ()
-    except InputError as error:
-        problems += error.problems
-    return ()
-
-
 def _prices(
     document: Document,
     spec: ConfigFile,
@@ -372,11 +342,6 @@ def _prices(
         except InputError as error:
             problems += _located(document, ("providers", index, "custom_pricing"), error)
     return {**prices, **spec.prices} or None
-
-
-def _path_of(index: int, problem: Problem) -> tuple[str | int, ...]:
-    steps = [step for step in problem.path.split(".") if not step.startswith("evaluators[")]
-    return ("evaluators", index, *(step for step in steps if step))
 
 
 def _providers(
@@ -413,15 +378,13 @@ def _dataset_paths(
     paths = [folder / path for path in spec.paths]
     if spec.pattern is None:
         return [str(path) for path in paths]
-    files = [file for path in paths for file in _matching(path, spec.pattern)]
+    files: list[Path] = []
+    for path in paths:
+        files += sorted(path.rglob(spec.pattern)) if path.is_dir() else [path]
     if not files:
         message = f"no file of {', '.join(spec.paths)} meets it"
         raise InputError(document.problem_at(("dataset", "pattern"), message))
     return [str(file) for file in files]
-
-
-def _matching(path: Path, pattern: str) -> list[Path]:
-    return sorted(path.rglob(pattern)) if path.is_dir() else [path]
 
 
 def _below(folder: Path, path: str) -> str:
@@ -431,12 +394,8 @@ def _below(folder: Path, path: str) -> str:
 _EVALUATOR_KEY = re.compile(r"evaluators\[(\d+)\]\.(\w+)")
 
 
-def _say_where(error: InputError, config: Mapping[str, Any]) -> InputError:
-    """Tell of unknown keys that are options of the evaluator they stand beside."""
-    return InputError(_worded(problem, config) for problem in error.problems)
-
-
-def _worded(problem: Problem, config: Mapping[str, Any]) -> Problem:
+def _misplaced(problem: Problem, config: Mapping[str, Any]) -> Problem:
+    """Say where an option of an evaluator goes that is an unknown key beside its ``type:``."""
     match = _EVALUATOR_KEY.fullmatch(problem.path)
     if match is None or not problem.message.startswith("unknown key"):
         return problem

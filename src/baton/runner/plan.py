@@ -351,7 +351,9 @@ def _plan_one(
     if of_data and names_code(spec.type):
         raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     if ":" in spec.type:
-        own = _own(spec, folder, own_code)
+        own: Evaluator = NotLoaded(spec.name or spec.type, spec.type)
+        if own_code:
+            own = own_evaluator(spec.type, spec.name, spec.config, folder)
         names = tuple(dict.fromkeys((own.type, own.name)))
         return PlannedEvaluator(evaluator=own, optional=spec.optional, override_names=names)
     if spec.type.endswith(RUBRIC_SUFFIXES):
@@ -411,12 +413,6 @@ def _refuse_unasked(name: str, options: Mapping[str, Any]) -> None:
     entry = next((each for each in all_evaluators() if name in each.names), None)
     if entry is not None:
         _refuse_options(resolve(entry), entry, name, options, "case")
-
-
-def _own(spec: EvaluatorSpec, folder: Path, own_code: bool) -> Evaluator:
-    if not own_code:
-        return NotLoaded(spec.name or spec.type, spec.type)
-    return own_evaluator(spec.type, spec.name, spec.config, folder)
 
 
 def _not_loaded(spec: EvaluatorSpec, entry: Entry, options: msgspec.Struct) -> PlannedEvaluator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,9 +46,6 @@ from baton.store import evaluation_traces, read_evaluation
 from .file_kinds import kind_of_file
 from .prepare import Note
 from .rubrics import rubric_evaluator, rubric_of
-
-if TYPE_CHECKING:
-    from baton.judges.judge import LlmJudge
 
 
 class CalibrateRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,19 +194,16 @@ async def _ask_judges(
     asking = chosen(evaluator, labelled.keys(), request.samples)
     things: list[JudgedThing] = []
     reversed_things: dict[str, list[JudgedThing]] = {}
-    async with _judge(evaluator, config, request.judge) as judge:
+    judging = config.judging if config else JudgeConfig()
+    plan = config.plan if config else make_plan([evaluator])
+    planned = [PlannedEvaluator(evaluator=evaluator)]
+    async with make_judge_of(judging, request.judge, plan, planned) as judge:
         for one in (asking, *(with_model(asking, name) for name in request.against)):
             things += await ask(one, traces, judge, context)
             if request.reversed:
                 for thing in await ask(with_reversed_order(one), traces, judge, context):
                     reversed_things.setdefault(thing.model or "", []).append(thing)
     return calibration_report(asking, labels.labels, things, reversed_things, context.agent_names)
-
-
-def _judge(evaluator: Judged, config: Config | None, flags: JudgeFlags) -> LlmJudge:
-    judging = config.judging if config else JudgeConfig()
-    plan = config.plan if config else make_plan([evaluator])
-    return make_judge_of(judging, flags, plan, [PlannedEvaluator(evaluator=evaluator)])
 
 
 class Labelling(NamedTuple):

@@ -31,7 +31,7 @@ from baton.runner.plan import PlannedEvaluator, check_overrides, make_plan
 from baton.store import read_evaluation
 
 from .agents import configured
-from .file_kinds import Kind, kind_of_file
+from .file_kinds import Kind, is_kind, kind_of_file
 from .prepare import Note
 
 Seen = Mapping[Kind, Sequence[Path]]
@@ -153,7 +153,9 @@ def _scope_of(seen: Seen, folders: Sequence[Path]) -> Scope:
     """Read once more what was checked; files with faults have been reported and are left out."""
     configs = [config for file in seen.get("config", ()) if (config := _config(file))]
     reader = _Reader(folders, configs)
-    agents, functions = _agents([*seen.get("agents", ()), *_definitions(configs)])
+    agents, functions = _agents(
+        [*seen.get("agents", ()), *(Path(config.agents) for config in configs if config.agents)]
+    )
     by_config = [case_file for config in configs for case_file in reader.of_config(config)]
     configured = {case_file.file for case_file in by_config}
     alone = [file for file in seen.get("dataset", ()) if str(file) not in configured]
@@ -235,7 +237,7 @@ class _Reader:
         known = {Path(case_file.file).resolve(): case_file for case_file in cases}
         beside = [path for path in dataset_files(file.parent) if path.parent == file.parent]
         near = [
-            known.get(path.resolve()) or (self.alone(path) if _has_cases(path) else None)
+            known.get(path.resolve()) or (self.alone(path) if is_kind(path, "dataset") else None)
             for path in beside
         ]
         return CriteriaFile(document, [each for each in near if each is not None] or cases)
@@ -277,13 +279,6 @@ def _dataset(file: Path) -> Dataset | None:
         return None
 
 
-def _has_cases(file: Path) -> bool:
-    try:
-        return kind_of_file(file) == "dataset"
-    except InputError:
-        return False
-
-
 def _evaluators(file: Path, dataset: Dataset) -> tuple[PlannedEvaluator, ...]:
     """Return what scores a dataset without a config; of criteria, those that have no faults."""
     criteria = file.with_name(FILE_NAME)
@@ -295,10 +290,6 @@ def _evaluators(file: Path, dataset: Dataset) -> tuple[PlannedEvaluator, ...]:
         return plan_for(dataset, make, own_code=False).evaluators
     except InputError:
         return ()
-
-
-def _definitions(configs: Iterable[Config]) -> list[Path]:
-    return [Path(config.agents) for config in configs if config.agents]
 
 
 def _agents(files: Iterable[Path]) -> tuple[dict[str, AgentCard], frozenset[str]]:

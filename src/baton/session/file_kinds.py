@@ -50,10 +50,11 @@ IS_A_DATASET = "is a dataset: it says what should happen, and holds no recorded 
 
 def given_as(files: Iterable[Path], kind: Kind, message: str) -> list[Problem]:
     """Name the files that are of this kind, with a message on what to do with them."""
-    return [Problem(file=str(file), message=message) for file in files if _is(file, kind)]
+    return [Problem(file=str(file), message=message) for file in files if is_kind(file, kind)]
 
 
-def _is(file: Path, kind: Kind) -> bool:
+def is_kind(file: Path, kind: Kind) -> bool:
+    """Tell whether a file is there, can be read and is of this kind."""
     try:
         return file.is_file() and kind_of_file(file) == kind
     except InputError:

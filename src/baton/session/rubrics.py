@@ -20,7 +20,7 @@ from baton.judges.prompts import prompt_for
 from baton.model import EvalContext, InputError, Score, Trace, suggestion
 from baton.model.redact import ON
 from baton.model.visible import visible_line
-from baton.plugins import RUBRIC_SUFFIXES, Entry
+from baton.plugins import RUBRIC_SUFFIXES
 from baton.readers import iter_traces, load_catalog
 from baton.runner.plan import make_plan
 from baton.runner.recorded import find_case
@@ -67,12 +67,6 @@ def named_rubric(files: dict[str, RubricFile], name: str) -> RubricFile:
             return each
     known = [known for each in files.values() for known in names_of(each.rubric)]
     raise InputError(f"there is no rubric `{name}`; {suggestion(name, known)}")
-
-
-def _entries(config: Config | None, folders: Sequence[Path]) -> tuple[Entry, ...]:
-    """Return the user's own rubrics as entries of the registry."""
-    of_config = config.rubrics if config is not None else ()
-    return (*of_config, *(own_rubrics(folders) if folders else ()))
 
 
 def requests_for(
@@ -136,8 +130,9 @@ def _evaluator(name: str, config: Config | None, folders: Sequence[Path]) -> Jud
         evaluator = planned.evaluator
         if isinstance(evaluator, Judged) and name in (evaluator.name, evaluator.type):
             return evaluator
-    own = _entries(config, (*folders, *_files_among([name])))
-    rubric = named_rubric(rubric_files(config, folders, [name]), name).rubric
+    folders = (*folders, *_files_among([name]))
+    own = (*(config.rubrics if config else ()), *(own_rubrics(folders) if folders else ()))
+    rubric = named_rubric(rubric_files(config, folders), name).rubric
     asked_as = rubric.name if _files_among([name]) else name
     (planned,) = make_plan([asked_as], rubrics=own).evaluators
     if not isinstance(planned.evaluator, Judged):

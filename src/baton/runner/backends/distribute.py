@@ -23,7 +23,7 @@ from baton.readers.shards import Shard
 from baton.runner.collect import FolderResults
 from baton.runner.live import OnResult, finished_slots, notices_of, slots
 from baton.runner.plan import Plan, RunOptions, check_overrides
-from baton.runner.player import Slot, check_sessions
+from baton.runner.player import check_sessions
 from baton.runner.recorded import Merge, error_result
 from baton.store import EvaluationWriter, Kept
 
@@ -85,7 +85,10 @@ def finished(backend: Backend, jobs: Iterable[Job]) -> Iterator[Finished]:
             lost = f"its worker was lost {RETRIES + 1} times: {done.lost}"
             yield Finished(done.number, job, None, lost)
         else:
-            yield Finished(done.number, job, _checked(done.outcome), "")
+            outcome = _OUTCOMES.decode(done.outcome)
+            if outcome.fault is not None:
+                raise InputError(f"a worker cannot work: {outcome.fault}")
+            yield Finished(done.number, job, outcome, "")
 
 
 def in_order(done: Iterable[Finished]) -> Iterator[Finished]:
@@ -97,13 +100,6 @@ def in_order(done: Iterable[Finished]) -> Iterator[Finished]:
         while expected in early:
             yield early.pop(expected)
             expected += 1
-
-
-def _checked(text: bytes) -> Outcome:
-    outcome = _OUTCOMES.decode(text)
-    if outcome.fault is not None:
-        raise InputError(f"a worker cannot work: {outcome.fault}")
-    return outcome
 
 
 Say = Callable[[str], None]
@@ -139,7 +135,15 @@ def evaluate_on(
     planned = len(dataset) * options.repeat
     done = finished_slots(kept)
     jobs = (
-        Job(recipe=recipe, play=_play(slot, dataset, variant))
+        Job(
+            recipe=recipe,
+            play=Play(
+                position=slot.position,
+                case=dataset.ids[slot.position],
+                repeat=slot.repeat,
+                variant=variant,
+            ),
+        )
         for slot in slots(dataset, options)
         if slot not in done
     )
@@ -159,11 +163,6 @@ def evaluate_on(
                     results.add(result)
                     on_result(result)
     return writer.folder
-
-
-def _play(slot: Slot, dataset: Dataset, variant: int) -> Play:
-    case = dataset.ids[slot.position]
-    return Play(position=slot.position, case=case, repeat=slot.repeat, variant=variant)
 
 
 def _played(done: Finished, dataset: Dataset) -> list[CaseResult]:
