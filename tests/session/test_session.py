@@ -1,0 +1,142 @@
+"""What commands do can be called as functions, and gives the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Baton
+
+from baton.config.judge import JudgeFlags
+from baton.config.trust import Trust
+from baton.model import InputError
+from baton.session.check import check_files
+from baton.session.compare import compare_evaluations, set_baseline, show_baseline
+from baton.session.convert import convert_dataset, draft_dataset
+from baton.session.evaluate import EvaluateRequest, Listener, RunChanges, evaluate_files
+from baton.session.resume import Request
+from baton.session.score import ScoreRequest, estimate_scoring, score_files
+from baton.store import read_evaluation
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RECORDING = ROOT / "examples/adk/recordings/support_desk/refund.sse"
+CASES = """
+cases:
+- {id: refund, input: Please refund order 42., agents: [support_router, billing_agent]}
+"""
+AGENT = "def reply(message, case):\n    return {'output': 'yes', 'agents': ['desk']}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a recording, its case, and an agent."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cases.yaml").write_text(CASES)
+    (tmp_path / "refund.sse").write_bytes(RECORDING.read_bytes())
+    (tmp_path / "desk_agent.py").write_text(AGENT)
+    return tmp_path
+
+
+class Heard:
+    """Keeps what an evaluation says while it runs."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.totals: list[int] = []
+        self.results: list[object] = []
+
+    def progress(self, total: int) -> Heard:
+        self.totals.append(total)
+        return self
+
+    def add(self, result: object) -> None:
+        self.results.append(result)
+
+    def close(self) -> None:
+        self.totals.append(0)
+
+    @property
+    def listener(self) -> Listener:
+        return Listener(self.notes.append, lambda _: None, self.progress)
+
+
+def scoring(**more: object) -> ScoreRequest:
+    given = {"traces": ["refund.sse"], "dataset": ["cases.yaml"], "out": Path("out"), **more}
+    return ScoreRequest(trust=Trust(), **given)  # type: ignore[arg-type]
+
+
+def test_scoring_prints_nothing_and_gives_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    written = score_files(scoring(), print)
+    evaluation = read_evaluation(written.folder)
+    assert evaluation.header.status == "passed"
+    assert [row.case_id for row in evaluation.rows()] == ["refund"]
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_scoring_as_a_function_and_as_a_command_is_the_same(baton: Baton, jobs: int) -> None:
+    written = score_files(scoring(jobs=jobs, name="run"), print)
+    outcome = baton("score", "refund.sse", "-d", "cases.yaml", "--out", "told", "--name", "run")
+    assert outcome.code == 0
+    (told,) = Path("told").iterdir()
+    for name in ("index.jsonl", "bodies.jsonl"):
+        assert (written.folder / name).read_bytes() == (told / name).read_bytes()
+
+
+def test_an_estimate_without_a_judge_is_none_and_leaves_no_folder() -> None:
+    request = scoring(judge=JudgeFlags(rehearsal=True))
+    assert estimate_scoring(request, print) is None
+    assert not Path("out").exists()
+
+
+def test_evaluating_tells_each_result_and_an_evaluation_can_be_resumed() -> None:
+    heard = Heard()
+    request = EvaluateRequest(
+        asked=Request(target=["desk_agent.py:reply"], dataset=["cases.yaml"]),
+        trust=Trust(),
+        run=RunChanges(repeat=2),
+        out=Path("out"),
+    )
+    done = evaluate_files(request, heard.listener)
+    ((name, folder),) = done.variants
+    assert name is None
+    assert heard.totals == [2, 0]
+    assert len(heard.results) == 2
+    again = EvaluateRequest(
+        asked=Request(target=["desk_agent.py:reply"]),
+        trust=Trust(),
+        resume=folder,
+        out=Path("out"),
+    )
+    assert evaluate_files(again, Heard().listener).variants[0].folder == folder
+    both = EvaluateRequest(
+        asked=Request(), trust=Trust(), resume=folder, only_failed=folder, out=Path("out")
+    )
+    with pytest.raises(InputError, match="--resume and --only-failed exclude one another"):
+        evaluate_files(both, Heard().listener)
+
+
+def test_a_baseline_is_kept_shown_and_compared_with() -> None:
+    folder = score_files(scoring(), print).folder
+    kept, file = set_baseline(folder, "default", stored=Path("out"))
+    assert show_baseline("default") == (kept, file)
+    compared = compare_evaluations(None, str(folder), stored=Path("out"))
+    assert not compared.refused
+
+
+def test_checking_says_what_each_file_is() -> None:
+    lines: list[str] = []
+    Path("broken.yaml").write_text("cases: [{id: a, inputt: hi}]\n")
+    files = [Path("cases.yaml"), Path("refund.sse"), Path("broken.yaml")]
+    checked = check_files(files, on_file=lines.append, note=print)
+    assert [line.split(":")[0] for line in lines] == ["cases.yaml", "refund.sse"]
+    assert "input" in str(checked.problems[0])
+
+
+def test_cases_are_drafted_from_runs_and_written_in_other_dialects() -> None:
+    drafted = draft_dataset([Path("refund.sse")], note=print)
+    assert "billing_agent" in drafted
+    Path("drafted.yaml").write_text(drafted)
+    converted = convert_dataset(["drafted.yaml"], "adk", Path("adk.json"), note=print)
+    assert converted.cases == converted.converted.written == 1
+    assert Path("adk.json").is_file()
