@@ -12,7 +12,7 @@ import yaml
 
 from baton.model import AgentCard, Dispatch, InputError, ToolCall, Trace, known
 from baton.readers import load_traces
-from baton.testing.seeded import copied
+from baton.testing.faults import copied
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

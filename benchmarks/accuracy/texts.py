@@ -11,7 +11,7 @@ from typing import NamedTuple
 import yaml
 
 from baton.model import Content, GotBack, Said, Step, ToolCall, Trace
-from baton.testing.seeded import copied
+from baton.testing.faults import copied
 
 from .recordings import HALVES, HERE, Good, recordings
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from baton.http.patience import HEARD, tell_of
+from baton.http.rate_limits import HEARD, tell_of
 from baton.runner.live import Throttle
 
 Run = Callable[..., Any]

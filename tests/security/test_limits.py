@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from baton.http.limits import LimitReached, Limits, Meter, of_messages, unpacker
+from baton.http.answers import LimitReached, Limits, Meter, of_messages, unpacker
 from baton.model import Case, Content, ExpectedTurn, ProviderError, Source
 from baton.providers.base import Hooks
 from baton.providers.claude_sdk import Conversation, Played

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Literal
 
-from baton.http.limits import PULL_MIB
+from baton.http.answers import PULL_MIB
 from baton.model import InputError, counted
 from baton.model.redact import ON
 

@@ -22,9 +22,8 @@ from baton.datasets.files import (
 from baton.datasets.own import OWN
 from baton.datasets.strands import STRANDS
 from baton.datasets.writing import Head, Writer
-from baton.formats.adk_events import attachments
+from baton.formats.adk import EvalCase, FunctionCall, Part, attachments, author_pair
 from baton.formats.document import Document, read_bytes, without_comments
-from baton.formats.evalset import EvalCase, FunctionCall, Part, author_pair
 from baton.formats.explain import Path, path_text
 from baton.formats.spelling import normalise, prune, snake
 from baton.formats.yaml import dump_yaml

@@ -7,9 +7,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from baton.datasets.writing import Blobs, Head, Writer, placed, stated, text_of
-from baton.formats.adk_events import attachments
-from baton.formats.document import Document, refuse_misspelt
-from baton.formats.evalset import (
+from baton.formats.adk import (
     TRANSFER_TOOL,
     EvalCase,
     FunctionCall,
@@ -19,9 +17,11 @@ from baton.formats.evalset import (
     LegacyTurn,
     WireContent,
     WireRubric,
+    attachments,
     author_pair,
     stated_agents,
 )
+from baton.formats.document import Document, refuse_misspelt
 from baton.formats.explain import Path
 from baton.formats.spelling import Stray, camel_twin
 from baton.model import (

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.formats.evalset import TRANSFER_TOOL
+from baton.formats.adk import TRANSFER_TOOL
 from baton.model import (
     AgentRun,
     Case,

@@ -1,17 +1,202 @@
-"""What a server answered, or why it did not, apart from any HTTP library."""
+"""What a server answered, or why it did not, and how much of an answer is read and for how long.
+
+No HTTP library is needed here. A server is not trusted: it may send small events for ever, one
+line without an end, a byte every few seconds, or a few kilobytes that unpack to terabytes. Each
+limit has an option that raises it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.model.secrets import Masker
 
-from .limits import tried
+Stream = Literal["none", "sse", "jsonl"]
+Mebibytes = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+MIB = 2**20
+
+ANSWER_MIB = 64.0
+"""One answer of agents, unpacked. A long run of ADK with inline images takes some 10 MiB."""
+EVENTS = 50_000
+"""Events of one answer. Streamed token by token, one of 30,000 words, a short novel, has 40,000."""
+EVENT_MIB = 16.0
+"""One event: an inline image or a retrieved document fits, a line without an end does not."""
+SECONDS = 3600.0
+"""One answer in all, also of a server that keeps the connection alive by comments."""
+PULL_MIB = 256.0
+"""One answer of a store: 1,000 observations with prompts of 200 kB each are about that long."""
+JUDGE_MIB = 4.0
+"""One answer of a judge: 4,096 tokens are some 20 kB, with long thinking some 200 kB."""
+EXPORT_MIB = 1.0
+"""One answer of an OTLP endpoint: it holds two numbers and a sentence."""
+
+_LINES_OF_AN_EVENT = 10
+"""SSE has up to four lines for an event (`event`, `id`, `data`, an empty one), comments apart."""
+_VALUES_PER_MIB = 50_000
+"""JSON values for each MiB that is allowed. A value is 3 bytes at least (`[],`) and takes some 64
+in memory, so that 64 MiB could become 1.4 GB. Real answers have a value every 30 bytes or more;
+one that is short may be denser, for the count is compared with what the limit in bytes allows."""
+_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
+_PIECE = MIB
+"""Bytes that are unpacked at once."""
+
+
+class LimitReached(Exception):  # noqa: N818 - says what happened
+    """An answer was longer than is allowed; the text says by which limit, and how to raise it."""
+
+
+class Limits(NamedTuple):
+    """Limits of one answer.
+
+    ``silence`` is in seconds without a byte, ``seconds`` for the answer in all, sizes are in MiB
+    after unpacking. ``options`` is where the user raises them: a ``config`` names an option as
+    `max_events`, the ``command`` line as `--max-events`. Those that are ``fixed`` have no option.
+    """
+
+    silence: float
+    seconds: float = SECONDS
+    answer_mib: float = ANSWER_MIB
+    events: int = EVENTS
+    event_mib: float = EVENT_MIB
+    options: Literal["config", "command"] = "config"
+    fixed: tuple[str, ...] = ()
+
+    def told(self, reason: str, option: str, attempts: int = 1) -> str:
+        """Word a limit that was reached, with the option that raises it."""
+        again = tried(attempts)
+        if option in self.fixed:
+            return reason + again
+        if self.options == "config":
+            return f"{reason} (`{option}`){again}"
+        return f"{reason}{again}; raise --{option.replace('_', '-')}"
+
+
+def of_messages(answer_mib: float, events: int) -> Limits:
+    """Return limits of messages that come from a process or a library, whose time others hold."""
+    return Limits(math.inf, math.inf, answer_mib, events, event_mib=answer_mib)
+
+
+def tried(attempts: int) -> str:
+    """Say how often, where it was more than once."""
+    return f" ({attempts} attempts)" if attempts > 1 else ""
+
+
+class Meter:
+    """Counts what arrives of one answer."""
+
+    def __init__(self, limits: Limits, stream: Stream) -> None:
+        self._limits = limits
+        self._stream = stream
+        self._most = int(limits.answer_mib * MIB)
+        self._most_values = max(1, int(limits.answer_mib * _VALUES_PER_MIB))
+        self._bytes = self._values = self._lines = self._events = self._event = 0
+        self._tail = b""
+
+    def expect(self, length: str | None) -> None:
+        """Look at a stated length; a stream is read up to its limit, for what it says until then.
+
+        Raises:
+            LimitReached: the answer would be too long.
+        """
+        if self._stream == "none" and length and length.isdecimal() and len(length) < 40:
+            if int(length) > self._most:
+                raise self._too_long()
+
+    def add(self, piece: bytes) -> None:
+        """Count a piece.
+
+        Raises:
+            LimitReached: the answer is too long.
+        """
+        self._bytes += len(piece)
+        if self._bytes > self._most:
+            raise self._too_long()
+        self._values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
+        if self._values > self._most_values:
+            raise LimitReached(
+                self._limits.told(
+                    f"the answer holds more than {self._most_values:,} JSON values, the most for "
+                    f"{self._limits.answer_mib:g} MiB",
+                    "max_answer_mib",
+                )
+            )
+        if self._stream != "none":
+            self._count_events(piece)
+
+    def _count_events(self, piece: bytes) -> None:
+        limits, lines = self._limits, piece.count(b"\n")
+        self._lines += lines or piece.count(b"\r")
+        if self._stream == "jsonl":
+            self._events, ended = self._lines, piece.rfind(b"\n") + 1
+        else:
+            # An event ends with an empty line, which may have begun in the piece before.
+            tail, joined = self._tail, self._tail + piece
+            ends = _ENDS if b"\r" in joined else _ENDS[:1]  # most servers write `\n` alone
+            self._events += sum(joined.count(end) - tail.count(end) for end in ends)
+            found = ((joined.rfind(end), len(end)) for end in ends)
+            ended = max((at + size for at, size in found if at >= 0), default=0) - len(tail)
+            self._tail = joined[-2:]
+        self._event = len(piece) - ended if ended > 0 else self._event + len(piece)
+        if self._events > limits.events:
+            reason = f"the answer has more than {limits.events:,} events"
+            raise LimitReached(limits.told(reason, "max_events"))
+        if self._lines > limits.events * _LINES_OF_AN_EVENT:
+            reason = f"the answer has more than {_LINES_OF_AN_EVENT} lines for each of its events"
+            raise LimitReached(limits.told(f"{reason}, up to {limits.events:,}", "max_events"))
+        if self._event > limits.event_mib * MIB:
+            reason = f"an event of the answer is longer than {limits.event_mib:g} MiB"
+            raise LimitReached(limits.told(reason, "max_event_mib"))
+
+    def _too_long(self) -> LimitReached:
+        reason = f"the answer is longer than {self._limits.answer_mib:g} MiB"
+        return LimitReached(self._limits.told(reason, "max_answer_mib"))
+
+
+def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """Return what unpacks the pieces of an answer, never more than 1 MiB at once.
+
+    Only what was asked for is unpacked, and once: five layers of gzip turn 64 KiB into more than
+    any limit on the result would notice, where the innermost one unpacks to nothing.
+
+    Raises:
+        LimitReached: it is packed otherwise, or more than once.
+    """
+    names = [name.strip().lower() for name in encoding.split(",")]
+    names = [name for name in names if name not in ("", "identity")]
+    if not names:
+        return lambda piece: iter((piece,))
+    if names not in (["gzip"], ["x-gzip"], ["deflate"]):
+        raise LimitReached(f"the answer is packed as `{encoding[:60]}`, which nobody asked for")
+    return _inflate("gzip" in names[0])
+
+
+def _inflate(gzip: bool) -> Callable[[bytes], Iterator[bytes]]:
+    packed = zlib.decompressobj(zlib.MAX_WBITS | 16 if gzip else zlib.MAX_WBITS)
+    started = False
+
+    def unpack(piece: bytes) -> Iterator[bytes]:
+        nonlocal packed, started
+        if not started and piece:
+            started = True
+            if not gzip and (piece[0] & 15 != 8):  # some send deflate without the head of zlib
+                packed = zlib.decompressobj(-zlib.MAX_WBITS)
+        unpacked = b""
+        while (piece or len(unpacked) == _PIECE) and not packed.eof:
+            unpacked = packed.decompress(piece, _PIECE)
+            piece = packed.unconsumed_tail
+            if unpacked:
+                yield unpacked
+
+    return unpack
+
 
 Fault = Literal["unreachable", "tls", "silent", "broken", "limit", "redirect"]
 """Why there is no answer, or no whole one. ``unreachable`` and ``tls``: nothing was sent;

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 import stamina
 
+from baton.http.answers import LimitReached, Limits, Meter, Stream, tried, unpacker
 from baton.model import InputError, Problem
 from baton.model.secrets import Masker
 
-from . import patience
+from . import rate_limits
 from .answers import Answer, Body, BodyCancelled, Fault, NoAnswer, Refused, detail_of
 from .credentials import Credentials
-from .limits import LimitReached, Limits, Meter, Stream, tried, unpacker
 
 T = TypeVar("T")
 logging.getLogger("stamina").addHandler(logging.NullHandler())  # or it prints every retry
@@ -55,7 +55,7 @@ class Retries(NamedTuple):
     statuses: Container[int]
     faults: Collection[Fault]
     longest_delay: float = 60
-    longest_wait: float = patience.LONGEST_WAIT
+    longest_wait: float = rate_limits.LONGEST_WAIT
 
     def again(self, error: Exception) -> bool | float:
         """Tell whether to try again, or after how many seconds."""
@@ -63,7 +63,7 @@ class Retries(NamedTuple):
             return error.fault in self.faults
         if not isinstance(error, Refused) or error.status not in self.statuses:
             return False
-        seconds = patience.retry_after(error.headers)
+        seconds = rate_limits.retry_after(error.headers)
         if seconds is None:
             return True
         return seconds if seconds <= self.longest_wait else False
@@ -297,7 +297,7 @@ class Client:
 
     async def _once(self, request: Request, number: int) -> Answer:
         """Send a request once; what came of an answer that ended too early is kept."""
-        await patience.wait()
+        await rate_limits.wait()
         data = bytearray()
         response: httpx2.Response | None = None
         trouble: NoAnswer | None = None
@@ -340,7 +340,7 @@ class Client:
         if response.status_code == 429 or (
             response.status_code == 503 and "retry-after" in response.headers
         ):
-            patience.tell(patience.retry_after(response.headers))
+            rate_limits.tell(rate_limits.retry_after(response.headers))
         detail = detail_of(data, self.blank)
         return Refused(asked, response.status_code, response.headers, detail)
 

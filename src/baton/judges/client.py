@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from baton.http.limits import LimitReached, Limits, Meter
+from baton.http.answers import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
 
 from .prompts import Prompt

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from baton.formats.explain import Path, checked, path_text
+from baton.http.answers import JUDGE_MIB, Mebibytes
 from baton.http.credentials import address
-from baton.http.limits import JUDGE_MIB, Mebibytes
 from baton.model import InputError, Problem, suggestion
 
 Count = Annotated[int, msgspec.Meta(ge=1)]

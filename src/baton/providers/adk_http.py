@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, unquote, urlunsplit
 
 import msgspec
 
+from baton.http.answers import ANSWER_MIB, EVENTS, Count, Mebibytes
 from baton.http.credentials import (
     NO_HEADER_VALUE,
     Credentials,
@@ -16,7 +17,6 @@ from baton.http.credentials import (
     is_header_name,
     is_header_value,
 )
-from baton.http.limits import ANSWER_MIB, EVENTS, Count, Mebibytes
 from baton.model import Case, InputError, Problem, Source, Trace
 from baton.providers.adk_play import play
 from baton.providers.base import ConfiguredProvider, ProviderOptions, ServerOptions, Surroundings

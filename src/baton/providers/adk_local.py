@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import msgspec
 
-from baton.formats.adk_events import Event
+from baton.formats.adk import Event
 from baton.formats.document import Document
-from baton.http.limits import LimitReached, Meter, of_messages
+from baton.http.answers import LimitReached, Meter, of_messages
 from baton.model import (
     AgentCard,
     Case,

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from baton.formats.adk_events import Event
-from baton.formats.evalset import Part, WireContent
+from baton.formats.adk import Event, Part, WireContent
 from baton.model import Case, ProviderError, Source, Trace, Turn
 from baton.providers.agent_client import LostBeforeAnswer
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from baton.formats.adk_events import Event
+from baton.formats.adk import Event
 from baton.formats.document import Document
 from baton.http.answers import Body, BodyCancelled, Refused, is_html, utf8, what_it_is
 from baton.http.client import Access, Words

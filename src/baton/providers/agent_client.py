@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from baton.http.answers import NOT_JSON, Body, NoAnswer, Refused, what_it_is
+from baton.http.answers import NOT_JSON, Body, Limits, NoAnswer, Refused, Stream, what_it_is
 from baton.http.client import Access, Client, Request, Retries, Words
-from baton.http.limits import Limits, Stream
 from baton.model import ProviderError
 from baton.providers.base import ServerOptions
 

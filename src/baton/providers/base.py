@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from baton.http.limits import ANSWER_MIB, EVENT_MIB, EVENTS, SECONDS, Count, Mebibytes
+from baton.http.answers import ANSWER_MIB, EVENT_MIB, EVENTS, SECONDS, Count, Mebibytes
 from baton.model import Case, InputError, Problem, ProviderError, Trace, Turn
 from baton.model.dataset import Need
 from baton.plugins.user_code import Function, load_function

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from baton.formats.claude_agents import agents_folder, sdk_agents
-from baton.http.limits import (
+from baton.http.answers import (
     ANSWER_MIB,
     EVENTS,
     Count,

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.http.answers import Stream
 from baton.http.credentials import (
     NO_HEADER_VALUE,
     address,
@@ -15,7 +16,6 @@ from baton.http.credentials import (
     is_header_name,
     is_header_value,
 )
-from baton.http.limits import Stream
 from baton.model import InputError, Problem, ProviderError, suggestion
 from baton.providers.base import ServerOptions
 

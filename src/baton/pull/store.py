@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from baton.http.answers import NOT_JSON, Body, NoAnswer, Refused, is_html
+from baton.http.answers import MIB, NOT_JSON, PULL_MIB, Body, Limits, NoAnswer, Refused, is_html
 from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
-from baton.http.limits import MIB, PULL_MIB, Limits
 from baton.model import BatonError, InputError, Problem
 from baton.model.redact import ON, Redaction
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.adk import EvalCase, Invocation
 from baton.formats.document import Document
-from baton.formats.evalset import EvalCase, Invocation
 from baton.formats.spelling import Stray
 from baton.model import Source, Trace
 

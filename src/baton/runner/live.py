@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from baton.http.patience import HEARD, LONGEST_WAIT
+from baton.http.rate_limits import HEARD, LONGEST_WAIT
 from baton.model import CaseResult, Dataset, Evaluation, Provider, Trace
 from baton.store import EvaluationWriter, Kept
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.http.patience import tell_of
+from baton.http.rate_limits import tell_of
 from baton.model import (
     Case,
     CaseResult,

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.http.limits import PULL_MIB
+from baton.http.answers import PULL_MIB
 from baton.model import InputError
 from baton.model.redact import ON, Redaction
 from baton.pull import Pulled, Store, pull

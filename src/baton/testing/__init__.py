@@ -12,6 +12,7 @@ from collections.abc import Callable
 from random import Random
 
 from baton.model import Trace
+from baton.testing.faults import Seeded
 
 from .assertion import assert_passes, verdict, verdicts
 from .faults import (
@@ -25,7 +26,6 @@ from .faults import (
     wrong_target,
 )
 from .llm import LlmServer, Received, Reply, llm_server
-from .seeded import Seeded
 
 Injector = Callable[[Trace, Random], tuple[Trace, Seeded] | None]
 

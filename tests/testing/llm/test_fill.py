@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.testing import LlmServer, Reply
-from baton.testing.llm.reply import fill
+from baton.testing.llm.script import fill
 
 RUBRIC: dict[str, Any] = {
     "type": "object",

@@ -7,9 +7,16 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.adk_events import Event, SessionFile
+from baton.formats.adk import (
+    EvalCase,
+    Event,
+    Invocation,
+    InvocationEvent,
+    Part,
+    SessionFile,
+    WireContent,
+)
 from baton.formats.document import Document
-from baton.formats.evalset import EvalCase, Invocation, InvocationEvent, Part, WireContent
 from baton.formats.spelling import Stray, camel_twin
 from baton.model import (
     SCHEMA_VERSION,

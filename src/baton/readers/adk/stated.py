@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from baton.formats.evalset import (
+from baton.formats.adk import (
     TRANSFER_TOOL,
     EvalCase,
     FunctionCall,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from baton.formats.adk_events import Actions, Event
-from baton.formats.evalset import TRANSFER_TOOL, FunctionCall, FunctionResponse, Part
+from baton.formats.adk import TRANSFER_TOOL, Actions, Event, FunctionCall, FunctionResponse, Part
 from baton.model import AgentRun, Content, Dispatch, Said, ToolCall, Turn
 from baton.readers.builder import (
     TraceBuilder,

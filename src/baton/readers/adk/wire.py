@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.formats.adk_events import Event, attachments
+from baton.formats.adk import Event, UsageMetadata, attachments
+from baton.formats.adk import Part as WirePart
 from baton.formats.document import Document
-from baton.formats.evalset import Part as WirePart
-from baton.formats.evalset import UsageMetadata
 from baton.formats.spelling import Stray, camel_twin
 from baton.model import Content, Dropped, InputError, Usage
 

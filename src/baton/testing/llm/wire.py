@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a socket of this machine; the rules of the protocol are h11's."""
+"""HTTP/1.1 on a socket of this machine; the rules of the protocol are those of h11."""
 
 from __future__ import annotations
 

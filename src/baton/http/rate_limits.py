@@ -1,4 +1,4 @@
-"""What a provider tells when its server asks for patience, so that all cases slow down at once."""
+"""Servers that answer "too many requests": all cases of an evaluation slow down at once."""
 
 from __future__ import annotations
 
