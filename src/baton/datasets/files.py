@@ -160,8 +160,8 @@ def dialect_of_mapping(value: Mapping[Any, Any]) -> tuple[Dialect, str | None] |
         return None  # a report of Strands: its cases have been played
     if "cases" in names:
         first = _first(value[names["cases"]])
-        told = None if first is None else dialect_of_case(first)
-        return told if told in ("strands", "steps") else "own", names["cases"]
+        dialect = None if first is None else dialect_of_case(first)
+        return dialect if dialect in ("strands", "steps") else "own", names["cases"]
     if "test_cases" in names:
         first = _first(value[names["test_cases"]])
         if first is not None and dialect_of_case(first) == "steps":

@@ -114,7 +114,7 @@ def _refusal(url: str, error: Refused) -> BatonError:
         return InputError(f"{said}; it takes no log records, which results are: --only spans")
     if error.status == 415:
         return InputError(f"{said}; try another --encoding")
-    return NotDelivered(error.told().removeprefix("POST "))
+    return NotDelivered(error.with_attempts().removeprefix("POST "))
 
 
 def _base(url: str) -> str:

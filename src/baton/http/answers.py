@@ -69,7 +69,7 @@ class Limits(NamedTuple):
     options: Literal["config", "command"] = "config"
     fixed: tuple[str, ...] = ()
 
-    def told(self, reason: str, option: str, attempts: int = 1) -> str:
+    def describe(self, reason: str, option: str, attempts: int = 1) -> str:
         """Word a limit that was reached, with the option that raises it."""
         again = tried(attempts)
         if option in self.fixed:
@@ -122,7 +122,7 @@ class Meter:
         self._values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
         if self._values > self._most_values:
             raise LimitReached(
-                self._limits.told(
+                self._limits.describe(
                     f"the answer holds more than {self._most_values:,} JSON values, the most for "
                     f"{self._limits.answer_mib:g} MiB",
                     "max_answer_mib",
@@ -147,17 +147,17 @@ class Meter:
         self._event = len(piece) - ended if ended > 0 else self._event + len(piece)
         if self._events > limits.events:
             reason = f"the answer has more than {limits.events:,} events"
-            raise LimitReached(limits.told(reason, "max_events"))
+            raise LimitReached(limits.describe(reason, "max_events"))
         if self._lines > limits.events * _LINES_OF_AN_EVENT:
             reason = f"the answer has more than {_LINES_OF_AN_EVENT} lines for each of its events"
-            raise LimitReached(limits.told(f"{reason}, up to {limits.events:,}", "max_events"))
+            raise LimitReached(limits.describe(f"{reason}, up to {limits.events:,}", "max_events"))
         if self._event > limits.event_mib * MIB:
             reason = f"an event of the answer is longer than {limits.event_mib:g} MiB"
-            raise LimitReached(limits.told(reason, "max_event_mib"))
+            raise LimitReached(limits.describe(reason, "max_event_mib"))
 
     def _too_long(self) -> LimitReached:
         reason = f"the answer is longer than {self._limits.answer_mib:g} MiB"
-        return LimitReached(self._limits.told(reason, "max_answer_mib"))
+        return LimitReached(self._limits.describe(reason, "max_answer_mib"))
 
 
 def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
@@ -245,7 +245,7 @@ class Refused(Exception):  # noqa: N818 - the status says whether it is an error
         self.attempts = 1
         self.no_such_route = status == 405 or (status == 404 and detail == "Not Found")
 
-    def told(self) -> str:
+    def with_attempts(self) -> str:
         """Return the text with the number of attempts."""
         return str(self) + tried(self.attempts)
 
@@ -286,15 +286,15 @@ def is_html(data: bytes) -> bool:
 
 def detail_of(data: bytes, blank: Masker) -> str:
     """Take what an error says out of its body, a page apart, without secrets."""
-    told: Any = None
+    message: Any = None
     try:
         value = msgspec.json.decode(data)
     except NOT_JSON:
         value = None
     if isinstance(value, dict):
-        told = next((value[name] for name in _SAYING if value.get(name)), None)
-    if told is None:
-        told = "" if b"<" in data[:20] else data[:_QUOTED].decode(errors="replace")
-    text = told if isinstance(told, str) else str(told)
+        message = next((value[name] for name in _SAYING if value.get(name)), None)
+    if message is None:
+        message = "" if b"<" in data[:20] else data[:_QUOTED].decode(errors="replace")
+    text = message if isinstance(message, str) else str(message)
     printed = "".join(c if c.isprintable() else " " for c in text[:_QUOTED])
     return blank(" ".join(printed.split()))[:_SHOWN]

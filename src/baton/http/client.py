@@ -156,10 +156,10 @@ def library_client(limits: Limits, url: str | None = None) -> BoundedClient:
 
     async def connect_soon(request: httpx2.Request) -> None:
         # Libraries give the time of the whole request for each part of it, connecting included.
-        told = request.extensions.get("timeout", {})
-        connect = told.get("connect")
+        timeouts = request.extensions.get("timeout", {})
+        connect = timeouts.get("connect")
         soon = _CONNECT if connect is None else min(connect, _CONNECT)
-        request.extensions = {**request.extensions, "timeout": {**told, "connect": soon}}
+        request.extensions = {**request.extensions, "timeout": {**timeouts, "connect": soon}}
 
     return BoundedClient(
         limits,
@@ -359,7 +359,7 @@ class Client:
             return NoAnswer("limit", str(error) if response is not None else f"{url}: {error}")
         if isinstance(error, TimeoutError):
             reason = f"the answer took longer than {limits.seconds:g} s in all"
-            reason = limits.told(reason, "max_seconds")
+            reason = limits.describe(reason, "max_seconds")
             return NoAnswer("limit", reason if response is not None else f"{url}: {reason}")
         if "Receive buffer" in name:  # of h11, which reads up to 100 KiB of headers, or of a chunk
             reason = "its headers are longer than 100 KiB"
@@ -374,12 +374,12 @@ class Client:
         silent = isinstance(error, httpx2.TimeoutException)
         if response is not None and silent:
             reason = f"the answer stopped after {received} bytes, and the time-out ran out"
-            return NoAnswer("silent", limits.told(reason, "timeout"))
+            return NoAnswer("silent", limits.describe(reason, "timeout"))
         if response is not None:
             return NoAnswer("broken", f"the answer was truncated after {received} bytes: {name}")
         if silent:
             silence = limits.silence if request.silence is None else request.silence
-            reason = limits.told(f"no answer within {silence:g} s", "timeout", number)
+            reason = limits.describe(f"no answer within {silence:g} s", "timeout", number)
             return NoAnswer("silent", f"{url}: {reason}")
         reason = f"the connection broke before an answer came: {name}{again}; {words.absent}"
         return NoAnswer("broken", f"{url}: {reason}")

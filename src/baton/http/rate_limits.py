@@ -45,14 +45,14 @@ async def wait() -> None:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that ``Retry-After`` asks for; ``None`` where it says nothing sensible."""
-    told = headers.get("retry-after", "")
+    header = headers.get("retry-after", "")
     try:
-        seconds = float(told)
+        seconds = float(header)
         return seconds if math.isfinite(seconds) and seconds >= 0 else None
     except ValueError:
         pass
     try:
-        moment = parsedate_to_datetime(told)
+        moment = parsedate_to_datetime(header)
     except (ValueError, OverflowError):  # the latter for a year of twenty digits
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

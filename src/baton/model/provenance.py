@@ -42,9 +42,9 @@ class AgentsSeen:
         return AgentHashes(
             agents={name: _hash(cards) for name, cards in sorted(self._cards.items())},
             prompts={
-                name: _hash(told)
+                name: _hash(instructions)
                 for name, cards in sorted(self._cards.items())
-                if (told := [card.instructions for card in cards if card.instructions])
+                if (instructions := [card.instructions for card in cards if card.instructions])
             },
             models=sorted(self._models),
         )

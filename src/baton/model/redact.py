@@ -203,7 +203,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.kinds or self.patterns)
 
     @property
-    def told(self) -> str | dict[str, Any]:
+    def as_config(self) -> str | dict[str, Any]:
         """Plain data that :func:`redaction_of` reads again, for what is stored."""
         if self == ON or not self.is_on:
             return "on" if self.is_on else "off"
@@ -237,11 +237,11 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not self._may_change(values[0]):
             return values
         finder = _finder(self)
-        told: dict[str, str] = {}
+        tags: dict[str, str] = {}
         for value in values:
-            for text in _texts(value, finder, told):
-                finder.collect(text, told)
-        replaced = _Replacer(finder, dict(list(told.items())[:_MOST_SPREAD]))
+            for text in _texts(value, finder, tags):
+                finder.collect(text, tags)
+        replaced = _Replacer(finder, dict(list(tags.items())[:_MOST_SPREAD]))
         done = tuple(replaced(value) for value in values)
         return done if replaced.changed else values
 
@@ -273,33 +273,33 @@ class _Spec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     patterns: dict[str, str] = {}
 
 
-def redaction_of(told: RedactLike, path: str = "redact") -> Redaction:
+def redaction_of(value: RedactLike, path: str = "redact") -> Redaction:
     """Read what a config, an option or a function says of redaction.
 
     Args:
-        told: ``True`` or ``"on"`` (secrets), ``False`` or ``"off"``; kinds that are redacted beside
+        value: ``True`` or ``"on"`` (secrets), ``False`` or ``"off"``; kinds to redact beside
             the secrets; or a mapping with ``kinds`` and ``patterns`` (name to regular expression).
         path: what problems name.
 
     Raises:
         InputError: unknown kinds, or patterns that are not valid.
     """
-    if isinstance(told, Redaction):
-        return told
-    if told is None or told is True or told == "on":
+    if isinstance(value, Redaction):
+        return value
+    if value is None or value is True or value == "on":
         return ON
-    if told is False or told == "off":
+    if value is False or value == "off":
         return OFF
-    if isinstance(told, str):
-        told = [told]
-    if not isinstance(told, Mapping):
-        return Redaction(kinds=_kinds(list(told), path))
-    stray = [name for name in told if name not in ("kinds", "patterns")]
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, Mapping):
+        return Redaction(kinds=_kinds(list(value), path))
+    stray = [name for name in value if name not in ("kinds", "patterns")]
     if stray:
         message = f"unknown key `{stray[0]}`: `kinds` and `patterns` are known"
         raise InputError(Problem(path=path, message=message))
     try:
-        spec = msgspec.convert(dict(told), _Spec)
+        spec = msgspec.convert(dict(value), _Spec)
     except msgspec.ValidationError as error:
         raise InputError(Problem(path=path, message=str(error))) from None
     made = Redaction(
@@ -404,12 +404,12 @@ class _Finder:
                 for start, end in rule(text):
                     yield _Found(start, end, kind)
 
-    def collect(self, text: str, told: dict[str, str]) -> None:
+    def collect(self, text: str, tags: dict[str, str]) -> None:
         """Note what a text tells is secret, with its tag, where it may stand elsewhere, too."""
         for found in self.find(text):
             secret = text[found.start : found.end]
             if found.kind != "key" or spreads(secret):
-                told.setdefault(secret, tag(found.kind, secret))
+                tags.setdefault(secret, tag(found.kind, secret))
 
     def replace(self, text: str) -> str:
         """Put tags into a text; of what overlaps, what starts first, and of that the longest."""
@@ -445,17 +445,17 @@ def spreads(secret: str) -> bool:
 class _Replacer:
     """Puts tags into values of any depth: first for what is known, then for what is found."""
 
-    def __init__(self, finder: _Finder, told: Mapping[str, str]) -> None:
-        self._finder, self._told = finder, told
-        longest_first = sorted(told, key=len, reverse=True)
-        self._known = re.compile("|".join(map(_bounded, longest_first))) if told else None
+    def __init__(self, finder: _Finder, tags: Mapping[str, str]) -> None:
+        self._finder, self._tags = finder, tags
+        longest_first = sorted(tags, key=len, reverse=True)
+        self._known = re.compile("|".join(map(_bounded, longest_first))) if tags else None
         self.changed = False
 
     def text(self, text: str) -> str:
         """Return a text with tags, and note whether it has new ones."""
         new = mask(text)
         if self._known is not None:
-            new = self._known.sub(lambda found: self._told[found[0]], new)
+            new = self._known.sub(lambda found: self._tags[found[0]], new)
         new = self._finder.replace(new)
         self.changed = self.changed or new != text
         return new
@@ -474,7 +474,7 @@ class _Replacer:
                 for name, inner in item.items():
                     new = self.text(name) if isinstance(name, str) else name
                     if self._finder.by_name and is_named_secret(name, inner):
-                        copy[new] = self._told.get(inner) or tag("key", inner)
+                        copy[new] = self._tags.get(inner) or tag("key", inner)
                         self.changed = True
                     else:
                         copy[new] = inner
@@ -502,7 +502,7 @@ class _Replacer:
             holder[key] = item
 
 
-def _texts(value: Any, finder: _Finder, told: dict[str, str]) -> Iterator[str]:
+def _texts(value: Any, finder: _Finder, tags: dict[str, str]) -> Iterator[str]:
     """Yield all texts of a value; note those under a secret's name, which are secret as a whole."""
     todo = [value]
     while todo:
@@ -514,7 +514,7 @@ def _texts(value: Any, finder: _Finder, told: dict[str, str]) -> Iterator[str]:
                 if isinstance(name, str):
                     yield name
                 if finder.by_name and is_named_secret(name, inner) and spreads(inner):
-                    told.setdefault(inner, tag("key", inner))
+                    tags.setdefault(inner, tag("key", inner))
                 todo.append(inner)
         elif isinstance(item, list | tuple):
             todo += item

@@ -76,10 +76,10 @@ class Masker:
 
     def __init__(self, secrets: Iterable[str] | Mapping[str, str]) -> None:
         """Prepare all spellings: as it is, in JSON, in an address, in base64."""
-        told = secrets if isinstance(secrets, Mapping) else dict.fromkeys(secrets, _STARS)
+        replacements = secrets if isinstance(secrets, Mapping) else dict.fromkeys(secrets, _STARS)
         self._instead = {
             spelling: instead
-            for secret, instead in sorted(told.items(), key=lambda each: -len(each[0]))
+            for secret, instead in sorted(replacements.items(), key=lambda each: -len(each[0]))
             if secret
             for spelling in _spellings(secret)
         }

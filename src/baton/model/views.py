@@ -492,17 +492,19 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
 
     The cost is summed when every run has one.
     """
-    told = [usage for usage in usages if usage is not None]
-    if not told:
+    reported = [usage for usage in usages if usage is not None]
+    if not reported:
         return None
-    total = Usage(complete=len(told) == len(usages) and all(usage.complete for usage in told))
+    total = Usage(
+        complete=len(reported) == len(usages) and all(usage.complete for usage in reported)
+    )
     for name in _COUNTS:
-        values = [value for usage in told if (value := getattr(usage, name)) is not None]
+        values = [value for usage in reported if (value := getattr(usage, name)) is not None]
         setattr(total, name, sum(values) if values else None)
-    costs = [usage.cost_usd for usage in told if usage.cost_usd is not None]
+    costs = [usage.cost_usd for usage in reported if usage.cost_usd is not None]
     if len(costs) == len(usages):
         total.cost_usd = sum(costs)
-        origins = {usage.cost_from for usage in told}
+        origins = {usage.cost_from for usage in reported}
         total.cost_from = origins.pop() if len(origins) == 1 else "prices"
     return total
 

@@ -244,8 +244,8 @@ def _sessions(case: Case) -> list[list[int]]:
 
 def _invocation(exchange: Exchange, number: int, taken: dict[str, None]) -> str:
     """Name the turn as the server did; a message is a turn, also when ids are used again."""
-    told = (event.invocation_id for event in exchange.answer.wire.events)
-    name = next((id_ for id_ in told if id_), f"turn{number}")
+    ids = (event.invocation_id for event in exchange.answer.wire.events)
+    name = next((id_ for id_ in ids if id_), f"turn{number}")
     return name if name not in taken else f"{name}-{number}"
 
 

@@ -74,9 +74,9 @@ def read_answer(body: Body, blank: Masker) -> Answer:
 def _blanked(event: Event, blank: Masker) -> Event:
     """Return an event with clean errors; what agents say is left as it was said."""
     for name in ("error", "error_message", "detail"):
-        told = getattr(event, name)
-        if told is not None:
-            setattr(event, name, blank(str(told)))
+        value = getattr(event, name)
+        if value is not None:
+            setattr(event, name, blank(str(value)))
     return event
 
 
@@ -134,7 +134,7 @@ T = TypeVar("T")
 REMEMBERED = 5.0  # seconds
 
 
-class Told:
+class AskedOnce:
     """Answers by their question; a failure holds for some seconds, then it is asked again.
 
     Otherwise each case would try a server that is down as often, and wait as long, as the first.
@@ -183,14 +183,14 @@ class Shared:
         self.streams = True
         self._access = access(options)
         self._agents = agents
-        self._told = Told()
+        self._once = AskedOnce()
         self._clients: list[AdkClient] = []
         self._free: list[AdkClient] = []
         self._restarter = restarter_of(options, folder or Path(), self._access.blank)
 
     async def close(self) -> None:
         """Ask nothing more, close all connections, and end what restarts left running."""
-        self._told.close()
+        self._once.close()
         for client in self._clients:
             await client.close()
         if self._restarter is not None:
@@ -221,13 +221,13 @@ class Shared:
 
     async def app(self, case: Case) -> str:
         """Return the app that a case talks to."""
-        apps = await self._told.once("apps", self._list_apps)
+        apps = await self._once.once("apps", self._list_apps)
         return choose_app(apps, case.session.app, self.options.app_name, self.options.agent_id)
 
     async def catalog(self, case: Case) -> Catalog:
         """Return what the server and the config tell of the agents."""
         path = f"/apps/{quote(await self.app(case), safe='')}/app-info"
-        return {**await self._told.once(path, lambda: self._app_info(path)), **self._agents}
+        return {**await self._once.once(path, lambda: self._app_info(path)), **self._agents}
 
     async def _list_apps(self) -> list[str] | None:
         path = "/list-apps"

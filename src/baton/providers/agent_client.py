@@ -27,10 +27,10 @@ class NotReached(ProviderError):  # noqa: N818 - what happened, as the others sa
 def refusal(error: Refused, check: str = "`auth_type` and the credentials") -> str:
     """Say what a refusal means and what to do about it; ``check`` names the credentials."""
     if error.status in (401, 403):
-        return f"{error.told()}; check {check}"
+        return f"{error.with_attempts()}; check {check}"
     if error.status == 429:
-        return f"{error.told()}; lower `concurrency`, or raise `retry_attempts`"
-    return error.told()
+        return f"{error.with_attempts()}; lower `concurrency`, or raise `retry_attempts`"
+    return error.with_attempts()
 
 
 Kind = Literal["safe", "prepared", "direct"]

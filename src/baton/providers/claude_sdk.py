@@ -170,8 +170,8 @@ class Waiting:
         if subtype == "session_state_changed":
             self._tells, self._idle = True, text_at(message, "state") == "idle"
         elif subtype == "background_tasks_changed":
-            told = message.get("tasks")
-            tasks = told if is_list(told) else []
+            listed = message.get("tasks")
+            tasks = listed if is_list(listed) else []
             self._tasks = {text_at(one, "task_id") for one in tasks if is_agent_task(one)}
             self._background.update(text_at(one, "task_id") for one in tasks)
         elif subtype == "task_started" and message.get("is_backgrounded") is True:

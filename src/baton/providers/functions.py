@@ -26,11 +26,11 @@ class Raised(Exception):  # noqa: N818 - what it wraps is the error
     """Carries what a function raised and asyncio would not pass on: ``SystemExit`` and the like."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(told(error))
+        super().__init__(text_of(error))
         self.error = error
 
 
-def told(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """Return the text of an error, which may itself be broken."""
     try:
         return str(error)
@@ -40,7 +40,7 @@ def told(error: BaseException) -> str:
 
 def named(error: BaseException) -> str:
     """Say what was raised."""
-    text = told(error)
+    text = text_of(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -293,7 +293,7 @@ def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
     return Reading(
         said,
         text if isinstance(text, str) else None,
-        [told for _, told in dispatches or ()],
+        [is_stated for _, is_stated in dispatches or ()],
         agents is not msgspec.UNSET,
     )
 
@@ -311,8 +311,8 @@ def turn_from(reading: Reading, paths: Paths, id_: str) -> Stated:
             for step in run.steps:
                 if isinstance(step, ToolCall):
                     step.status = "unknown"
-    for dispatch, told in zip(turn.dispatches, reading.senders_told, strict=True):
-        if not told:
+    for dispatch, is_stated in zip(turn.dispatches, reading.senders_told, strict=True):
+        if not is_stated:
             more = ("from_agent", "from_run", "depth")
             dispatch.unknown += [name for name in more if name not in dispatch.unknown]
     return stated
@@ -334,8 +334,8 @@ def _owners(
 def error_in(document: Any, paths: Paths) -> str | None:
     """Return what an answer calls an error; nothing, false and empty text are none."""
     found = paths.error.all(document) if paths.error else []
-    told = [value for value in found if value not in (False, "", [], {})]
-    texts = [value if isinstance(value, str) else short(value) for value in told]
+    values = [value for value in found if value not in (False, "", [], {})]
+    texts = [value if isinstance(value, str) else short(value) for value in values]
     return "; ".join(texts) or None
 
 

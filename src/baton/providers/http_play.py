@@ -289,8 +289,8 @@ class Player:
             with suppress(ProviderError):
                 reading = read_answer(document, self._paths, whole=False)
                 stated = turn_from(reading, self._paths, id_)
-        told = stated.turn.error
-        stated.turn.error = session.client.blank(told) if told is not None else reason
+        error = stated.turn.error
+        stated.turn.error = session.client.blank(error) if error is not None else reason
         stated.turn.status = "incomplete"
         return stated
 
@@ -330,7 +330,7 @@ def _quoted(text: str) -> str:
     return quote(text, safe="")
 
 
-def _trace_id(told: str) -> str:
+def _trace_id(traceparent: str) -> str:
     """Return the trace id of a W3C ``traceparent``, or what was told."""
-    parts = told.split("-")
-    return parts[1] if len(parts) == 4 and len(parts[1]) == 32 else told
+    parts = traceparent.split("-")
+    return parts[1] if len(parts) == 4 and len(parts[1]) == 32 else traceparent

@@ -131,9 +131,9 @@ class Store:
             body = (await self._http.ask(request, self._retries)).body
         except Refused as error:
             if error.status in (401, 403):
-                raise InputError(f"{error.told()}; check {self._keys}") from None
+                raise InputError(f"{error.with_attempts()}; check {self._keys}") from None
             advice = "; ask for a shorter time range, or try again later"
-            said = error.told() + (advice if error.status == 429 else "")
+            said = error.with_attempts() + (advice if error.status == 429 else "")
             raise NotFound(said, error.status) from None
         except NoAnswer as error:
             raise PullError(str(error)) from None
@@ -163,7 +163,7 @@ class Store:
         for _ in range(self.max_pages):
             page = await self.get(path, type, [*params, (by, cursor)])
             if kept and self.received - before > most * MIB:
-                told = self.limits.told(f"it is longer than {most:g} MiB", "max_answer_mib")
+                told = self.limits.describe(f"it is longer than {most:g} MiB", "max_answer_mib")
                 raise PullError(f"{self.url}{path}: {told}")
             for each in page.data:
                 yield each
@@ -177,7 +177,7 @@ class Store:
             if stale >= _STALE:
                 reason = f"{_STALE} pages in a row brought nothing new"
                 raise PullError(f"{self.url}{path}: {reason}, and there is always another one")
-        told = self.limits.told(f"there are more than {self.max_pages:,} pages", "max_pages")
+        told = self.limits.describe(f"there are more than {self.max_pages:,} pages", "max_pages")
         raise PullError(f"{self.url}{path}: {told}, or ask for a shorter time range")
 
     def _decoded(self, body: Body, path: str, type: type[T]) -> T:

@@ -23,7 +23,7 @@ from baton.model import (
 from baton.model.dataset import NEEDS, Need
 from baton.model.secrets import mask
 from baton.providers.base import CaseCancelled, ConfiguredProvider
-from baton.providers.functions import call, is_async, named, told, worded
+from baton.providers.functions import call, is_async, named, text_of, worded
 
 from .loop import stop
 from .plan import Plan, RunOptions
@@ -148,7 +148,7 @@ class Player:
             raise
         except ProviderError as error:
             tell_of(error)
-            return Played(_trace_of(error), _encodable(told(error)))
+            return Played(_trace_of(error), _encodable(text_of(error)))
         except CaseCancelled as error:
             return Played(_trace_of(error), _raised(error.__cause__ or error))
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error

@@ -244,7 +244,7 @@ def folder_header(
         "dataset": inputs.paths,
         "pass_rule": msgspec.to_builtins(plan.pass_rule),
         "config": config.resolved if config else None,
-        "redact": plan.redaction.told,
+        "redact": plan.redaction.as_config,
     }
     settings = getattr(plan.context.judge, "settings", None)
     if settings is not None:

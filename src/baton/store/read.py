@@ -241,7 +241,7 @@ def read_evaluation(
     """
     opened = open_folder(folder)
     if redact is not None:
-        opened.header.redact = redact.told
+        opened.header.redact = redact.as_config
     if not partial:
         opened.refuse_damage()
     return StoredEvaluation(opened, traces, agents)

@@ -82,9 +82,9 @@ class _Done:
 
 
 async def _check(suites: Sequence[Suite]) -> None:
-    told = [text for suite in suites for text in _failures(await suite.play_all())]
-    if told:
-        raise AssertionError(without_commands(visible("\n\n".join(told))))
+    failed = [text for suite in suites for text in _failures(await suite.play_all())]
+    if failed:
+        raise AssertionError(without_commands(visible("\n\n".join(failed))))
 
 
 def _failures(results: Sequence[CaseResult]) -> Iterator[str]:

@@ -50,9 +50,9 @@ def assert_passes(
     else:
         evaluation = _scored(trace, case, evaluators, options)
         results, problems = evaluation.results, evaluation.problems
-    told = failures(results, problems)
-    if told:
-        raise AssertionError(told)
+    failed = failures(results, problems)
+    if failed:
+        raise AssertionError(failed)
 
 
 def verdict(
@@ -101,9 +101,9 @@ def failures(results: Sequence[CaseResult], problems: Sequence[str] = ()) -> str
     repeats = max((result.repeat for result in results), default=0) + 1
     bad = [result for result in results if result.status not in ("passed", "skipped")]
     texts = [failure_text(result, repeats=repeats) for result in bad]
-    told = [*texts, *(f"! {visible_line(problem)}" for problem in problems)]
+    lines = [*texts, *(f"! {visible_line(problem)}" for problem in problems)]
     # pytest prints this as it is, in a terminal or in the log of a build.
-    return without_commands(visible("\n\n".join(told)))
+    return without_commands(visible("\n\n".join(lines)))
 
 
 def _scored(

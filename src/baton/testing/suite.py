@@ -199,9 +199,9 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Play the case, and raise what did not pass."""
-        told = failures(self._suite.play(self._place))
-        if told:
-            raise CaseFailedError(told)
+        failed = failures(self._suite.play(self._place))
+        if failed:
+            raise CaseFailedError(failed)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what went wrong with the case, not where Baton noticed."""

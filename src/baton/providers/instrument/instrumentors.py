@@ -43,7 +43,7 @@ def activate(wanted: Wanted) -> list[str]:
     Raises:
         InputError: an unknown name, or one that was asked for cannot be switched on.
     """
-    told = []
+    activated = []
     for entry in _chosen(wanted):
         try:
             instrumentor = entry.load()()
@@ -55,10 +55,10 @@ def activate(wanted: Wanted) -> list[str]:
             reason = f"{_told(entry)} does not start: {type(error).__name__}: {error}"
             if wanted != "auto":
                 raise InputError(f"the instrumentor {reason}") from error
-            told.append(reason)
+            activated.append(reason)
         else:
-            told.append(_told(entry))
-    return told
+            activated.append(_told(entry))
+    return activated
 
 
 class BuiltIn(NamedTuple):

@@ -22,7 +22,7 @@ from baton.providers.stated import stated_turn
 from .collector import Collected, Play
 from .install import tracing
 from .instrumentors import activate, built_in_off, switch_on
-from .record import PlayedTurn, Told, session_of, trace_of, unanswered
+from .record import PlayedTurn, ProgramSetup, session_of, trace_of, unanswered
 from .wire import Setup
 
 _SETTLE = 0.5
@@ -36,7 +36,7 @@ class Player:
     def __init__(self, setup: Setup) -> None:
         """Instrument, load, and listen; raises InputError."""
         self.tracing = tracing()
-        self.told = Told(setup.target, setup.agents, activate(setup.instrumentors), [])
+        self.setup = ProgramSetup(setup.target, setup.agents, activate(setup.instrumentors), [])
         folder = Path(setup.folder)
         self.target = Target(load_function(setup.target, folder))
         self.hooks = Hooks(setup.hooks, folder)
@@ -59,7 +59,7 @@ class Player:
         self.tracing.install()
         off = built_in_off()
         switch_on(off)
-        self.told.built_in.extend(name for name in off if name not in self.told.built_in)
+        self.setup.built_in.extend(name for name in off if name not in self.setup.built_in)
 
 
 class CaseInPlay:
@@ -116,7 +116,7 @@ class CaseInPlay:
         return trace
 
     def _trace(self, seen: Collected) -> Trace:
-        return trace_of(self._case, self._played, seen, self._player.told)
+        return trace_of(self._case, self._played, seen, self._player.setup)
 
     async def _turns(self) -> str | None:
         """Send all messages; return why it ended early."""

@@ -35,7 +35,7 @@ class PlayedTurn(msgspec.Struct, kw_only=True):
     error: str | None = None
 
 
-class Told(NamedTuple):
+class ProgramSetup(NamedTuple):
     """How a program was set up, and what is said of it in each trace."""
 
     location: str
@@ -44,13 +44,13 @@ class Told(NamedTuple):
     built_in: list[str]
 
 
-def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, told: Told) -> Trace:
+def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, setup: ProgramSetup) -> Trace:
     """Put together what is known of a case.
 
     Raises:
         ProviderError: the spans cannot be read as one conversation of these turns.
     """
-    trace = _read(case, played, seen, told)
+    trace = _read(case, played, seen, setup)
     found = _by_turn(trace.turns, played)
     trace.turns = [
         _turn(number, turn, each, trace)
@@ -58,14 +58,14 @@ def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, told: Told) 
     ]
     trace.id = trace.case = case.id
     framework = trace.source.framework
-    trace.source = Source(format="python", framework=framework, location=told.location)
+    trace.source = Source(format="python", framework=framework, location=setup.location)
     if trace.usage is None:
         trace.usage = sum_usage([each.stated.usage if each.stated else None for each in played])
         _settle(trace.unknown, "usage", is_known=trace.usage is not None)
     trace.dropped += [Dropped(what=what, count=n) for what, n in sorted(seen.lost.items())]
     notes = {
-        "instrumentors": told.instrumentors,
-        "instrumentation built in": told.built_in,
+        "instrumentors": setup.instrumentors,
+        "instrumentation built in": setup.built_in,
         "spans that had not ended": sorted(seen.open),
     }
     trace.attributes |= {name: list(value) for name, value in notes.items() if value}
@@ -86,17 +86,17 @@ def session_of(case: Case) -> str:
     return case.session.id or case.id
 
 
-def _read(case: Case, played: list[PlayedTurn], seen: Collected, told: Told) -> Trace:
+def _read(case: Case, played: list[PlayedTurn], seen: Collected, setup: ProgramSetup) -> Trace:
     from baton.readers.otlp.reader import read_spans
 
     if len(seen.spans) <= len(played):
-        return _nothing_seen(told)  # there is no span but those of the turns
+        return _nothing_seen(setup)  # there is no span but those of the turns
     _hold_together(seen.spans, session_of(case))
     _keep_apart(seen.spans, played)
-    traces = read_spans(seen.spans, seen.logs, told.agents)
+    traces = read_spans(seen.spans, seen.logs, setup.agents)
     if len(traces) > 1:
         raise ProviderError(f"the spans of the case tell of {len(traces)} conversations, not of 1")
-    return traces[0] if traces else _nothing_seen(told)
+    return traces[0] if traces else _nothing_seen(setup)
 
 
 def _hold_together(spans: list[Span], session: str) -> None:
@@ -120,14 +120,14 @@ def _keep_apart(spans: list[Span], played: list[PlayedTurn]) -> None:
             span.links = [link for link in span.links if turn.get(link.trace_id, here) == here]
 
 
-def _nothing_seen(told: Told) -> Trace:
+def _nothing_seen(setup: ProgramSetup) -> Trace:
     """Return what to fill in when no agent was at work in any span."""
     return Trace(
         schema_version=SCHEMA_VERSION,
         id="",
         source=Source(format="python"),
         turns=[],
-        agents=dict(told.agents),
+        agents=dict(setup.agents),
         unknown=["state", "turn.state", "usage"],
     )
 

@@ -49,12 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--log", type=Path, metavar="FILE", help="write what was asked to this file, as JSON lines"
     )
     own, command = _split(sys.argv[1:] if arguments is None else arguments)
-    told = parser.parse_args(own)
+    options = parser.parse_args(own)
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
             signal.signal(getattr(signal, name), _end)
     with safe_output():
-        return _run(told.script, told.port, told.log, command)
+        return _run(options.script, options.port, options.log, command)
 
 
 def _run(script: Path, port: int, log_file: Path | None, command: Sequence[str]) -> int:

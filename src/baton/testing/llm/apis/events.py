@@ -34,8 +34,12 @@ def amazon(events: Iterable[Event]) -> bytes:
 
 
 def _message(name: str, payload: bytes) -> bytes:
-    told = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
-    headers = b"".join(_header(key.encode(), value.encode()) for key, value in told.items())
+    fields = {
+        ":event-type": name,
+        ":content-type": "application/json",
+        ":message-type": "event",
+    }
+    headers = b"".join(_header(key.encode(), value.encode()) for key, value in fields.items())
     lengths = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
     start = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
     return start + struct.pack(">I", zlib.crc32(start))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from baton.model import ProviderError, Source, Trace
-from baton.providers.adk_server import Told
+from baton.providers.adk_server import AskedOnce
 
 
 class Server:
@@ -26,10 +26,10 @@ class Server:
         return answer
 
 
-async def asked(told: Told, server: Server) -> str:
-    """Ask; an error is told as its words."""
+async def asked(answers: AskedOnce, server: Server) -> str:
+    """Ask; an error is answered with its words."""
     try:
-        return await told.once("who", server)
+        return await answers.once("who", server)
     except ProviderError as error:
         return str(error)
 
@@ -38,9 +38,9 @@ def test_an_answer_holds_for_all() -> None:
     server = Server("support")
 
     async def run() -> list[str]:
-        told = Told()
-        together = await asyncio.gather(*(asked(told, server) for _ in range(3)))
-        return [*together, await asked(told, server)]
+        answers = AskedOnce()
+        together = await asyncio.gather(*(asked(answers, server) for _ in range(3)))
+        return [*together, await asked(answers, server)]
 
     assert asyncio.run(run()) == ["support"] * 4
     assert server.asked == 1
@@ -50,10 +50,10 @@ def test_a_failure_holds_for_a_while_and_a_server_that_comes_back_is_used_again(
     server = Server(ProviderError("down"), "support")
 
     async def run() -> list[str]:
-        told = Told(remembered=0.1)
-        first = [await asked(told, server) for _ in range(3)]
+        answers = AskedOnce(remembered=0.1)
+        first = [await asked(answers, server) for _ in range(3)]
         await asyncio.sleep(0.2)
-        return [*first, await asked(told, server)]
+        return [*first, await asked(answers, server)]
 
     assert asyncio.run(run()) == ["down", "down", "down", "support"]
     assert server.asked == 2
@@ -61,12 +61,12 @@ def test_a_failure_holds_for_a_while_and_a_server_that_comes_back_is_used_again(
 
 def test_each_case_gets_an_error_of_its_own() -> None:
     async def run() -> list[Trace | None]:
-        told, server = Told(), Server(ProviderError("down"))
+        answers, server = AskedOnce(), Server(ProviderError("down"))
         with pytest.raises(ProviderError) as first:
-            await told.once("who", server)
+            await answers.once("who", server)
         first.value.trace = Trace(schema_version=1, id="t", source=Source(format="x"), turns=[])
         with pytest.raises(ProviderError) as second:
-            await told.once("who", server)
+            await answers.once("who", server)
         return [second.value.trace]
 
     assert asyncio.run(run()) == [None]
