@@ -23,7 +23,7 @@ def convert_command(
     strict: Flag = False,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
-    """Write a dataset in another dialect, and list what that has no place for.
+    """Write a dataset in another dialect, and list what is lost.
 
     Parameters
     ----------

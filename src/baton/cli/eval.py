@@ -62,13 +62,13 @@ class Running:
     repeat
         How often each case is played.
     concurrency
-        How many cases are in play at once, at the most.
+        How many cases run at once, at most.
     timeout
         Seconds for one case.
     retry_errors
         How often what was an error is played again.
     fail_fast
-        Stop at the first case that fails or errs.
+        Stop at the first case that fails or ends in an error.
     max_agent_cost
         USD that the agents may cost in this run; the cases after that are errors.
     resume
@@ -134,7 +134,7 @@ def eval_command(
     target
         A config or an agent, then datasets: files, folders, or FILE:case1,case2.
     dataset
-        One more dataset; what is named here or above goes before the config's.
+        One more dataset; datasets that are given here or above override those of the config.
     evaluators
         An evaluator to score with, with its default options. May be given several times.
     config_file_path
@@ -158,10 +158,10 @@ def eval_command(
     name
         Name of the evaluation.
     dry_run
-        Print what judging would take, as far as the cases tell; play nothing, ask nobody, import
-        no code of your own.
+        Print what judging would cost, as far as the cases show it; play nothing, send nothing,
+        import no code of your own.
     trust
-        A folder whose baton.yaml and test_config.json may name code, though nobody named them;
+        A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.
     """
     request = EvaluateRequest(

@@ -104,7 +104,7 @@ def label_command(
     config
         A config, for rubrics of your own.
     agents
-        Agent definitions, for traces that lie elsewhere.
+        Agent definitions, for traces that are elsewhere.
     traces
         Recordings that the evaluation was made of: needed when it was made on another machine, or
         moved. May be given several times.

@@ -60,9 +60,9 @@ class JudgeOptions:
     judge
         The model that judges, as PROVIDER:NAME (openai:gpt-4o-mini).
     no_cache
-        Neither use verdicts that were given before, nor keep new ones.
+        Neither read nor write cached verdicts.
     cache_only
-        Ask nobody: a verdict that was not given before is an error.
+        Send nothing to a judge: a verdict that is not cached is an error.
     max_cost
         The most that judging may cost, in USD; what comes after that is an error.
     max_judge_calls
@@ -91,7 +91,7 @@ class Redacting:
     Parameters
     ----------
     redact
-        Replace secrets in traces by tags, such as [key:9c1b]: keys of known forms, tokens,
+        Replace secrets in traces with tags, such as [key:9c1b]: keys of known forms, tokens,
         passwords, cookies. On unless the config says otherwise.
     redact_kind
         Replace these, too: email, phone, card, iban, or personal for all four. May be given
@@ -122,7 +122,7 @@ class Workers:
     Parameters
     ----------
     backend
-        Who does the work: local (processes), ray, or module:function of your own.
+        What does the work: local (processes), ray, or module:function of your own.
     workers
         How many workers it has.
     """

@@ -38,7 +38,7 @@ Folders = Annotated[tuple[Path, ...], Parameter(name="--rubrics", show_default=F
 
 @rubrics_command.command(name="list")
 def list_rubrics(*, config: ConfigPath = None, rubrics: Folders = ()) -> int:
-    """List rubrics: what each is about, how it is answered, when it passes.
+    """List rubrics: what each asks, how it is answered, and when it passes.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def try_rubrics(
     rubrics: Folders = (),
     judging: JudgeOptions = AS_JUDGED,
 ) -> int:
-    """Ask a judge the examples of rubrics, and say where it answers otherwise.
+    """Ask a judge the examples of rubrics, and show where its answer differs.
 
     Exit codes: 0 as expected, 1 otherwise, 2 bad input, 3 the judge gave no verdict.
 

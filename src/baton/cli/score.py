@@ -60,7 +60,7 @@ def score_command(
     evaluators
         An evaluator to score with, with its default options. May be given several times.
     config
-        A config with evaluators, options and a dataset; what is given here goes before it.
+        A config with evaluators, options and a dataset; what is given here overrides it.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     json
@@ -74,7 +74,7 @@ def score_command(
     jobs
         How many processes score; with judges it is one.
     dry_run
-        Print what judging would take, and ask nobody; no code of your own is imported.
+        Print what judging would cost; send nothing, and import no code of your own.
     trust
         A folder whose test_config.json may name code; remembered until it changes. May be given
         several times.

@@ -152,7 +152,7 @@ def watch_command(
     ] = (),
     trust: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
 ) -> int:
-    """Evaluate, and again what a changed file affects, until Ctrl-C.
+    """Evaluate, then evaluate again what a changed file affects, until Ctrl-C.
 
     A changed case is played alone; a change of config, agents or prompts plays them all.
 
@@ -161,9 +161,9 @@ def watch_command(
     target
         A config or an agent, then datasets, as for `baton eval`.
     dataset
-        One more dataset; what is named here or above goes before the config's.
+        One more dataset; datasets that are given here or above override those of the config.
     trust
-        A folder whose baton.yaml and test_config.json may name code, though nobody named them;
+        A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.
     """
     asked = find_target(target, trust_in(trust))
