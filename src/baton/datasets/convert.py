@@ -260,8 +260,8 @@ def _text(value: Any, suffix: str) -> str:
 
 
 def _read_again(text: str, out: FilePath, agents: Mapping[str, AgentCard] | None) -> Iterator[Case]:
-    found = read_data(str(out), text.encode(), About(out.name.split(".")[0], agents))
-    yield from found.cases if found is not None else ()
+    data = read_data(str(out), text.encode(), About(out.name.split(".")[0], agents))
+    yield from data.cases if data is not None else ()
 
 
 def _lost(case: Case, again: Case, writer: Writer) -> Iterator[Loss]:
@@ -327,7 +327,7 @@ def kept_as_written(value: Any, source: Dialect | None, to: Target) -> dict[str,
 
 def blobs(value: Any) -> dict[str, dict[str, Any]]:
     """Collect attachments that are written with their bytes, by their SHA-256."""
-    found: dict[str, dict[str, Any]] = {}
+    by_hash: dict[str, dict[str, Any]] = {}
     stack = [value]
     while stack:
         node = stack.pop()
@@ -335,11 +335,11 @@ def blobs(value: Any) -> dict[str, dict[str, Any]]:
             blob = node.get("inline_data", node.get("inlineData"))
             if isinstance(blob, dict):
                 for part in attachments([Part(inline_data=blob)]) or ():
-                    found[part.sha256 or ""] = blob
+                    by_hash[part.sha256 or ""] = blob
             stack += node.values()
         elif isinstance(node, list):
             stack += node
-    return found
+    return by_hash
 
 
 def _turns(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -450,13 +450,13 @@ def _unread(
             return [], True
         ignored = not is_read(_with(whole, path, _changed(node)))
         return ([path] if ignored else []), ignored
-    found: list[Path] = []
+    unread_paths: list[Path] = []
     nothing = True
     for step, child in children:
         paths, ignored = _unread(child, (*path, step), whole, is_read)
-        found += paths
+        unread_paths += paths
         nothing = nothing and ignored
-    return ([path] if nothing and found and path else found), nothing
+    return ([path] if nothing and unread_paths and path else unread_paths), nothing
 
 
 def _children(node: Any) -> Iterator[tuple[str | int, Any]]:

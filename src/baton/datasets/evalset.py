@@ -230,7 +230,10 @@ def by_agent(
     if chain is None or (not visits and transfers(turn.tool_calls or ()) == chain):
         return None
     places = placed(chain, [visit.agent for visit in visits]) or [[] for _ in chain]
-    return [(agent, [visits[n] for n in found]) for agent, found in zip(chain, places, strict=True)]
+    return [
+        (agent, [visits[n] for n in positions])
+        for agent, positions in zip(chain, places, strict=True)
+    ]
 
 
 def pair(agent: str, texts: Sequence[str] | None = ()) -> list[Any]:
@@ -338,11 +341,11 @@ def _events(turn: ExpectedTurn) -> dict[str, Any] | None:
             {
                 "author": agent,
                 "content": {
-                    "parts": [{"function_call": _call(calls[n])} for n in found],
+                    "parts": [{"function_call": _call(calls[n])} for n in positions],
                     "role": "model",
                 },
             }
-            for agent, found in zip(chain, places, strict=True)
+            for agent, positions in zip(chain, places, strict=True)
         ]
     }
 
@@ -368,11 +371,11 @@ def _data(
 
 def _responses(turn: ExpectedTurn) -> list[Any] | None:
     """State agents as authors, with what they say where the visits follow the chain."""
-    found = by_agent(turn, _chain(turn))
-    if found is None:
+    speakers = by_agent(turn, _chain(turn))
+    if speakers is None:
         return None
     pairs: list[Any] = []
-    for agent, visits in found:
+    for agent, visits in speakers:
         if all(visit.agent == "user" for visit in visits):
             pairs.append(pair(agent))
         pairs += [pair(visit.agent, visit.says) for visit in visits]
@@ -474,11 +477,11 @@ def _judge_llm_call(number: int, call: ExpectedToolCall) -> dict[str, Any]:
 
 def _judge_llm_responses(turn: ExpectedTurn) -> list[Any] | None:
     """State agents by name; what they say follows as ADK writes it, which judge-llm passes over."""
-    found = by_agent(turn, plain_chain(turn))
-    if found is None:
+    speakers = by_agent(turn, plain_chain(turn))
+    if speakers is None:
         return None
     records: list[Any] = []
-    for agent, visits in found:
+    for agent, visits in speakers:
         records.append({"agent_name": agent})
         records += [pair(visit.agent, visit.says) for visit in visits]
     return records

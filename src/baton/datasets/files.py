@@ -222,7 +222,7 @@ def dataset_files(folder: Path, links: list[Path] | None = None) -> list[Path]:
     Hidden folders are left out, and so is what Baton itself wrote. So are links that lead out of
     the folder, which ``links`` takes: a dataset of others may so name any file of the user.
     """
-    found = sorted(
+    files = sorted(
         path
         for path in folder.rglob("*")
         if path.suffix in _SUFFIXES
@@ -230,10 +230,10 @@ def dataset_files(folder: Path, links: list[Path] | None = None) -> list[Path]:
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and not is_evaluation(path.parent)
     )
-    leading_out = [path for path in found if not stays_in(path, folder)]
+    leading_out = [path for path in files if not stays_in(path, folder)]
     if leading_out and links is not None:
         links += leading_out
-    return [path for path in found if path not in leading_out] if leading_out else found
+    return [path for path in files if path not in leading_out] if leading_out else files
 
 
 class About(NamedTuple):
@@ -300,10 +300,10 @@ def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
     whole = Document(file, data, "json")
     top = whole.shallow()
     if isinstance(top, dict):
-        found = dialect_of_mapping(top)
-        if found is None:
+        recognised = dialect_of_mapping(top)
+        if recognised is None:
             return None
-        dialect, key = found
+        dialect, key = recognised
         if key is None:
             return _checked(file, dialect, about, 1, lambda _: whole)
         name = _head(whole, dialect, {k: v for k, v in top.items() if k != key})
@@ -327,10 +327,10 @@ def _read_yaml(file: str, data: bytes, about: About) -> FileCases | None:
     whole = Document(file, data, "yaml")
     value = whole.value()
     if isinstance(value, dict):
-        found = dialect_of_mapping(value)
-        if found is None:
+        recognised = dialect_of_mapping(value)
+        if recognised is None:
             return None
-        dialect, key = found
+        dialect, key = recognised
         if key is None:
             return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
         name = _head(whole, dialect, {k: v for k, v in value.items() if k != key})
@@ -378,7 +378,7 @@ def _checked(
         _note_nodes(known, count, document)
     parse = _parser(dialect, about.label, known)
     strays: list[Stray] = []
-    found = CaseIndex()
+    case_index = CaseIndex()
     problems: list[Problem] = []
     format_ = _FORMATS.get(dialect, "adk")
     scenarios = room = 0
@@ -391,7 +391,7 @@ def _checked(
             problems += error.problems
             continue
         case.where = Location(file=file, line=text.line(()))
-        found.add(case)
+        case_index.add(case)
         room += len(text.data)
         if room <= _KEPT:
             checked[index] = case
@@ -416,7 +416,7 @@ def _checked(
             "calls of tools; where these are agents, give their definitions (`agents`)"
         )
     cases = LazyCases(file, count, document, lambda text: parse(text, []), checked)
-    return FileCases(file, about.label, name or about.label, format_, cases, found, notes)
+    return FileCases(file, about.label, name or about.label, format_, cases, case_index, notes)
 
 
 _FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands", "steps": "steps"}

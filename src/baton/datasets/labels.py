@@ -72,11 +72,11 @@ def is_labels_file(path: Path) -> bool:
         return False
     try:
         first = next((line for line in iter_lines(path) if line.strip()), b"")
-        found = msgspec.json.decode(first)
+        value = msgspec.json.decode(first)
     except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return (
-        isinstance(found, dict) and "rubric" in found and not {"label", "score"}.isdisjoint(found)
+        isinstance(value, dict) and "rubric" in value and not {"label", "score"}.isdisjoint(value)
     )
 
 
@@ -87,12 +87,12 @@ def read_labels(path: Path) -> list[HumanLabel]:
         InputError: every line that is wrong, with what to write instead; one person said two
             things of the same.
     """
-    found: list[HumanLabel] = []
+    labels: list[HumanLabel] = []
     problems: list[Problem] = []
     for number, line in label_lines(path, problems):
         what = line.dispatch or line.subject or line.trace
         where = Location(file=str(path), line=number)
-        found.append(
+        labels.append(
             HumanLabel(
                 rubric=line.rubric,
                 trace=line.trace,
@@ -103,10 +103,10 @@ def read_labels(path: Path) -> list[HumanLabel]:
                 where=where,
             )
         )
-    problems += _contradictions(found)
+    problems += _contradictions(labels)
     if problems:
         raise InputError(problems)
-    return found
+    return labels
 
 
 def label_lines(path: Path, problems: list[Problem]) -> Iterator[tuple[int, LabelLine]]:
@@ -133,11 +133,11 @@ def of_rubric(labels: Iterable[HumanLabel], names: Iterable[str]) -> list[HumanL
     """
     wanted = list(names)
     there = list(labels)
-    found = [label for label in there if label.rubric in wanted]
-    if not found:
+    chosen = [label for label in there if label.rubric in wanted]
+    if not chosen:
         hint = suggestion(wanted[0], {label.rubric for label in there}) or "there is none at all"
         raise InputError(f"no label of `{wanted[0]}`; {hint}")
-    return found
+    return chosen
 
 
 def _of_cases(dataset: Dataset) -> Iterator[HumanLabel]:

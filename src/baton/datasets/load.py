@@ -58,16 +58,16 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
 
 def _targets(paths: Sequence[str | os.PathLike[str]]) -> dict[Path, list[str]]:
     """Return what to read, each with the cases chosen of it: several choices of a file add up."""
-    found: dict[Path, list[str]] = {}
+    targets: dict[Path, list[str]] = {}
     for item in paths:
         target, chosen = _selection(os.fspath(item))
-        if target not in found:
-            found[target] = chosen
-        elif found[target] and chosen:
-            found[target] = [*found[target], *chosen]
+        if target not in targets:
+            targets[target] = chosen
+        elif targets[target] and chosen:
+            targets[target] = [*targets[target], *chosen]
         else:
-            found[target] = []
-    return found
+            targets[target] = []
+    return targets
 
 
 def _selection(spec: str) -> tuple[Path, list[str]]:
@@ -87,23 +87,23 @@ def _read(
     if not target.exists():
         raise InputError(Problem(file=str(target), message="no such file or folder"))
     if not target.is_dir():
-        found = read_file(target, About(target.name.split(".")[0], agents))
-        if found is None:
+        cases = read_file(target, About(target.name.split(".")[0], agents))
+        if cases is None:
             raise InputError(Problem(file=str(target), message=_NOT_A_DATASET))
-        return [found]
+        return [cases]
     parts = []
     links: list[Path] = []
     for file in dataset_files(target, links):
         stem = file.relative_to(target).with_name(file.name.split(".")[0]).as_posix()
         try:
-            found = read_file(file, About(stem, agents))
+            cases = read_file(file, About(stem, agents))
         except InputError as error:
             problems += error.problems
             continue
-        if found is None and file.name != _CRITERIA:
+        if cases is None and file.name != _CRITERIA:
             notes.append(f"{file}: holds no cases")
-        elif found is not None:
-            parts.append(found)
+        elif cases is not None:
+            parts.append(cases)
     problems += [Problem(file=str(link), message=LEADS_OUT) for link in links]
     return parts
 

@@ -265,11 +265,11 @@ class StepsSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def steps_case(document: Document, strays: list[Stray]) -> Case:
     """Read one case; raises InputError with every fault it has."""
-    found: list[Stray] = []
-    spec = document.decode(StepsSpec, strays=found)
-    refuse_misspelt(document, found)
-    _refuse_expectations(document, found)
-    strays += found
+    unknown: list[Stray] = []
+    spec = document.decode(StepsSpec, strays=unknown)
+    refuse_misspelt(document, unknown)
+    _refuse_expectations(document, unknown)
+    strays += unknown
     if not spec.steps:
         message = "is empty; a case needs at least one user message"
         raise InputError(document.problem_at(("steps",), message))

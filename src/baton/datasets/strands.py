@@ -43,8 +43,8 @@ class Known:
         """Take the nodes that the interactions of a case name, which are agents."""
         if not isinstance(case, dict):
             return
-        found = case.get("expected_interactions", case.get("expectedInteractions"))
-        for each in found if isinstance(found, list) else ():
+        interactions = case.get("expected_interactions", case.get("expectedInteractions"))
+        for each in interactions if isinstance(interactions, list) else ():
             if isinstance(each, dict) and isinstance(name := each.get("node_name"), str):
                 self.agents.add(name)
 

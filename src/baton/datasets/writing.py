@@ -52,12 +52,12 @@ def placed(chain: Sequence[str], names: Sequence[str]) -> list[list[int]] | None
     The answer has, for each place of the chain, the positions of the names that go there. The
     user belongs to no place, and goes wherever the others stand.
     """
-    found: list[list[int]] = [[] for _ in chain]
+    places: list[list[int]] = [[] for _ in chain]
     at = 0
     for position, name in enumerate(names):
         while name != "user" and at < len(chain) and chain[at] != name:
             at += 1
         if at == len(chain):
             return None
-        found[at].append(position)
-    return found
+        places[at].append(position)
+    return places

@@ -37,8 +37,8 @@ def agents_folder(folder: Path) -> dict[str, AgentCard]:
 
 def is_agent_file(path: Path) -> bool:
     """Tell a definition by its front matter, which names the agent."""
-    found = _FRONT.match(read_bytes(path).decode("utf-8", "replace"))
-    return found is not None and re.search(r"^name:", found[1], re.MULTILINE) is not None
+    front = _FRONT.match(read_bytes(path).decode("utf-8", "replace"))
+    return front is not None and re.search(r"^name:", front[1], re.MULTILINE) is not None
 
 
 def agent_file(path: Path) -> tuple[str, AgentCard]:
@@ -48,13 +48,13 @@ def agent_file(path: Path) -> tuple[str, AgentCard]:
         InputError: it has no front matter with a name.
     """
     text = read_bytes(path).decode("utf-8", "replace")
-    found = _FRONT.match(text)
-    fields = _fields(found[1], str(path)) if found else {}
+    front = _FRONT.match(text)
+    fields = _fields(front[1], str(path)) if front else {}
     name = fields.get("name")
-    if found is None or not isinstance(name, str) or not name:
+    if front is None or not isinstance(name, str) or not name:
         message = "no agent definition: needs `name:` between lines of `---` at the top"
         raise InputError(Problem(file=str(path), line=1, message=message))
-    return name, _card(fields, text[found.end() :].strip() or None)
+    return name, _card(fields, text[front.end() :].strip() or None)
 
 
 def is_sdk_agents(value: Any) -> bool:

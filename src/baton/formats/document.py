@@ -33,10 +33,10 @@ def json_line(text: str, path: Path) -> int:
     """
     start = value = _skip(text, 1 if text.startswith("\ufeff") else 0)
     for step in path:
-        found = _entry(text, value, step)
-        if found is None:
+        place = _entry(text, value, step)
+        if place is None:
             break
-        start, value = found
+        start, value = place
     return text.count("\n", 0, start) + 1
 
 
@@ -191,8 +191,8 @@ class Document:
         try:
             value = normalise(value, type_)
             if strays is not None:
-                value, found = prune(value, type_)
-                strays.extend(Stray((*path, *stray.path), *stray[1:]) for stray in found)
+                value, unknown = prune(value, type_)
+                strays.extend(Stray((*path, *stray.path), *stray[1:]) for stray in unknown)
             return msgspec.convert(value, type_)
         except msgspec.ValidationError as error:
             faults = explain(value, type_, path) or [Fault(path, str(error))]

@@ -260,28 +260,28 @@ class _Builder:
         if any(each.anchor == event.anchor for each in self._open):
             message = f"`*{event.anchor}` is inside the value that it stands for"
             raise InputError(_problem(self._file, event, message))
-        found = self._anchors.get(event.anchor)
-        if found is None:
+        target = self._anchors.get(event.anchor)
+        if target is None:
             raise self._wrong(event, f"found undefined alias `{event.anchor}`")
-        self._aliased += found.nodes
+        self._aliased += target.nodes
         if self._aliased > YAML_ALIASED.value:
             message = (
                 f"aliases repeat more than {YAML_ALIASED.value:,} values, which is the limit; "
                 "write the values out, or use fewer aliases of aliases"
             )
             raise InputError(_problem(self._file, event, message))
-        if len(self._open) + found.depth > YAML_DEPTH.value:
+        if len(self._open) + target.depth > YAML_DEPTH.value:
             raise self._too_deep(event)
         holder = self._open[-1] if self._open else None
         if holder is not None:
-            holder.nodes += found.nodes
-            holder.depth = max(holder.depth, found.depth + 1)
+            holder.nodes += target.nodes
+            holder.depth = max(holder.depth, target.depth + 1)
             if holder.is_mapping and holder.key is None:
-                if found.text is None:
+                if target.text is None:
                     raise self._wrong(event, "found a key that is not text")
-                self._key(holder, found.text, event)
+                self._key(holder, target.text, event)
                 return
-        self._put(holder, found.value, event)
+        self._put(holder, target.value, event)
 
     def done(self) -> Any:
         """Return the value; raises InputError for duplicate keys."""

@@ -141,8 +141,8 @@ class Meter:
             tail, joined = self._tail, self._tail + piece
             ends = _ENDS if b"\r" in joined else _ENDS[:1]  # most servers write `\n` alone
             self._events += sum(joined.count(end) - tail.count(end) for end in ends)
-            found = ((joined.rfind(end), len(end)) for end in ends)
-            ended = max((at + size for at, size in found if at >= 0), default=0) - len(tail)
+            places = ((joined.rfind(end), len(end)) for end in ends)
+            ended = max((at + size for at, size in places if at >= 0), default=0) - len(tail)
             self._tail = joined[-2:]
         self._event = len(piece) - ended if ended > 0 else self._event + len(piece)
         if self._events > limits.events:

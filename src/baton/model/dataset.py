@@ -78,7 +78,7 @@ class CaseIndex:
         kept = {
             name: [new[old] for old in olds if old in new] for name, olds in self.local_ids.items()
         }
-        return {name: found for name, found in kept.items() if found}
+        return {name: positions for name, positions in kept.items() if positions}
 
     def stated(self, file: str | None = None) -> set[str]:
         """Return what any of the cases states, or any of one file."""
@@ -155,8 +155,8 @@ class Dataset:
 
     def content_hash(self) -> str:
         """Return a hash of the ids and contents of all cases, in any order (16 hex digits)."""
-        found = sorted(zip(self._index.ids, self._index.hashes, strict=True))
-        text = "\n".join(f"{case_id} {number:x}" for case_id, number in found)
+        pairs = sorted(zip(self._index.ids, self._index.hashes, strict=True))
+        text = "\n".join(f"{case_id} {number:x}" for case_id, number in pairs)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
@@ -272,27 +272,27 @@ _STATED = (*_TURN_FIELDS.values(), "final_state")
 
 def _stated(case: Case) -> int:
     """Return a bit for each name of ``_STATED`` that a case states something of."""
-    found = {
+    stated = {
         name
         for field, name in _TURN_FIELDS.items()
         if any(getattr(turn, field) is not None for turn in case.turns)
     }
     if case.rubrics:
-        found.add("rubrics")
+        stated.add("rubrics")
     if case.final_state is not None:
-        found.add("final_state")
-    return sum(1 << bit for bit, name in enumerate(_STATED) if name in found)
+        stated.add("final_state")
+    return sum(1 << bit for bit, name in enumerate(_STATED) if name in stated)
 
 
 def _needs(case: Case) -> int:
     """Return a bit for each of ``NEEDS`` that a case has."""
     later = case.turns[1:]
-    found: dict[Need, bool] = {
+    needs: dict[Need, bool] = {
         "restart": any(turn.restart for turn in case.turns),
         "new_session": any(turn.new_session for turn in later),
         "same_session": any(not turn.new_session for turn in later),
     }
-    return sum(1 << bit for bit, need in enumerate(NEEDS) if found[need])
+    return sum(1 << bit for bit, need in enumerate(NEEDS) if needs[need])
 
 
 def message_hash(message: str) -> int:

@@ -42,8 +42,8 @@ class InputError(BatonError):
     def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
         if isinstance(problems, str):
             problems = Problem(message=problems)
-        found = [problems] if isinstance(problems, Problem) else list(problems)
-        self.problems: list[Problem] = [_masked(problem) for problem in found]
+        all_problems = [problems] if isinstance(problems, Problem) else list(problems)
+        self.problems: list[Problem] = [_masked(problem) for problem in all_problems]
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

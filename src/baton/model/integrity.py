@@ -163,9 +163,9 @@ class _Check:
         if dispatch.from_agent != sender.agent:
             yield f"{name}: from_agent is `{dispatch.from_agent}`, its run is of `{sender.agent}`"
         wanted = 1 if dispatch.kind in ("transfer", "delegate") else 0
-        found = self.hand_overs[dispatch.id]
-        if found != wanted:
-            yield f"{name}: a {dispatch.kind} has {wanted} `handed_off`, this one has {found}"
+        count = self.hand_overs[dispatch.id]
+        if count != wanted:
+            yield f"{name}: a {dispatch.kind} has {wanted} `handed_off`, this one has {count}"
 
     def _call(self, name: str, dispatch: Dispatch, id_: str) -> Iterator[str]:
         if id_ not in self.calls:

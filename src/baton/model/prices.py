@@ -62,10 +62,10 @@ def cost_of(
 
 def _spellings(model: str) -> list[tuple[str, str | None]]:
     """Return a model's name as it stands, then without each prefix, together with that one."""
-    found: list[tuple[str, str | None]] = [(model, None)]
-    while prefix := _PREFIX.match(found[-1][0]):
-        found.append((found[-1][0][prefix.end() :], prefix.group()[:-1] or None))
-    return [(name, provider) for name, provider in found if name]
+    spellings: list[tuple[str, str | None]] = [(model, None)]
+    while prefix := _PREFIX.match(spellings[-1][0]):
+        spellings.append((spellings[-1][0][prefix.end() :], prefix.group()[:-1] or None))
+    return [(name, provider) for name, provider in spellings if name]
 
 
 def _names(model: str) -> list[str]:
@@ -88,7 +88,7 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
     counts = _listed_counts(usage, requests)
     for name, provider in _listed_names(model):
         try:
-            found = genai_prices.calc_price(
+            price = genai_prices.calc_price(
                 genai_prices.Usage(**counts),
                 name,
                 provider_id=provider,
@@ -96,7 +96,7 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
             )
         except (LookupError, ValueError):
             continue
-        return float(found.total_price) * requests if _has_prices(found, usage) else None
+        return float(price.total_price) * requests if _has_prices(price, usage) else None
     return None
 
 
@@ -130,9 +130,9 @@ def _day(at: float | None) -> datetime | None:
         return None
 
 
-def _has_prices(found: PriceCalculation, usage: Usage) -> bool:
+def _has_prices(price: PriceCalculation, usage: Usage) -> bool:
     """Tell a model that is free of charge from one that is listed without its prices."""
-    prices = found.model_price
+    prices = price.model_price
     return prices.input_mtok is not None and (
         prices.output_mtok is not None or not usage.output_tokens
     )

@@ -137,22 +137,22 @@ def incomparable(before: Provenance, after: Provenance) -> list[Differs]:
     That is another dataset, and whatever decides what a value or a pass is: evaluators, their
     questions, the judges, the pass rule.
     """
-    found = _one("dataset", _dataset(before), _dataset(after))
-    found += _named("evaluator", before.evaluators, after.evaluators)
-    found += _named("rubric", before.rubrics, after.rubrics)
-    found += _one("judge", ", ".join(before.judges), ", ".join(after.judges))
-    return found + _one("pass rule", before.pass_rule, after.pass_rule)
+    differing = _one("dataset", _dataset(before), _dataset(after))
+    differing += _named("evaluator", before.evaluators, after.evaluators)
+    differing += _named("rubric", before.rubrics, after.rubrics)
+    differing += _one("judge", ", ".join(before.judges), ", ".join(after.judges))
+    return differing + _one("pass rule", before.pass_rule, after.pass_rule)
 
 
 def changed(before: Provenance, after: Provenance) -> list[Differs]:
     """Return what else differs: what may be the reason why one is better."""
-    found = _one("config", before.config, after.config)
+    differing = _one("config", before.config, after.config)
     # Traces tell of the agents that came up; one that did not is not gone.
-    found += _both("agent", before.agents, after.agents)
-    found += _both("prompt", before.prompts, after.prompts)
-    found += _one("models", ", ".join(before.models), ", ".join(after.models))
-    found += _named("provider", before.provider, after.provider)
-    return [*found, *_one("git", _git(before), _git(after))]
+    differing += _both("agent", before.agents, after.agents)
+    differing += _both("prompt", before.prompts, after.prompts)
+    differing += _one("models", ", ".join(before.models), ", ".join(after.models))
+    differing += _named("provider", before.provider, after.provider)
+    return [*differing, *_one("git", _git(before), _git(after))]
 
 
 def _one(what: str, before: str | None, after: str | None) -> list[Differs]:

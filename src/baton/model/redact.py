@@ -394,9 +394,9 @@ class _Finder:
         """Yield what is redacted in a text; some of it may overlap."""
         data = text.encode("utf-8", "surrogatepass")
         for name, pattern in self._own:
-            for found in pattern.finditer(data):
-                start = len(data[: found.start()].decode("utf-8", "surrogatepass"))
-                length = len(found.group(0).decode("utf-8", "surrogatepass"))
+            for match in pattern.finditer(data):
+                start = len(data[: match.start()].decode("utf-8", "surrogatepass"))
+                length = len(match.group(0).decode("utf-8", "surrogatepass"))
                 if length:
                     yield _Found(start, start + length, name)
         if self._looks.search(data) is not None:
@@ -406,18 +406,21 @@ class _Finder:
 
     def collect(self, text: str, tags: dict[str, str]) -> None:
         """Note what a text tells is secret, with its tag, where it may stand elsewhere, too."""
-        for found in self.find(text):
-            secret = text[found.start : found.end]
-            if found.kind != "key" or spreads(secret):
-                tags.setdefault(secret, tag(found.kind, secret))
+        for secret_at in self.find(text):
+            secret = text[secret_at.start : secret_at.end]
+            if secret_at.kind != "key" or spreads(secret):
+                tags.setdefault(secret, tag(secret_at.kind, secret))
 
     def replace(self, text: str) -> str:
         """Put tags into a text; of what overlaps, what starts first, and of that the longest."""
         pieces, at = [], 0
-        for found in sorted(self.find(text), key=lambda each: (each.start, -each.end)):
-            if found.start >= at:
-                pieces += [text[at : found.start], tag(found.kind, text[found.start : found.end])]
-                at = found.end
+        for secret_at in sorted(self.find(text), key=lambda each: (each.start, -each.end)):
+            if secret_at.start >= at:
+                pieces += [
+                    text[at : secret_at.start],
+                    tag(secret_at.kind, text[secret_at.start : secret_at.end]),
+                ]
+                at = secret_at.end
         return "".join([*pieces, text[at:]]) if pieces else text
 
 
@@ -558,19 +561,19 @@ def _whole(pattern: str, check: Callable[[str], bool] = lambda _: True) -> Rule:
 
 def _named(text: str) -> Iterator[tuple[int, int]]:
     """Yield values behind names, where the name is a secret's and the value may be one."""
-    for found in _compiled(_NAMED).finditer(text):
-        word = found[0][: found.start("sep") - found.start()]
-        before = _NAME_BEFORE.search(text, max(0, found.start() - 60), found.start())
+    for match in _compiled(_NAMED).finditer(text):
+        word = match[0][: match.start("sep") - match.start()]
+        before = _NAME_BEFORE.search(text, max(0, match.start() - 60), match.start())
         name = (before[0] if before else "") + word
-        quoted = found["open"] is not None
+        quoted = match["open"] is not None
         # A sentence may end behind a value: `PASSWORD=hunter2-x9.`
-        value = found["secret"] if quoted else found["secret"].rstrip(".:!?")
-        loud = name.isupper() and "=" in found["sep"]
+        value = match["secret"] if quoted else match["secret"].rstrip(".:!?")
+        loud = name.isupper() and "=" in match["sep"]
         if not _is_secret_name(name) or _says_nothing(value):
             continue
         mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
         if loud or quoted or (mixed and len(value) >= 6 and "." not in value):
-            yield found.start("secret"), found.start("secret") + len(value)
+            yield match.start("secret"), match.start("secret") + len(value)
 
 
 def _is_secret_name(name: str) -> bool:

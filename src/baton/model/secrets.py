@@ -222,8 +222,8 @@ def _spellings(secret: str) -> set[str]:
     encodable = secret.encode("utf-8", "replace")
     quoted = {quote(encodable, safe=""), quote(encodable), quote_plus(encodable)}
     quoted |= {re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), text) for text in quoted}
-    found = {secret, *in_json, *quoted, secret.replace("/", "\\/")}
-    return found | (_in_base64(secret) if len(secret) >= _SHORT else set())
+    spellings = {secret, *in_json, *quoted, secret.replace("/", "\\/")}
+    return spellings | (_in_base64(secret) if len(secret) >= _SHORT else set())
 
 
 def _in_base64(secret: str) -> set[str]:
@@ -236,14 +236,14 @@ def _in_base64(secret: str) -> set[str]:
 
     data = secret.encode("utf-8", "surrogatepass")
     whole = base64.b64encode(data).decode()
-    found = {whole, whole.rstrip("=")}
+    encoded = {whole, whole.rstrip("=")}
     for before in range(3):
         text = base64.b64encode(b"\0" * before + data).decode()
         first = (before * 4 + 2) // 3
         last = (before + len(data)) * 8 // 6
-        found.add(text[first:last])
-    found |= {text.translate(str.maketrans("+/", "-_")) for text in found}
-    return {text for text in found if len(text) >= _LEAST_BASE64}
+        encoded.add(text[first:last])
+    encoded |= {text.translate(str.maketrans("+/", "-_")) for text in encoded}
+    return {text for text in encoded if len(text) >= _LEAST_BASE64}
 
 
 def _escaped(secret: str) -> str:

@@ -117,57 +117,57 @@ class TraceIndex:
     @cached_property
     def batches(self) -> dict[tuple[str, Batch], list[Dispatch]]:
         """The dispatches of a turn that were issued together."""
-        found: dict[tuple[str, Batch], list[Dispatch]] = {}
+        by_batch: dict[tuple[str, Batch], list[Dispatch]] = {}
         for turn in self.trace.turns:
             for d in turn.dispatches:
-                found.setdefault((turn.id, batch_of(d)), []).append(d)
-        return found
+                by_batch.setdefault((turn.id, batch_of(d)), []).append(d)
+        return by_batch
 
     @cached_property
     def moves(self) -> dict[str, list[str]]:
         """The runs that a run passed control on to, all but delegates."""
-        found: dict[str, list[str]] = {}
+        by_run: dict[str, list[str]] = {}
         for d in self.dispatches.values():
             if d.from_run and d.kind != "delegate":
-                found.setdefault(d.from_run, []).extend(d.runs)
-        return found
+                by_run.setdefault(d.from_run, []).extend(d.runs)
+        return by_run
 
     @cached_property
     def answers(self) -> dict[str, Dispatch]:
         """The first return that answers each dispatch."""
-        found: dict[str, Dispatch] = {}
+        by_dispatch: dict[str, Dispatch] = {}
         for d in self.dispatches.values():
             if d.answers is not None:
-                found.setdefault(d.answers, d)
-        return found
+                by_dispatch.setdefault(d.answers, d)
+        return by_dispatch
 
     @cached_property
     def got_back(self) -> dict[str, list[str]]:
         """The runs that got the answer to each dispatch."""
-        found: dict[str, list[str]] = {}
+        by_dispatch: dict[str, list[str]] = {}
         for run in self.runs.values():
             for step in run.steps:
                 if isinstance(step, GotBack):
-                    found.setdefault(step.dispatch, []).append(run.id)
-        return found
+                    by_dispatch.setdefault(step.dispatch, []).append(run.id)
+        return by_dispatch
 
     @cached_property
     def handed_back(self) -> dict[tuple[str, str], list[Dispatch]]:
         """The transfers that a run made to an agent, by the run's id and the agent's name."""
-        found: dict[tuple[str, str], list[Dispatch]] = {}
+        by_pair: dict[tuple[str, str], list[Dispatch]] = {}
         for d in self.dispatches.values():
             if d.kind == "transfer" and d.runs and d.from_run is not None:
-                found.setdefault((d.from_run, d.to_agent), []).append(d)
-        return found
+                by_pair.setdefault((d.from_run, d.to_agent), []).append(d)
+        return by_pair
 
     @cached_property
     def sent_by(self) -> dict[tuple[str, str | None], list[Dispatch]]:
         """The dispatches of a turn by the agent that made them, in hand-off order."""
-        found: dict[tuple[str, str | None], list[Dispatch]] = {}
+        by_sender: dict[tuple[str, str | None], list[Dispatch]] = {}
         for turn in self.trace.turns:
             for d in turn.dispatches:
-                found.setdefault((turn.id, d.from_agent), []).append(d)
-        return found
+                by_sender.setdefault((turn.id, d.from_agent), []).append(d)
+        return by_sender
 
     @cached_property
     def names(self) -> list[str]:
@@ -292,14 +292,14 @@ def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
 
 def _passed_on(trace: Trace, dispatch: Dispatch) -> set[str]:
     moves = index_of(trace).moves
-    found: set[str] = set()
+    passed: set[str] = set()
     due = list(dispatch.runs)
     while due:
         run = due.pop()
-        if run not in found:
-            found.add(run)
+        if run not in passed:
+            passed.add(run)
             due += moves.get(run, ())
-    return found
+    return passed
 
 
 def _sender_steps(trace: Trace, dispatch: Dispatch, group: set[str]) -> Iterator[Step]:
@@ -389,9 +389,9 @@ def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
 
 
 def _return_of(trace: Trace, dispatch: Dispatch) -> Dispatch | None:
-    found = index_of(trace).answers.get(dispatch.id)
-    if found is not None:
-        return found
+    answer = index_of(trace).answers.get(dispatch.id)
+    if answer is not None:
+        return answer
     return _handed_back(trace, dispatch) if dispatch.kind == "transfer" else None
 
 

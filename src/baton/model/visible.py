@@ -118,14 +118,15 @@ def without_commands(text: str) -> str:
     return _COMMAND.sub(_broken, text)
 
 
-def _shown(found: re.Match[str]) -> str:
-    character, text = found[0], found.string
+def _shown(hidden: re.Match[str]) -> str:
+    character, text = hidden[0], hidden.string
     if character > "\uffff" and not _HIDDEN.match(character):
         return character  # such as an emoji
-    if character == "\r" and text.startswith("\n", found.end()):
+    if character == "\r" and text.startswith("\n", hidden.end()):
         return character
     if character in _JOINERS:
-        before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+        start, end = hidden.span()
+        before, after = text[start - 1 : start], text[end : end + 1]
         if _joins(before) and _joins(after):
             return character
     if character in _SHORT:
@@ -142,6 +143,6 @@ def _joins(neighbour: str) -> bool:
     return bool(neighbour) and not neighbour.isascii() and not _HIDDEN.match(neighbour)
 
 
-def _broken(found: re.Match[str]) -> str:
-    kept = found[1] or found[2]
+def _broken(match: re.Match[str]) -> str:
+    kept = match[1] or match[2]
     return kept + _ESCAPED[kept[-1]]

@@ -223,12 +223,12 @@ class _Agents:
 
 def _below(root: Any, name: str) -> Any:
     """Find an agent by name; raises InputError with the ones there are."""
-    found = root.find_agent(name)
-    if found is None:
+    match = root.find_agent(name)
+    if match is None:
         names = [agent.name for agent in _all(root)]
         message = f"no agent `{name}`; {suggestion(name, names)}"
         raise InputError(Problem(path="agent", message=message))
-    return found
+    return match
 
 
 def _all(agent: Any) -> Iterator[Any]:
@@ -239,16 +239,16 @@ def _all(agent: Any) -> Iterator[Any]:
 
 async def _catalog(root: Any) -> Catalog:
     """Read the tree of agents, those behind an AgentTool included."""
-    found: Catalog = {}
+    catalog: Catalog = {}
     waiting = [root]
     while waiting:
         agent = waiting.pop()
-        if agent.name in found:
+        if agent.name in catalog:
             continue
         tools = await agent.canonical_tools() if hasattr(agent, "canonical_tools") else None
         below = list(getattr(agent, "sub_agents", None) or ())
         instructions = getattr(agent, "instruction", None)
-        found[agent.name] = AgentCard(
+        catalog[agent.name] = AgentCard(
             description=agent.description or None,
             instructions=instructions if isinstance(instructions, str) and instructions else None,
             tools=None if tools is None else [tool.name for tool in tools],
@@ -256,7 +256,7 @@ async def _catalog(root: Any) -> Catalog:
             kind="agent" if tools is not None else "workflow",
         )
         waiting += [*below, *(tool.agent for tool in tools or () if hasattr(tool, "agent"))]
-    return found
+    return catalog
 
 
 def _missing(package: str) -> bool:

@@ -114,12 +114,12 @@ def choose_app(
         if not stated:
             raise ProviderError("the server does not list its apps: state `app_name` (or `--app`)")
         return app_name or stated[0]
-    found = next((name for name in stated if name in apps), None)
-    by_case = found is not None and found == of_case
+    known = next((name for name in stated if name in apps), None)
+    by_case = known is not None and known == of_case
     if app_name is not None and app_name not in apps and not by_case:
         raise ProviderError(f"the server has no app `{app_name}`; {suggestion(app_name, apps)}")
-    if found is not None:
-        return found
+    if known is not None:
+        return known
     if len(apps) == 1:
         return apps[0]
     if not apps:
@@ -233,22 +233,22 @@ class Shared:
         path = "/list-apps"
         try:
             async with self.client() as client:
-                found, _ = await client.json("GET", path)
+                listed, _ = await client.json("GET", path)
         except Refused as error:
             if error.status in (401, 403, 429) or error.status >= 500:
                 raise ProviderError(refusal(error)) from error
             return None
-        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             url = self._access.url + path
             raise ProviderError(f"{url} answered no list: is this an ADK server?")
-        return found
+        return listed
 
     async def _app_info(self, path: str) -> Catalog:
         """Ask who is there; ADK refuses to tell for roots that are no LLM agents."""
         try:
             async with self.client() as client:
-                found, _ = await client.json("GET", path)
-            return app_info_catalog(found) if is_app_info(found) else {}
+                info, _ = await client.json("GET", path)
+            return app_info_catalog(info) if is_app_info(info) else {}
         except Refused:
             return {}
         except (AttributeError, KeyError, TypeError) as error:
@@ -325,10 +325,10 @@ class HttpServer:
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
         """Ask for the session's state; ``None`` when the server does not tell it."""
         try:
-            found, _ = await self._http.json("GET", _path(session))
+            answer, _ = await self._http.json("GET", _path(session))
         except (Refused, ProviderError):
             return None
-        state = found.get("state") if isinstance(found, dict) else None
+        state = answer.get("state") if isinstance(answer, dict) else None
         return state if isinstance(state, dict) else None
 
     async def _run(self, body: dict[str, Any]) -> Body:

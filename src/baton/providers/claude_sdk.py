@@ -98,10 +98,10 @@ def agents_of(options: ClaudeSdkOptions, folder: Path) -> Catalog:
 def known_agents(options: ClaudeSdkOptions, folder: Path) -> Catalog:
     """Return these, and those that the settings of the project bring in."""
     project = folder / options.cwd / ".claude" / "agents"
-    found = {}
+    agents = {}
     if "project" in options.setting_sources and any(project.glob("**/*.md")):
-        found = agents_folder(project)
-    return {**found, **agents_of(options, folder)}
+        agents = agents_folder(project)
+    return {**agents, **agents_of(options, folder)}
 
 
 def working_folder(options: ClaudeSdkOptions, folder: Path) -> Path:

@@ -129,12 +129,12 @@ class Path:
         Raises:
             ProviderError: there are several.
         """
-        found = self._values(self._query, document)
-        if len(found) > 1:
+        values = self._values(self._query, document)
+        if len(values) > 1:
             raise ProviderError(
-                f"{self} matches {len(found)} values, and one is needed: {short(found)}"
+                f"{self} matches {len(values)} values, and one is needed: {short(values)}"
             )
-        return found[0] if found else msgspec.UNSET
+        return values[0] if values else msgspec.UNSET
 
     def word(self, document: Any) -> str | int | float | None:
         """Return the only match, which is text or a number; ``None`` when there is nothing.
@@ -151,10 +151,10 @@ class Path:
 
     def needed(self, document: Any) -> str:
         """Return the text that has to be there; raises ProviderError when it is not."""
-        found = self.word(document)
-        if found is None:
+        text = self.word(document)
+        if text is None:
             raise self.nothing(document)
-        return str(found)
+        return str(text)
 
     def has_place(self, document: Any) -> bool:
         """Tell whether there is at least a list or an object that a match could stand in."""
@@ -249,9 +249,9 @@ class _Group(NamedTuple):
 
     def matches(self, document: Any) -> list[Any] | msgspec.UnsetType:
         """Return what there is, or ``UNSET`` where it was not told."""
-        found = self.path.all(document)
-        if found or self.absent == "none" or self.path.has_place(document):
-            return found
+        values = self.path.all(document)
+        if values or self.absent == "none" or self.path.has_place(document):
+            return values
         return msgspec.UNSET
 
 
@@ -333,8 +333,8 @@ def _owners(
 
 def error_in(document: Any, paths: Paths) -> str | None:
     """Return what an answer calls an error; nothing, false and empty text are none."""
-    found = paths.error.all(document) if paths.error else []
-    values = [value for value in found if value not in (False, "", [], {})]
+    errors = paths.error.all(document) if paths.error else []
+    values = [value for value in errors if value not in (False, "", [], {})]
     texts = [value if isinstance(value, str) else short(value) for value in values]
     return "; ".join(texts) or None
 
@@ -349,25 +349,25 @@ def _structured(document: Any, path: Path | None) -> Any:
 
 def _answer(document: Any, path: Path) -> Any:
     """Return the texts of all matches in one, as a stream gives them piece by piece."""
-    found = path.all(document)
-    if len(found) == 1 or not found:
-        return found[0] if found else msgspec.UNSET
-    for value in found:
+    matches = path.all(document)
+    if len(matches) == 1 or not matches:
+        return matches[0] if matches else msgspec.UNSET
+    for value in matches:
         if not isinstance(value, str):
-            raise ProviderError(f"{path} matches several values, not all text: {short(found)}")
-    return "".join(found)
+            raise ProviderError(f"{path} matches several values, not all text: {short(matches)}")
+    return "".join(matches)
 
 
 def _agents(document: Any, paths: Paths, *, needed: bool) -> list[str] | msgspec.UnsetType:
     if paths.agents is None:
         return msgspec.UNSET
-    found = [name for name in paths.agents.all(document) if name != ""]
-    for name in found:
+    names = [name for name in paths.agents.all(document) if name != ""]
+    for name in names:
         if not isinstance(name, str):
             raise ProviderError(f"{paths.agents} is no name: {short(name)}")
-    if not found and needed:
+    if not names and needed:
         raise paths.agents.nothing(document)
-    return [name for name, _ in groupby(found)] if found else msgspec.UNSET
+    return [name for name, _ in groupby(names)] if names else msgspec.UNSET
 
 
 def _calls(document: Any, group: _Group | None) -> list[StatedCall] | msgspec.UnsetType:
@@ -417,8 +417,8 @@ def _dispatch(match: Any, group: _Group) -> tuple[StatedDispatch, bool]:
 
 
 def _text(match: Any, parts: dict[str, Path], name: str) -> str | None:
-    found = parts[name].word(match) if name in parts else None
-    return None if found is None else str(found)
+    text = parts[name].word(match) if name in parts else None
+    return None if text is None else str(text)
 
 
 def _fault(match: Any, parts: dict[str, Path]) -> str | None:
@@ -451,13 +451,13 @@ def _usage_paths(given: UsagePaths | None) -> dict[str, Path]:
 def _usage(document: Any, paths: Paths) -> Usage | msgspec.UnsetType:
     figures: dict[str, Any] = {}
     for name, path in paths.usage.items():
-        found = path.all(document)
+        counts = path.all(document)
         wanted = float | int if name == "cost_usd" else int
-        for value in found:
+        for value in counts:
             if isinstance(value, bool) or not isinstance(value, wanted):
                 raise ProviderError(f"{path} is not a number: {short(value)}")
-        if found:
-            figures[name] = sum(found)
+        if counts:
+            figures[name] = sum(counts)
     if not figures:
         return msgspec.UNSET
     if paths.cached_in_input and "input_tokens" in figures:

@@ -56,8 +56,8 @@ class Slot(NamedTuple):
             ProviderError: the state of the case does not hold it.
         """
         if not self.name.startswith(_STATE):
-            found = getattr(values, self.name)
-            return msgspec.UNSET if found is None else found
+            value_of_case = getattr(values, self.name)
+            return msgspec.UNSET if value_of_case is None else value_of_case
         key = self.name.removeprefix(_STATE)
         if key not in values.state:
             hint = suggestion(key, values.state)
@@ -133,17 +133,17 @@ def _compiled(source: Any, option: str) -> Any:
 
 def _pieces(source: str, option: str) -> Iterator[str | Slot]:
     end = 0
-    for found in _PIECE.finditer(source):
-        if found.start() > end:
-            yield source[end : found.start()]
-        end = found.end()
-        name = found[1]
+    for match in _PIECE.finditer(source):
+        if match.start() > end:
+            yield source[end : match.start()]
+        end = match.end()
+        name = match[1]
         if name is not None:
             yield Slot(_checked(name, option))
-        elif found[0] in ("{{", "}}"):
-            yield found[0][0]
+        elif match[0] in ("{{", "}}"):
+            yield match[0][0]
         else:
-            message = f"a `{found[0]}` that belongs to no placeholder is written `{found[0] * 2}`"
+            message = f"a `{match[0]}` that belongs to no placeholder is written `{match[0] * 2}`"
             raise InputError(Problem(path=option, message=message))
     if end < len(source):
         yield source[end:]

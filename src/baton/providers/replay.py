@@ -57,15 +57,15 @@ class Replay(ConfiguredProvider[ReplayOptions]):
     async def __call__(self, case: Case) -> Trace:
         """Return the recorded trace of a case; raises ProviderError when there is not just one."""
         await self.hooks.state(case)
-        found = self._by_id.get(case.id) or self._by_input.get(message_hash(case.first_input), [])
-        if len(found) != 1:
-            places = ", ".join(str(trace.source.location) for trace in found[:5])
+        traces = self._by_id.get(case.id) or self._by_input.get(message_hash(case.first_input), [])
+        if len(traces) != 1:
+            places = ", ".join(str(trace.source.location) for trace in traces[:5])
             raise ProviderError(
-                f"{len(found)} recorded traces for case `{case.id}`: {places}"
-                if found
+                f"{len(traces)} recorded traces for case `{case.id}`: {places}"
+                if traces
                 else f"no recorded trace for case `{case.id}`: none has its id or first message"
             )
-        trace = msgspec.structs.replace(found[0], case=case.id)
+        trace = msgspec.structs.replace(traces[0], case=case.id)
         for turn in trace.turns:
             await self.hooks.after_turn(case, turn)
         return trace

@@ -134,10 +134,10 @@ def suite_with_state(
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(path.rglob(_TEST_FILES))
-    if not found:
+    files = sorted(path.rglob(_TEST_FILES))
+    if not files:
         raise InputError(Problem(file=str(path), message=f"no {_TEST_FILES} in this folder"))
-    return found
+    return files
 
 
 def _state(file: Path) -> dict[str, Any]:

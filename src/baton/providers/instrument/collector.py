@@ -170,16 +170,16 @@ class Collector(SpanProcessor):
     def _adopt(self, play: Play) -> None:
         """Find the traces that are the case's because a link leads there, or from there."""
         free = {id_: group for id_, group in self._groups.items() if group.owner is None}
-        found = bool(free)
-        while found:
-            found = False
+        adopted = bool(free)
+        while adopted:
+            adopted = False
             owned = {id_: group for id_, group in self._groups.items() if group.owner is play}
             named = {id_ for group in owned.values() for id_ in group.linked()}
             for id_, group in list(free.items()):
                 if play in group.during and (id_ in named or group.linked() & owned.keys()):
                     group.owner = play
                     del free[id_]
-                    found = True
+                    adopted = True
 
 
 class LogCollector(LogRecordProcessor):
@@ -204,17 +204,17 @@ class LogCollector(LogRecordProcessor):
 def _collected(
     spans: list[ReadableSpan], logs: list[Any], strays: list[str], lost: Counter[str]
 ) -> Collected:
-    found = Collected(strays=strays, lost=lost, logs=[log_from_sdk(data) for data in logs])
+    collected = Collected(strays=strays, lost=lost, logs=[log_from_sdk(data) for data in logs])
     for each in spans:
         readable = each._readable_span() if isinstance(each, LiveSpan) else each
-        found.spans.append(from_sdk(readable))
+        collected.spans.append(from_sdk(readable))
         if readable.end_time is None:
-            found.open.append(_named(readable))
+            collected.open.append(_named(readable))
         for kind in ("attributes", "events", "links"):
             count = getattr(readable, f"dropped_{kind}", 0)
             if count:
-                found.lost[f"{kind} of spans, beyond the limit of the SDK"] += count
-    return found
+                collected.lost[f"{kind} of spans, beyond the limit of the SDK"] += count
+    return collected
 
 
 def _named(span: ReadableSpan) -> str:

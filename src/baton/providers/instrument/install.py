@@ -57,17 +57,19 @@ class Tracing:
         """
         if os.environ.get(OTEL_SDK_DISABLED, "").strip().lower() == "true":
             raise InputError(f"{OTEL_SDK_DISABLED} is set: it silences every span; unset it")
-        found = trace.get_tracer_provider()
-        if isinstance(found, trace.ProxyTracerProvider):
-            found = TracerProvider(sampler=ALWAYS_ON, span_limits=many())
-            trace.set_tracer_provider(found)
-        if not hasattr(found, "add_span_processor"):
-            raise InputError(f"{type(found).__name__} takes no span processors: it hides its spans")
-        sampler = getattr(found, "sampler", None)
+        provider_now = trace.get_tracer_provider()
+        if isinstance(provider_now, trace.ProxyTracerProvider):
+            provider_now = TracerProvider(sampler=ALWAYS_ON, span_limits=many())
+            trace.set_tracer_provider(provider_now)
+        if not hasattr(provider_now, "add_span_processor"):
+            raise InputError(
+                f"{type(provider_now).__name__} takes no span processors: it hides its spans"
+            )
+        sampler = getattr(provider_now, "sampler", None)
         said = sampler.get_description() if sampler is not None else ""
         if said.startswith(_SAMPLES):
             raise InputError(f"the program's tracer provider drops spans by its sampler {said}")
-        for provider in [*self._providers, found]:
+        for provider in [*self._providers, provider_now]:
             self._hear(provider)
         self._hear_logs()
         self._is_installed = True
@@ -85,13 +87,15 @@ class Tracing:
         return there is None or self.collector in there
 
     def _hear_logs(self) -> None:
-        found = _logs.get_logger_provider()
-        if not hasattr(found, "add_log_record_processor"):
+        logger_provider = _logs.get_logger_provider()
+        if not hasattr(logger_provider, "add_log_record_processor"):
             _logs.set_logger_provider(LoggerProvider())
-            found = _logs.get_logger_provider()
-        if found not in self._heard and hasattr(found, "add_log_record_processor"):
-            found.add_log_record_processor(self._logs)
-            self._heard.add(found)
+            logger_provider = _logs.get_logger_provider()
+        if logger_provider not in self._heard and hasattr(
+            logger_provider, "add_log_record_processor"
+        ):
+            logger_provider.add_log_record_processor(self._logs)
+            self._heard.add(logger_provider)
 
 
 @functools.cache

@@ -85,21 +85,21 @@ def switch_on(names: Iterable[str]) -> None:
 
 def _chosen(wanted: Wanted) -> list[EntryPoint]:
     """Choose one instrumentor for each name: several of one library would record it twice."""
-    found = sorted(entry_points(group=_GROUP), key=_rank)
+    installed = sorted(entry_points(group=_GROUP), key=_rank)
     if wanted == "auto":
         refused = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
-        names = {entry.name for entry in found} - {name.strip() for name in refused}
-        return [_first(found, name) for name in sorted(names)]
-    known = {entry.name for entry in found} | {_package(entry) for entry in found}
+        names = {entry.name for entry in installed} - {name.strip() for name in refused}
+        return [_first(installed, name) for name in sorted(names)]
+    known = {entry.name for entry in installed} | {_package(entry) for entry in installed}
     for name in wanted:
         if name not in known:
             hint = suggestion(name, known) or "none is installed"
             raise InputError(f"no instrumentor `{name}` is installed; {hint}")
-    return [_first(found, name) for name in dict.fromkeys(wanted)]
+    return [_first(installed, name) for name in dict.fromkeys(wanted)]
 
 
-def _first(found: list[EntryPoint], name: str) -> EntryPoint:
-    return next(entry for entry in found if name in (entry.name, _package(entry)))
+def _first(installed: list[EntryPoint], name: str) -> EntryPoint:
+    return next(entry for entry in installed if name in (entry.name, _package(entry)))
 
 
 def _rank(entry: EntryPoint) -> tuple[bool, bool, str]:

@@ -51,10 +51,10 @@ def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, setup: Progr
         ProviderError: the spans cannot be read as one conversation of these turns.
     """
     trace = _read(case, played, seen, setup)
-    found = _by_turn(trace.turns, played)
+    read_turns = _by_turn(trace.turns, played)
     trace.turns = [
         _turn(number, turn, each, trace)
-        for number, (turn, each) in enumerate(zip(found, played, strict=True), 1)
+        for number, (turn, each) in enumerate(zip(read_turns, played, strict=True), 1)
     ]
     trace.id = trace.case = case.id
     framework = trace.source.framework
@@ -134,15 +134,15 @@ def _nothing_seen(setup: ProgramSetup) -> Trace:
 
 def _by_turn(turns: list[Turn], played: list[PlayedTurn]) -> list[Turn | None]:
     """Find what the spans tell of each message; messages are sent one after the other."""
-    found: list[Turn | None] = [None] * len(played)
+    by_place: list[Turn | None] = [None] * len(played)
     for turn in turns:
         place = _place(turn.started or 0.0, played)
-        if found[place] is not None:
+        if by_place[place] is not None:
             raise ProviderError(
                 f"turn {place + 1}: its spans tell of several conversations side by side"
             )
-        found[place] = turn
-    return found
+        by_place[place] = turn
+    return by_place
 
 
 def _place(at: float, played: list[PlayedTurn]) -> int:
@@ -150,10 +150,10 @@ def _place(at: float, played: list[PlayedTurn]) -> int:
     return max(sum(each.started <= at for each in played) - 1, 0)
 
 
-def _turn(number: int, found: Turn | None, played: PlayedTurn, trace: Trace) -> Turn:
+def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> Turn:
     stated = played.stated.turn if played.stated is not None else None
-    if found is not None and found.runs:
-        turn = found
+    if read is not None and read.runs:
+        turn = read
         _count_unused(stated, trace)
     else:
         turn = stated or Turn(id="", unknown=["output", "runs", "dispatches"])

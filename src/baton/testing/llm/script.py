@@ -235,10 +235,10 @@ def _listed(words: Sequence[Words]) -> Callable[[Received], Reply]:
     left = iter([reply_of(each) for each in words])
 
     def reply(_: Received) -> Reply:
-        found = next(left, None)
-        if found is None:
+        rule = next(left, None)
+        if rule is None:
             raise ScriptError(f"the script has {len(words)} answers, and this is one more")
-        return found
+        return rule
 
     return reply
 

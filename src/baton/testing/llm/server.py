@@ -159,20 +159,20 @@ class LlmServer:
 
     def answer(self, call: Call) -> Response:
         """Answer an HTTP call."""
-        found = route(call.path)
-        if found is None or call.method != "POST":
+        api_route = route(call.path)
+        if api_route is None or call.method != "POST":
             return failure("openai", 404, f"no API of this server: {call.method} {call.path}")
         at = time.monotonic() - self._started
         try:
-            request = received(call, found, len(self.requests) + 1, at)
+            request = received(call, api_route, len(self.requests) + 1, at)
         except ValueError as error:
-            return failure(found.api, 400, str(error))
+            return failure(api_route.api, 400, str(error))
         self.requests.append(request)
         try:
             return response(self._reply(request), request)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client waits for an answer
             self.problems.append(f"request {request.number}: {error}")
-            return failure(found.api, 400, str(error))
+            return failure(api_route.api, 400, str(error))
 
     def count(self, by: int) -> None:
         """Count requests that come and go."""

@@ -86,8 +86,8 @@ def route(path: str) -> Route | None:
     """Return whose path this is, or ``None``."""
     path = path.partition("?")[0]
     for api, pattern in _ROUTES:
-        if found := pattern.search(path):
-            said = found.groupdict()
+        if match := pattern.search(path):
+            said = match.groupdict()
             model = unquote(said["model"]) if said.get("model") else None
             return Route(api, model, bool(said.get("how")))
     return None
