@@ -257,10 +257,10 @@ def _check_reporters(document: Document, spec: ConfigFile, problems: list[Proble
             problems += _located(document, ("reporters", index, "type"), error)
             continue
         endpoint = reporter.endpoint if kind == "otlp" else None
-        stray = next((n for n in _OTLP_ONLY if getattr(reporter, n) and endpoint is None), None)
-        if stray is not None:
+        misplaced = next((n for n in _OTLP_ONLY if getattr(reporter, n) and endpoint is None), None)
+        if misplaced is not None:
             message = "goes with `endpoint`" if kind == "otlp" else "is for reporters of type otlp"
-            problems.append(document.problem_at(("reporters", index, stray), message))
+            problems.append(document.problem_at(("reporters", index, misplaced), message))
         elif reporter.output_path is None and endpoint is None and kind not in _PRINTED:
             message = "`output_path` is missing: the file to write to"
             problems.append(document.problem_at(("reporters", index), message))

@@ -23,7 +23,7 @@ from baton.formats.adk import (
 )
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.explain import Path
-from baton.formats.spelling import Stray, camel_twin
+from baton.formats.spelling import ExtraKey, camel_twin
 from baton.model import (
     Case,
     CaseRubric,
@@ -40,10 +40,10 @@ from baton.model import (
 W = TypeVar("W")
 
 
-def eval_case(document: Document, strays: list[Stray]) -> Case:
+def eval_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
     """Read one case of an eval set; raises InputError with every fault it has."""
-    wire = document.decode(EvalCase, strays=strays, spellings=(camel_twin(EvalCase),))
-    refuse_misspelt(document, strays)
+    wire = document.decode(EvalCase, extra_keys=extra_keys, spellings=(camel_twin(EvalCase),))
+    refuse_misspelt(document, extra_keys)
     if (wire.conversation is None) == (wire.conversation_scenario is None):
         message = "needs `conversation` or `conversation_scenario`, and not both"
         raise InputError(document.problem_at((), message))
@@ -72,10 +72,10 @@ def eval_case(document: Document, strays: list[Stray]) -> Case:
     )
 
 
-def legacy_case(document: Document, strays: list[Stray]) -> Case:
+def legacy_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
     """Read one conversation of ADK's first eval set format."""
-    wire = document.decode(LegacyCase, strays=strays)
-    refuse_misspelt(document, strays)
+    wire = document.decode(LegacyCase, extra_keys=extra_keys)
+    refuse_misspelt(document, extra_keys)
     start = wire.initial_session or wire.initial_state or {}
     session = start.get("session", start) if isinstance(start.get("session"), dict) else start
     return Case(
@@ -86,10 +86,10 @@ def legacy_case(document: Document, strays: list[Stray]) -> Case:
     )
 
 
-def legacy_flat(document: Document, strays: list[Stray], case_id: str) -> Case:
+def legacy_flat(document: Document, extra_keys: list[ExtraKey], case_id: str) -> Case:
     """Read a flat test file: a list of turns, one case."""
-    turns = document.decode(list[LegacyTurn], strays=strays)
-    refuse_misspelt(document, strays)
+    turns = document.decode(list[LegacyTurn], extra_keys=extra_keys)
+    refuse_misspelt(document, extra_keys)
     return Case(id=case_id, turns=_turns(document, (), turns, _legacy_turn))
 
 

@@ -20,7 +20,7 @@ from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.nesting import is_too_deep
 from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines, read_small
 from baton.formats.own_files import stays_in
-from baton.formats.spelling import Stray, snake
+from baton.formats.spelling import ExtraKey, snake
 from baton.formats.strands import CASE_KEYS
 from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem
 from baton.model.dataset import Format
@@ -377,7 +377,7 @@ def _checked(
     if dialect == "strands":
         _note_nodes(known, count, document)
     parse = _parser(dialect, about.label, known)
-    strays: list[Stray] = []
+    extra_keys: list[ExtraKey] = []
     case_index = CaseIndex()
     problems: list[Problem] = []
     format_ = _FORMATS.get(dialect, "adk")
@@ -386,7 +386,7 @@ def _checked(
     for index in range(count):
         text = document(index)
         try:
-            case = parse(text, strays)
+            case = parse(text, extra_keys)
         except InputError as error:
             problems += error.problems
             continue
@@ -403,8 +403,8 @@ def _checked(
     if problems:
         raise InputError(problems)
     notes = []
-    if strays:
-        names = sorted({f"`{stray.path[-1]}`" for stray in strays})
+    if extra_keys:
+        names = sorted({f"`{extra_key.path[-1]}`" for extra_key in extra_keys})
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         shown = ", ".join(names[:_NAMED])
         notes.append(f"{file}: not read, as Baton does not know them: {shown}{more}")
@@ -433,13 +433,15 @@ def _note_nodes(names: Known, count: int, document: Callable[[int], Document]) -
             names.add_nodes(document(index).value())
 
 
-def _parser(dialect: Dialect, label: str, names: Known) -> Callable[[Document, list[Stray]], Case]:
+def _parser(
+    dialect: Dialect, label: str, names: Known
+) -> Callable[[Document, list[ExtraKey]], Case]:
     if dialect == "legacy-flat":
-        return lambda text, strays: legacy_flat(text, strays, label)
+        return lambda text, extra_keys: legacy_flat(text, extra_keys, label)
     if dialect == "own":
         return lambda text, _: own_case(text)
     if dialect == "strands":
-        return lambda text, strays: strands_case(text, strays, names)
+        return lambda text, extra_keys: strands_case(text, extra_keys, names)
     if dialect == "steps":
         return steps_case
     return eval_case if dialect == "evalset" else legacy_case

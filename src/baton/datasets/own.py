@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from baton.datasets.writing import Blobs, Head, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
-from baton.formats.spelling import Stray
+from baton.formats.spelling import ExtraKey
 from baton.model import (
     AnyOrder,
     Case,
@@ -263,13 +263,13 @@ class StepsSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     metadata: dict[str, Any] | None = None
 
 
-def steps_case(document: Document, strays: list[Stray]) -> Case:
+def steps_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
     """Read one case; raises InputError with every fault it has."""
-    unknown: list[Stray] = []
-    spec = document.decode(StepsSpec, strays=unknown)
+    unknown: list[ExtraKey] = []
+    spec = document.decode(StepsSpec, extra_keys=unknown)
     refuse_misspelt(document, unknown)
     _refuse_expectations(document, unknown)
-    strays += unknown
+    extra_keys += unknown
     if not spec.steps:
         message = "is empty; a case needs at least one user message"
         raise InputError(document.problem_at(("steps",), message))
@@ -291,12 +291,12 @@ def _steps_turn(spec: StepSpec) -> ExpectedTurn:
     )
 
 
-def _refuse_expectations(document: Document, strays: list[Stray]) -> None:
+def _refuse_expectations(document: Document, extra_keys: list[ExtraKey]) -> None:
     """Stop on what is expected and not known: a case must not pass by leaving it out."""
     problems = [
-        document.problem_at(stray.path, "unknown expectation; it would not be checked")
-        for stray in strays
-        if str(stray.path[-1]).startswith("expect")
+        document.problem_at(extra_key.path, "unknown expectation; it would not be checked")
+        for extra_key in extra_keys
+        if str(extra_key.path[-1]).startswith("expect")
     ]
     if problems:
         raise InputError(problems)

@@ -10,7 +10,7 @@ import msgspec
 
 from baton.datasets.writing import Blobs, Head, Writer, stated
 from baton.formats.document import Document, refuse_misspelt
-from baton.formats.spelling import Stray
+from baton.formats.spelling import ExtraKey
 from baton.formats.strands import ExpectedInteraction, StrandsCase
 from baton.model import (
     AgentCard,
@@ -49,10 +49,10 @@ class Known:
                 self.agents.add(name)
 
 
-def strands_case(document: Document, strays: list[Stray], names: Known) -> Case:
+def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -> Case:
     """Read one case; raises InputError with every fault it has."""
-    wire = document.decode(StrandsCase, strays=strays)
-    refuse_misspelt(document, strays)
+    wire = document.decode(StrandsCase, extra_keys=extra_keys)
+    refuse_misspelt(document, extra_keys)
     turn = ExpectedTurn(input=_content(wire.input), interactions=_visits(wire))
     fields = _object(wire.expected_output)
     if fields is not None:

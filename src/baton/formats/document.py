@@ -19,7 +19,7 @@ from baton.model.limits import FAULTS, JSON_DEPTH
 from .explain import Fault, Path, explain, path_text
 from .nesting import is_too_deep
 from .opening import open_file, read_bytes
-from .spelling import Stray, normalise, prune, snake
+from .spelling import ExtraKey, normalise, prune, snake
 from .yaml import load_yaml, yaml_line, yaml_node
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -156,7 +156,7 @@ class Document:
         self,
         type_: type[T],
         *,
-        strays: list[Stray] | None = None,
+        extra_keys: list[ExtraKey] | None = None,
         spellings: tuple[type[T], ...] = (),
         deepest: int = JSON_DEPTH.value,
     ) -> T:
@@ -175,14 +175,19 @@ class Document:
                     continue
                 except RecursionError:
                     raise self._too_deep() from None
-        return self.convert(self.value(), type_, strays=strays)
+        return self.convert(self.value(), type_, extra_keys=extra_keys)
 
     def convert(
-        self, value: Any, type_: type[T], *, path: Path = (), strays: list[Stray] | None = None
+        self,
+        value: Any,
+        type_: type[T],
+        *,
+        path: Path = (),
+        extra_keys: list[ExtraKey] | None = None,
     ) -> T:
         """Turn plain data that stands at ``path`` in this document into ``type_``.
 
-        Keys may be in snake_case or camelCase. With ``strays`` given, a key that the type does
+        Keys may be in snake_case or camelCase. With ``extra_keys`` given, a key that the type does
         not know is put there (a file of another tool); without, it is a fault (one of ours).
 
         Raises:
@@ -190,9 +195,11 @@ class Document:
         """
         try:
             value = normalise(value, type_)
-            if strays is not None:
+            if extra_keys is not None:
                 value, unknown = prune(value, type_)
-                strays.extend(Stray((*path, *stray.path), *stray[1:]) for stray in unknown)
+                extra_keys.extend(
+                    ExtraKey((*path, *extra_key.path), *extra_key[1:]) for extra_key in unknown
+                )
             return msgspec.convert(value, type_)
         except msgspec.ValidationError as error:
             faults = explain(value, type_, path) or [Fault(path, str(error))]
@@ -376,12 +383,12 @@ def _blank(match: re.Match[bytes]) -> bytes:
     return match[0] if match.lastgroup is None else _VISIBLE.sub(b" ", match[0])
 
 
-def refuse_misspelt(document: Document, strays: list[Stray]) -> None:
+def refuse_misspelt(document: Document, extra_keys: list[ExtraKey]) -> None:
     """Stop on a key that looks like a known one; merely unknown ones are only noted."""
     problems = [
-        document.problem_at(stray.path, f"unknown key; did you mean `{stray.meant}`?")
-        for stray in strays
-        if stray.meant
+        document.problem_at(extra_key.path, f"unknown key; did you mean `{extra_key.meant}`?")
+        for extra_key in extra_keys
+        if extra_key.meant
     ]
     if problems:
         raise InputError(problems)

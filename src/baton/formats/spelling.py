@@ -120,7 +120,7 @@ def _twin_of(type_: Any) -> Any:
     return union
 
 
-class Stray(NamedTuple):
+class ExtraKey(NamedTuple):
     """A key that was left out, and the known key it may be a misspelling of."""
 
     path: Path
@@ -128,43 +128,43 @@ class Stray(NamedTuple):
     meant: str | None
 
 
-def prune(value: Any, type_: Any) -> tuple[Any, list[Stray]]:
+def prune(value: Any, type_: Any) -> tuple[Any, list[ExtraKey]]:
     """Copy plain data without the keys that ``type_`` does not name; say which those were."""
-    strays: list[Stray] = []
-    return _prune(value, _info(type_), (), strays), strays
+    extra_keys: list[ExtraKey] = []
+    return _prune(value, _info(type_), (), extra_keys), extra_keys
 
 
-def _prune(value: Any, info: inspect.Type, path: Path, strays: list[Stray]) -> Any:
+def _prune(value: Any, info: inspect.Type, path: Path, extra_keys: list[ExtraKey]) -> Any:
     match info:
         case inspect.UnionType():
             shape = inspect.ListType if isinstance(value, list) else inspect.StructType
             option = next((o for o in info.types if isinstance(o, shape)), None)
-            return value if option is None else _prune(value, option, path, strays)
+            return value if option is None else _prune(value, option, path, extra_keys)
         case inspect.StructType() if isinstance(value, dict):
-            return _prune_struct(value, info, path, strays)
+            return _prune_struct(value, info, path, extra_keys)
         case inspect.ListType() if isinstance(value, list):
-            return [_prune(v, info.item_type, (*path, i), strays) for i, v in enumerate(value)]
+            return [_prune(v, info.item_type, (*path, i), extra_keys) for i, v in enumerate(value)]
         case inspect.DictType() if isinstance(value, dict):
-            return {k: _prune(v, info.value_type, (*path, k), strays) for k, v in value.items()}
+            return {k: _prune(v, info.value_type, (*path, k), extra_keys) for k, v in value.items()}
     return value
 
 
 def _prune_struct(
-    value: dict[str, Any], info: inspect.StructType, path: Path, strays: list[Stray]
+    value: dict[str, Any], info: inspect.StructType, path: Path, extra_keys: list[ExtraKey]
 ) -> dict[str, Any]:
     fields = fields_of(info.cls)
     kept = {}
     for key, item in value.items():
         if key in fields:
             nested = isinstance(item, dict | list)
-            kept[key] = _prune(item, fields[key], (*path, key), strays) if nested else item
+            kept[key] = _prune(item, fields[key], (*path, key), extra_keys) if nested else item
         elif item not in (None, [], {}, ""):
             free = tuple(name for name in fields if name not in value)
-            strays.append(Stray((*path, key), item, _meant(str(key), free)))
+            extra_keys.append(ExtraKey((*path, key), item, _meant(str(key), free)))
     return kept
 
 
 @lru_cache(maxsize=4096)
 def _meant(key: str, names: tuple[str, ...]) -> str | None:
-    """Find what a key may be a misspelling of; a file has the same few strays over and over."""
+    """Find what a key may be a misspelling of; a file repeats the same few unknown keys."""
     return next(iter(nearest(key, names, 1, 0.85)), None)

@@ -294,9 +294,9 @@ def redaction_of(value: RedactLike, path: str = "redact") -> Redaction:
         value = [value]
     if not isinstance(value, Mapping):
         return Redaction(kinds=_kinds(list(value), path))
-    stray = [name for name in value if name not in ("kinds", "patterns")]
-    if stray:
-        message = f"unknown key `{stray[0]}`: `kinds` and `patterns` are known"
+    unknown = [name for name in value if name not in ("kinds", "patterns")]
+    if unknown:
+        message = f"unknown key `{unknown[0]}`: `kinds` and `patterns` are known"
         raise InputError(Problem(path=path, message=message))
     try:
         spec = msgspec.convert(dict(value), _Spec)

@@ -46,7 +46,7 @@ DispatchStatus = Literal["completed", "failed", "refused", "unanswered", "waitin
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Base of all parts of the record: keyword-only, compact as JSON, no stray keys."""
+    """Base of all parts of the record: keyword-only, compact as JSON, no unknown keys."""
 
 
 class Usage(Record, kw_only=True):

@@ -90,7 +90,7 @@ def read_bodies(file: Path, source: Source) -> Iterator[Trace]:
 def _trace(
     document: Document, source: Source, catalogs: list[dict[str, AgentCard]]
 ) -> Trace | None:
-    body = document.decode(_Body, strays=[], deepest=RECORD_DEPTH.value)
+    body = document.decode(_Body, extra_keys=[], deepest=RECORD_DEPTH.value)
     recorded = bytes(body.trace)
     if not recorded:
         return None

@@ -9,7 +9,7 @@ import msgspec
 
 from baton.formats.adk import EvalCase, Invocation
 from baton.formats.document import Document
-from baton.formats.spelling import Stray
+from baton.formats.spelling import ExtraKey
 from baton.model import Source, Trace
 
 from .adk.reader import recorded_case
@@ -44,10 +44,10 @@ def read_report(
     document: Document, source: Source, catalog: Catalog, _fallback_id: str
 ) -> Iterator[Trace]:
     """Read the executions of a report, one trace each."""
-    strays: list[Stray] = []
-    for run in document.decode(Report, strays=strays).execution_runs:
+    extra_keys: list[ExtraKey] = []
+    for run in document.decode(Report, extra_keys=extra_keys).execution_runs:
         yield _trace(
-            run.provider_result, strays, run.eval_case_id, run.execution_id, source, catalog
+            run.provider_result, extra_keys, run.eval_case_id, run.execution_id, source, catalog
         )
 
 
@@ -55,16 +55,16 @@ def read_provider_result(
     document: Document, source: Source, catalog: Catalog, fallback_id: str
 ) -> Iterator[Trace]:
     """Read one provider result; its case is named in its metadata, or not at all."""
-    strays: list[Stray] = []
-    result = document.decode(ProviderResult, strays=strays)
+    extra_keys: list[ExtraKey] = []
+    result = document.decode(ProviderResult, extra_keys=extra_keys)
     case = (result.metadata or {}).get("eval_id")
     case = case if isinstance(case, str) else fallback_id
-    yield _trace(result, strays, case, None, source, catalog)
+    yield _trace(result, extra_keys, case, None, source, catalog)
 
 
 def _trace(
     result: ProviderResult,
-    strays: list[Stray],
+    extra_keys: list[ExtraKey],
     case: str,
     id_: str | None,
     source: Source,
@@ -72,7 +72,7 @@ def _trace(
 ) -> Trace:
     history = result.conversation_history
     recorded = EvalCase(eval_id=case, conversation=history, metadata=result.metadata)
-    trace = recorded_case(recorded, strays, source, catalog, id_)
+    trace = recorded_case(recorded, extra_keys, source, catalog, id_)
     if not result.success:
         for turn in trace.turns[-1:]:
             turn.status, turn.error = "failed", result.error or "the provider failed"

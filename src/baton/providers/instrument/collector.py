@@ -25,14 +25,14 @@ _MOST = 100_000
 class Collected(msgspec.Struct, kw_only=True):
     """What the spans of a case are, and the log records of its traces.
 
-    ``open`` names spans that have not ended, ``strays`` spans that belong to no case and began
+    ``open`` names spans that have not ended, ``homeless`` spans that belong to no case and began
     while this one was played. ``lost`` counts what else was seen, by what it is.
     """
 
     spans: list[Span] = msgspec.field(default_factory=list)
     logs: list[Event] = msgspec.field(default_factory=list)
     open: list[str] = msgspec.field(default_factory=list)
-    strays: list[str] = msgspec.field(default_factory=list)
+    homeless: list[str] = msgspec.field(default_factory=list)
     lost: Counter[str] = msgspec.field(default_factory=Counter)
 
 
@@ -122,14 +122,14 @@ class Collector(SpanProcessor):
             self._adopt(play)
             spans = self._spans_of(play)
             logs = [log for group in self._groups_of(play) for log in group.logs]
-            strays = [
+            homeless = [
                 _named(span)
                 for group in self._groups.values()
                 if group.owner is None and play in group.during
                 for span in group.spans.values()
             ]
             lost = Counter(self._lost)
-        return _collected(spans, logs, strays, lost)
+        return _collected(spans, logs, homeless, lost)
 
     def end(self, play: Play) -> None:
         """Forget a case; what its traces still bring is counted for the next one."""
@@ -202,9 +202,9 @@ class LogCollector(LogRecordProcessor):
 
 
 def _collected(
-    spans: list[ReadableSpan], logs: list[Any], strays: list[str], lost: Counter[str]
+    spans: list[ReadableSpan], logs: list[Any], homeless: list[str], lost: Counter[str]
 ) -> Collected:
-    collected = Collected(strays=strays, lost=lost, logs=[log_from_sdk(data) for data in logs])
+    collected = Collected(homeless=homeless, lost=lost, logs=[log_from_sdk(data) for data in logs])
     for each in spans:
         readable = each._readable_span() if isinstance(each, LiveSpan) else each
         collected.spans.append(from_sdk(readable))

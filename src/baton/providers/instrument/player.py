@@ -101,7 +101,7 @@ class CaseInPlay:
     def _whole(self, problem: str | None) -> Trace:
         """Return the trace, or raise for all that is wrong with it."""
         seen = self._collector.collect(self._play)
-        problems = [problem, _strays(seen), _late()]
+        problems = [problem, _extra_keys(seen), _late()]
         trace: Trace | None = None
         try:
             if self._played:
@@ -180,14 +180,14 @@ class CaseInPlay:
             await asyncio.sleep(0.01)
 
 
-def _strays(seen: Collected) -> str | None:
-    if not seen.strays:
+def _extra_keys(seen: Collected) -> str | None:
+    if not seen.homeless:
         return None
-    names = sorted(set(seen.strays))
+    names = sorted(set(seen.homeless))
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" * (len(names) > _SHOWN))
     return (
-        f"{len(seen.strays)} span(s) belong to no case: {shown}; start them in the context of the "
-        "call, or link them to a span that is"
+        f"{len(seen.homeless)} span(s) belong to no case: {shown}; start them in the context of "
+        "the call, or link them to a span that is"
     )
 
 

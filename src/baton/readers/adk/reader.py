@@ -17,7 +17,7 @@ from baton.formats.adk import (
     WireContent,
 )
 from baton.formats.document import Document
-from baton.formats.spelling import Stray, camel_twin
+from baton.formats.spelling import ExtraKey, camel_twin
 from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
@@ -151,14 +151,14 @@ _NO_TIMES = [
 
 def read_eval_case(document: Document, source: Source, catalog: Catalog) -> Trace:
     """Read one case of an eval set; raises InputError with every fault it has."""
-    strays: list[Stray] = []
-    case = document.decode(EvalCase, strays=strays, spellings=(camel_twin(EvalCase),))
-    return recorded_case(case, strays, source, catalog)
+    extra_keys: list[ExtraKey] = []
+    case = document.decode(EvalCase, extra_keys=extra_keys, spellings=(camel_twin(EvalCase),))
+    return recorded_case(case, extra_keys, source, catalog)
 
 
 def recorded_case(
     case: EvalCase,
-    strays: list[Stray],
+    extra_keys: list[ExtraKey],
     source: Source,
     catalog: Catalog,
     session_id: str | None = None,
@@ -167,14 +167,14 @@ def recorded_case(
     id_ = session_id or case.eval_id
     kept = [_has_events(turn) for turn in case.conversation or ()]
     if not any(kept):
-        return read_stated(case, strays, id_, source, catalog)
+        return read_stated(case, extra_keys, id_, source, catalog)
     if not all(kept):
-        return _read_mixed(case, strays, id_, source, catalog)
+        return _read_mixed(case, extra_keys, id_, source, catalog)
     events: list[Event] = []
     for number, turn in enumerate(case.conversation or (), 1):
         events += _turn_events(turn, turn.invocation_id or f"turn{number}")
     return read_conversation(
-        Wire(events, dropped_keys(strays)),
+        Wire(events, dropped_keys(extra_keys)),
         id_=id_,
         source=source,
         catalog=catalog,
@@ -189,7 +189,7 @@ def _has_events(turn: Invocation) -> bool:
 
 
 def _read_mixed(
-    case: EvalCase, strays: list[Stray], id_: str, source: Source, catalog: Catalog
+    case: EvalCase, extra_keys: list[ExtraKey], id_: str, source: Source, catalog: Catalog
 ) -> Trace:
     """Read a case some of whose turns keep their events, and others only state what was done.
 
@@ -198,7 +198,7 @@ def _read_mixed(
     """
     session = Session(catalog)
     stated: list[Turn] = []
-    dropped = dropped_keys(strays)
+    dropped = dropped_keys(extra_keys)
     for number, wire in enumerate(case.conversation or ()):
         if not _has_events(wire):
             stated.append(read_stated_turn(case, number, session.builder, source))
@@ -301,9 +301,11 @@ def read_session(
     document: Document, source: Source, catalog: Catalog, case: str | None = None
 ) -> Trace:
     """Read a session, as a server answers it or ADK saves it."""
-    strays: list[Stray] = []
-    session = document.decode(SessionFile, strays=strays, spellings=(camel_twin(SessionFile),))
-    return _session_trace(session, strays, source, catalog, case)
+    extra_keys: list[ExtraKey] = []
+    session = document.decode(
+        SessionFile, extra_keys=extra_keys, spellings=(camel_twin(SessionFile),)
+    )
+    return _session_trace(session, extra_keys, source, catalog, case)
 
 
 def read_result_file(document: Document, source: Source, catalog: Catalog) -> Iterator[Trace]:
@@ -311,31 +313,37 @@ def read_result_file(document: Document, source: Source, catalog: Catalog) -> It
     value = document.value()
     if isinstance(value, str):
         document = Document(document.file, value.encode(), "json", document.first_line)
-    strays: list[Stray] = []
-    for index, outcome in enumerate(document.decode(ResultFile, strays=strays).eval_case_results):
+    extra_keys: list[ExtraKey] = []
+    for index, outcome in enumerate(
+        document.decode(ResultFile, extra_keys=extra_keys).eval_case_results
+    ):
         if outcome.session_details is not None:
-            yield _session_trace(outcome.session_details, strays, source, catalog, outcome.eval_id)
+            yield _session_trace(
+                outcome.session_details, extra_keys, source, catalog, outcome.eval_id
+            )
             continue
         path = ("eval_case_results", index, "eval_metric_result_per_invocation")
         entries = outcome.eval_metric_result_per_invocation or []
         actual = [
-            document.convert(entry["actual_invocation"], Invocation, path=path, strays=strays)
+            document.convert(
+                entry["actual_invocation"], Invocation, path=path, extra_keys=extra_keys
+            )
             for entry in entries
             if entry.get("actual_invocation")
         ]
         case = EvalCase(eval_id=outcome.eval_id, conversation=actual)
-        yield recorded_case(case, strays, source, catalog, outcome.session_id)
+        yield recorded_case(case, extra_keys, source, catalog, outcome.session_id)
 
 
 def _session_trace(
     session: SessionFile,
-    strays: list[Stray],
+    extra_keys: list[ExtraKey],
     source: Source,
     catalog: Catalog,
     case: str | None,
 ) -> Trace:
     return read_conversation(
-        Wire(session.events, dropped_keys(strays)),
+        Wire(session.events, dropped_keys(extra_keys)),
         id_=session.id,
         source=source,
         catalog=catalog,

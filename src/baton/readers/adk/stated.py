@@ -21,7 +21,7 @@ from baton.formats.adk import (
     author_pair,
     stated_agents,
 )
-from baton.formats.spelling import Stray
+from baton.formats.spelling import ExtraKey
 from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
@@ -62,7 +62,7 @@ NOT_STATED = [
 
 
 def read_stated(
-    case: EvalCase, strays: list[Stray], id_: str, source: Source, catalog: Catalog
+    case: EvalCase, extra_keys: list[ExtraKey], id_: str, source: Source, catalog: Catalog
 ) -> Trace:
     """Read a case of which only statements are known.
 
@@ -89,7 +89,7 @@ def read_stated(
         agents=catalog,
         state=case.final_session_state or None,
         unknown=[n for n in NOT_STATED if not (n == "state" and case.final_session_state)],
-        dropped=dropped_keys(strays),
+        dropped=dropped_keys(extra_keys),
         attributes={"agent_chain": whole} if whole and len(turns) != 1 else {},
     )
 

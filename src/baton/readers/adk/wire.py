@@ -11,7 +11,7 @@ import msgspec
 from baton.formats.adk import Event, UsageMetadata, attachments
 from baton.formats.adk import Part as WirePart
 from baton.formats.document import Document
-from baton.formats.spelling import Stray, camel_twin
+from baton.formats.spelling import ExtraKey, camel_twin
 from baton.model import Content, Dropped, InputError, Usage
 
 _CAMEL_EVENT = camel_twin(Event)
@@ -56,22 +56,22 @@ def scan_sse(file: str, data: bytes, *, torn: bool = False) -> Wire:
     body = _body(data)
     first_line = data[: len(data) - len(body)].count(b"\n") + 1
     events: list[Event] = []
-    strays: list[Stray] = []
+    extra_keys: list[ExtraKey] = []
     for number, frame in enumerate(_frames(body, first_line), 1):
         document = Document(file, frame.text, "json", frame.line)
         try:
-            if frame.stray:
+            if frame.extra_key:
                 raise InputError(document.problem(_no_stream_line(frame.text), frame.line))
-            events.append(_event(document, strays))
+            events.append(_event(document, extra_keys))
         except InputError as error:
-            lost = dropped_keys(strays)
+            lost = dropped_keys(extra_keys)
             if not frame.whole:
                 example = frame.text[:80].decode(errors="replace")
                 cut = Dropped(what="an event that the stream was cut in", example=example)
                 return Wire(events, [cut, *lost], torn=True)
-            fault = error if frame.stray else _numbered(error, number)
+            fault = error if frame.extra_key else _numbered(error, number)
             return Wire(events, lost, torn=True, fault=fault)
-    return Wire(events, dropped_keys(strays), torn=torn)
+    return Wire(events, dropped_keys(extra_keys), torn=torn)
 
 
 def _numbered(error: InputError, number: int) -> InputError:
@@ -88,30 +88,30 @@ def _no_stream_line(text: bytes) -> str:
 
 def read_events(document: Document) -> Wire:
     """Read a JSON array of events, as ``/run`` answers."""
-    strays: list[Stray] = []
+    extra_keys: list[ExtraKey] = []
     events = document.decode(
         list[Event],
-        strays=strays,
+        extra_keys=extra_keys,
         spellings=(list[_CAMEL_EVENT],),  # type: ignore[valid-type]
     )
-    return Wire(events, dropped_keys(strays))
+    return Wire(events, dropped_keys(extra_keys))
 
 
-def dropped_keys(strays: list[Stray]) -> list[Dropped]:
+def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:
     """Count what no rule read, by key."""
     found: dict[str, Dropped] = {}
-    for stray in strays:
-        name = ".".join(str(step) for step in stray.path if isinstance(step, str))
+    for extra_key in extra_keys:
+        name = ".".join(str(step) for step in extra_key.path if isinstance(step, str))
         entry = found.setdefault(name, Dropped(what=f"key `{name}`", count=0))
         entry.count += 1
-        entry.example = entry.example or msgspec.json.encode(stray.value)[:80].decode(
+        entry.example = entry.example or msgspec.json.encode(extra_key.value)[:80].decode(
             "utf-8", "replace"
         )
     return list(found.values())
 
 
-def _event(document: Document, strays: list[Stray]) -> Event:
-    return document.decode(Event, strays=strays, spellings=(_CAMEL_EVENT,))
+def _event(document: Document, extra_keys: list[ExtraKey]) -> Event:
+    return document.decode(Event, extra_keys=extra_keys, spellings=(_CAMEL_EVENT,))
 
 
 def _body(data: bytes) -> bytes:
@@ -129,7 +129,7 @@ class _Frame(NamedTuple):
     line: int
     text: bytes
     whole: bool
-    stray: bool = False
+    extra_key: bool = False
 
 
 def _frames(data: bytes, line: int) -> Iterator[_Frame]:
@@ -146,7 +146,7 @@ def _frames(data: bytes, line: int) -> Iterator[_Frame]:
             yield from _frame(start, pieces, True)
             pieces = []
         elif text and field not in _OTHER_FIELDS:
-            yield _Frame(number, text, text != ended, stray=True)
+            yield _Frame(number, text, text != ended, extra_key=True)
     if pieces:
         yield from _frame(start, pieces, False)
 

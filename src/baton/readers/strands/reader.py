@@ -11,7 +11,7 @@ import msgspec
 
 from baton.formats.document import Document
 from baton.formats.nesting import TOO_DEEP, decode_json, is_too_deep
-from baton.formats.spelling import Stray
+from baton.formats.spelling import ExtraKey
 from baton.formats.strands import Interaction, Report, Row, Session
 from baton.model import (
     SCHEMA_VERSION,
@@ -151,14 +151,14 @@ def read_report(document: Document, source: Source, catalog: Catalog) -> Iterato
     Raises:
         InputError: when all rows are read, with the faults of those that have some.
     """
-    report = document.decode(Report, strays=[])
+    report = document.decode(Report, extra_keys=[])
     seen: Counter[tuple[bytes, str | None]] = Counter()
     names: Counter[str] = Counter()
     problems: list[Problem] = []
     yielded: Counter[bytes] = Counter()
     for number, raw in enumerate(report.cases):
         try:
-            row, strays = _row(document, number, raw)
+            row, extra_keys = _row(document, number, raw)
             key = _key(document, number, raw)
         except InputError as error:
             problems += error.problems
@@ -172,7 +172,7 @@ def read_report(document: Document, source: Source, catalog: Catalog) -> Iterato
         names[case] += 1
         id_ = case if names[case] == 1 else f"{case}-{names[case]}"
         copy = msgspec.structs.replace(source)
-        yield _trace(row, strays, case, id_, reason, copy, catalog)
+        yield _trace(row, extra_keys, case, id_, reason, copy, catalog)
     if problems:
         raise InputError(problems)
 
@@ -183,28 +183,28 @@ def read_row(document: Document, source: Source, catalog: Catalog, fallback_id: 
     Raises:
         InputError: it has faults.
     """
-    strays: list[Stray] = []
-    row = document.decode(Row, strays=strays)
-    strays = [stray for stray in strays if len(stray.path) > 1]
+    extra_keys: list[ExtraKey] = []
+    row = document.decode(Row, extra_keys=extra_keys)
+    extra_keys = [extra_key for extra_key in extra_keys if len(extra_key.path) > 1]
     case = row.name or fallback_id
-    return _trace(row, strays, case, case, None, source, catalog)
+    return _trace(row, extra_keys, case, case, None, source, catalog)
 
 
-def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[Stray]]:
+def _row(document: Document, number: int, raw: msgspec.Raw) -> tuple[Row, list[ExtraKey]]:
     """Read a row; what it expects and how it was judged is left to others."""
-    strays: list[Stray] = []
+    extra_keys: list[ExtraKey] = []
     path = ("cases", number)
     try:
         if is_too_deep(bytes(raw)):
             raise InputError(document.problem_at(path, TOO_DEEP))
-        return msgspec.json.decode(raw, type=Row), strays
+        return msgspec.json.decode(raw, type=Row), extra_keys
     except (msgspec.DecodeError, UnicodeDecodeError):
         try:
             value = decode_json(bytes(raw))
         except msgspec.DecodeError as error:
             raise InputError(document.problem_at(path, f"cannot be read: {error}")) from None
-        row = document.convert(value, Row, path=path, strays=strays)
-        return row, [stray for stray in strays if len(stray.path) > 3]
+        row = document.convert(value, Row, path=path, extra_keys=extra_keys)
+        return row, [extra_key for extra_key in extra_keys if len(extra_key.path) > 3]
 
 
 def _key(document: Document, number: int, raw: msgspec.Raw) -> bytes:
@@ -220,14 +220,14 @@ def _key(document: Document, number: int, raw: msgspec.Raw) -> bytes:
 
 def _trace(
     row: Row,
-    strays: list[Stray],
+    extra_keys: list[ExtraKey],
     case: str,
     id_: str,
     reason: str | None,
     source: Source,
     catalog: Catalog,
 ) -> Trace:
-    dropped = dropped_keys(strays)
+    dropped = dropped_keys(extra_keys)
     cards: dict[str, AgentCard] = {}
     unknown = list(_NOT_TOLD)
     if isinstance(row.actual_trajectory, Session):

@@ -10,7 +10,7 @@ import msgspec
 
 from baton.formats.document import Document
 from baton.formats.explain import Path
-from baton.formats.spelling import Stray
+from baton.formats.spelling import ExtraKey
 from baton.formats.strands import MultiAgentResult, NodeResult, TokenUsage
 from baton.model import (
     SCHEMA_VERSION,
@@ -151,7 +151,7 @@ class Level(NamedTuple):
 class Nodes:
     """Reads a result, and those nested in it."""
 
-    def __init__(self, document: Document, strays: list[Stray]) -> None:
+    def __init__(self, document: Document, extra_keys: list[ExtraKey]) -> None:
         self.builder = TraceBuilder(handed_off="hand")
         self.turn = self.builder.turn()
         self.dispatches_told = True
@@ -159,7 +159,7 @@ class Nodes:
         self.all_used_told = True
         self.lost = 0
         self.interrupts: list[dict[str, Any]] = []
-        self._document, self._strays = document, strays
+        self._document, self._extra_keys = document, extra_keys
 
     def read(
         self,
@@ -193,7 +193,9 @@ class Nodes:
         told = node.result if node is not None else None
         if told is not None and told.get("type") == _NESTED:
             where = (*where, visit.node, "result")
-            nested = self._document.convert(told, MultiAgentResult, path=where, strays=self._strays)
+            nested = self._document.convert(
+                told, MultiAgentResult, path=where, extra_keys=self._extra_keys
+            )
             level = self.read(nested, inside, visit.node, where)
             first = level.places[0].first if level.places else None
             return Place(visit, first, level.final())
@@ -288,9 +290,9 @@ def read_result(document: Document, source: Source, catalog: Catalog, fallback_i
     Raises:
         InputError: it has faults.
     """
-    strays: list[Stray] = []
-    result = document.decode(MultiAgentResult, strays=strays)
-    nodes = Nodes(document, strays)
+    extra_keys: list[ExtraKey] = []
+    result = document.decode(MultiAgentResult, extra_keys=extra_keys)
+    nodes = Nodes(document, extra_keys)
     top = nodes.read(result)
     turn = _turn(result, nodes, top)
     usage = sum_usage(nodes.used)
@@ -311,7 +313,7 @@ def read_result(document: Document, source: Source, catalog: Catalog, fallback_i
             *(["state"] if state is None else []),
             *(["usage"] if usage is None else []),
         ],
-        dropped=[*dropped_keys(strays), *_dropped(result, nodes)],
+        dropped=[*dropped_keys(extra_keys), *_dropped(result, nodes)],
     )
 
 

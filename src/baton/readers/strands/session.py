@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from baton.formats.document import Document
-from baton.formats.spelling import Stray
+from baton.formats.spelling import ExtraKey
 from baton.formats.strands import Session, Span, SpanTrace
 from baton.model import (
     SCHEMA_VERSION,
@@ -359,8 +359,8 @@ def read_session(document: Document, source: Source, catalog: Catalog, fallback_
     Raises:
         InputError: it has faults, or holds no spans.
     """
-    strays: list[Stray] = []
-    session = document.decode(Session, strays=strays)
+    extra_keys: list[ExtraKey] = []
+    session = document.decode(Session, extra_keys=extra_keys)
     if not any(trace.spans for trace in session.traces):
         message = (
             "the session holds no spans: the SDK keeps those only that name its session "
@@ -375,5 +375,5 @@ def read_session(document: Document, source: Source, catalog: Catalog, fallback_
         turns=read.turns,
         agents={**read.cards, **catalog},
         unknown=list(NOT_TOLD),
-        dropped=[*dropped_keys(strays), *read.dropped()],
+        dropped=[*dropped_keys(extra_keys), *read.dropped()],
     )
