@@ -160,9 +160,9 @@ def test_hashes_and_ids_are_never_taken_for_secrets(number: int, id_: object) ->
 def test_the_time_taken_grows_with_the_length_and_no_faster(piece: str) -> None:
     def seconds(count: int) -> float:
         text = piece * count
-        began = time.perf_counter()
+        began = time.process_time()
         redact(text, emails=True)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(100)
     small = min(seconds(4_000) for _ in range(3))
