@@ -67,7 +67,7 @@ def allow_tools(dispatch: Dispatch, tools: Any, source: Any) -> None:
 
 def first_unanswered(steps: Iterable[Step]) -> ToolCall | None:
     """Return the first call that got no answer: what proves that a recording ends too early."""
-    return next((s for s in steps if isinstance(s, ToolCall) and s.status == "unanswered"), None)
+    return next((s for s in steps if type(s) is ToolCall and s.status == "unanswered"), None)
 
 
 def ends_before_answer(call: ToolCall) -> str:
@@ -226,7 +226,7 @@ class Timeline:
         for index, step in enumerate(written):
             if step.at is not None and step.at > latest:
                 latest = step.at
-            if isinstance(step, Said):
+            if type(step) is Said:
                 self._said.append(index)
             self._latest.append(latest)
 
@@ -263,7 +263,7 @@ class Timeline:
         own = next(
             place
             for place, each in enumerate(after)
-            if isinstance(each, HandedOff) and each.dispatch == step.dispatch
+            if type(each) is HandedOff and each.dispatch == step.dispatch
         )
         after.insert(own + 1, step)
 

@@ -222,7 +222,7 @@ class _Linker:
         """Note that a run called another one of which no tool call tells."""
         dispatch = self._dispatch("delegate", owner, run.agent, run.run.started, Action())
         says = run.first.says
-        agent = says if isinstance(says, AgentSpan) else AgentSpan()
+        agent = says if type(says) is AgentSpan else AgentSpan()
         dispatch.basis = "stated" if same_name(agent.called_by, owner.agent) else "structure"
         dispatch.prompt, dispatch.result = agent.task or run.run.input, run.run.output
         if dispatch.prompt is None:
@@ -248,7 +248,7 @@ class _Linker:
         if owner is None:
             # The run of the agent that it says it was called by: the last that began.
             says = run.first.says
-            owner = next(self._named(says.called_by if isinstance(says, AgentSpan) else None), None)
+            owner = next(self._named(says.called_by if type(says) is AgentSpan else None), None)
         if owner is None:
             return False
         # Its caller may have written a call of this agent that no span carried out.
@@ -345,7 +345,7 @@ class _Linker:
             return
         # The last run that has ended of the agent that a run says went before.
         says = run.first.says
-        after = self._named(says.after if isinstance(says, AgentSpan) else None)
+        after = self._named(says.after if type(says) is AgentSpan else None)
         stated = next((o for o in after if o.ended <= run.started and o.place is run.place), None)
         if stated is not None and stated not in before:
             before = [stated]
@@ -558,7 +558,7 @@ def _last_action(run: RunSpans, actions: list[Action], last_step: object) -> Act
     called = [action for action in actions if action.step is not None]
     last = called[-1] if called else None
     done = run.owned[-1].says if run.owned else None
-    asked = isinstance(done, ModelSpan) and done.calls
+    asked = type(done) is ModelSpan and done.calls
     if last is None or (asked and last.node is not None):
         return Action() if asked else None
     handed = last.mode is not None or (last.step is not None and last.step.dispatch is not None)

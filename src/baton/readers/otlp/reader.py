@@ -143,18 +143,17 @@ class _Reader:
         if says.framework is not None and type(says) is not PlainSpan:
             self._frameworks[says.framework] += 1
         agent: AgentSpan | None
-        match says:
-            case AgentSpan():
-                agent = says
-            case WorkflowSpan():
-                agent = says.agent
-            case PlainSpan():
-                agent = says.agent
-                lost = unread(node.span, says)
-                if lost is not None:
-                    self.dropped[lost] += 1
-            case _:
-                return
+        if type(says) is AgentSpan:
+            agent = says
+        elif type(says) is WorkflowSpan:
+            agent = says.agent
+        elif type(says) is PlainSpan:
+            agent = says.agent
+            lost = unread(node.span, says)
+            if lost is not None:
+                self.dropped[lost] += 1
+        else:
+            return
         if says.name is not None and agent is not None and agent.card is not None:
             known = self.cards.setdefault(says.name, AgentCard())
             known.description = known.description or agent.card.description
@@ -180,7 +179,7 @@ def _describe(draft: RunSpans, opens: bool) -> None:
     # The workflows around it, but for those that only wrap an agent of their name.
     at = draft.first.in_workflow
     while at is not None:
-        if isinstance(at.says, WorkflowSpan) and at.says.name not in (None, draft.agent):
+        if type(at.says) is WorkflowSpan and at.says.name not in (None, draft.agent):
             run.inside.append(at.says.name or "")
         at = at.in_workflow
     if run.inside:
@@ -235,7 +234,7 @@ def _is_silent(says: ModelSpan | AgentSpan) -> bool:
 
 def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) -> Usage | None:
     """Add up the model requests; what an agent sums up itself counts only where they tell none."""
-    inner = [node.says for node in draft.inner if isinstance(node.says, ModelSpan)]
+    inner = [node.says for node in draft.inner if type(node.says) is ModelSpan]
     requests: list[Usage | None] = []
     for model in (*models, *inner):
         usage = model.usage or Usage(requests=1, complete=model.failed)
@@ -268,9 +267,9 @@ def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:
     """Return the last answer of a run: what its span says, else its words after its last call."""
     stated = next((agent.output for agent in agents if agent.output is not None), None)
     for step in reversed(run.steps):
-        if isinstance(step, ToolCall):
+        if type(step) is ToolCall:
             break
-        if isinstance(step, Said) and not step.thought:
+        if type(step) is Said and not step.thought:
             same = stated is None or stated.plain().strip() == step.content.plain().strip()
             return step.content if same else stated
     for agent in agents:
@@ -285,14 +284,12 @@ def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:
 def _finish(turn: Turn, nodes: list[Node], runs: list[RunSpans], torn: bool) -> None:
     """Fill in what a turn is besides its runs."""
     top = [run for run in runs if run.place is None] or runs
-    frames = [
-        (node, says)
-        for node in nodes
-        if isinstance(says := node.says, (WorkflowSpan, PlainSpan))
-        and node.in_agent is None
-        and node.in_tool is None
-        and (isinstance(says, WorkflowSpan) or node.parent is None)
-    ]
+    frames: list[tuple[Node, WorkflowSpan | PlainSpan]] = []
+    for node in nodes:
+        says = node.says
+        if node.in_agent is None and node.in_tool is None:
+            if type(says) is WorkflowSpan or (type(says) is PlainSpan and node.parent is None):
+                frames.append((node, says))
     turn.started = min((n.span.started for n in nodes if n.span.started is not None), default=None)
     ends = [n.span.ended for n in nodes if n.span.ended is not None]
     turn.ended = not_before(turn.started, max(ends, default=None))
@@ -352,7 +349,7 @@ def _settle(
     if asked is not None and all(node.started <= asked for node in nodes):
         turn.status = last.run.status = "waiting"
         for step in last.run.steps:
-            if isinstance(step, ToolCall) and step.status == "unanswered":
+            if type(step) is ToolCall and step.status == "unanswered":
                 step.status = "waiting"
 
 
@@ -364,9 +361,9 @@ def _lost_parents(nodes: list[Node], torn: bool) -> int:
     """
     loose = nodes
     if not torn:
-        if not any(isinstance(node.says, AgentSpan) for node in nodes):
+        if not any(type(node.says) is AgentSpan for node in nodes):
             return 0
-        loose = [n for n in nodes if n.in_agent is None and isinstance(n.says, OWNED)]
+        loose = [n for n in nodes if n.in_agent is None and type(n.says) in OWNED]
     tops = {id(top): top for top in map(_top, loose)}
     return len({top.span.parent_id for top in tops.values() if top.span.parent_id})
 

@@ -12,19 +12,20 @@ from baton.model import AgentRun, Turn
 from baton.readers.builder import MAIN
 
 from .readings import (
+    OWNED,
     AgentSpan,
     HandoffSpan,
     MessageSpan,
     ModelSpan,
     Node,
     Overlaps,
-    PlainSpan,
     ToolSpan,
-    WorkflowSpan,
     instructions_text,
 )
 from .values import name_key, plain_name, same_name
 
+_DONE = (*OWNED, MessageSpan)
+"""What belongs to a run, of an agent span or without one."""
 _ROUNDS = ("autogen", "google-adk")
 """Frameworks that invoke an agent anew for each round of its work."""
 
@@ -70,12 +71,12 @@ class RunSpans(msgspec.Struct, eq=False):
     @property
     def agents(self) -> list[AgentSpan]:
         """What the spans of the agent itself say."""
-        return [says for node in self.nodes if isinstance(says := node.says, AgentSpan)]
+        return [says for node in self.nodes if type(says := node.says) is AgentSpan]
 
     @property
     def models(self) -> list[ModelSpan]:
         """What its model requests say."""
-        return [says for node in self.owned if isinstance(says := node.says, ModelSpan)]
+        return [says for node in self.owned if type(says := node.says) is ModelSpan]
 
     def given(self) -> str:
         """Return all text of its first request, instructions too: others may have said it."""
@@ -89,7 +90,7 @@ class RunSpans(msgspec.Struct, eq=False):
 
     def add(self, node: Node) -> None:
         """Add a span of the agent itself, or of what it did."""
-        (self.nodes if isinstance(node.says, AgentSpan) else self.owned).append(node)
+        (self.nodes if type(node.says) is AgentSpan else self.owned).append(node)
         self.started = min(self.started, node.started)
         self.ended = max(self.ended, node.ended)
 
@@ -120,7 +121,7 @@ class Calls:
 
 def _kind(node: Node) -> tuple[type, str]:
     says = node.says
-    return type(says), name_key(says.name or "") if isinstance(says, ToolSpan) else ""
+    return type(says), name_key(says.name or "") if type(says) is ToolSpan else ""
 
 
 def _same_call(one: Node, other: Node) -> bool:
@@ -158,10 +159,10 @@ def without_twins(owned: list[Node]) -> tuple[list[Node], dict[int, Node]]:
     kept: dict[int, Node] = {}
     calls = Calls()
     for node in owned:
-        around = node.in_model if isinstance(node.says, ModelSpan) else node.in_tool
+        around = node.in_model if type(node.says) is ModelSpan else node.in_tool
         twin = kept.get(id(around)) if around is not None else None
-        if isinstance(node.says, ToolSpan) and twin is not None:
-            same = isinstance(twin.says, ToolSpan) and same_name(twin.says.name, node.says.name)
+        if type(node.says) is ToolSpan and twin is not None:
+            same = type(twin.says) is ToolSpan and same_name(twin.says.name, node.says.name)
             twin = twin if same else None
         if len(scopes) > 1:
             if twin is None:
@@ -208,11 +209,7 @@ def _complete(node: Node, twin: Node) -> None:
 def find_runs(ordered: list[Node]) -> list[RunSpans]:
     """Return the runs of a turn in start order."""
     finder = _Finder(ordered)
-    loose = [
-        node
-        for node in ordered
-        if not isinstance(node.says, (AgentSpan, WorkflowSpan, PlainSpan)) and not finder.take(node)
-    ]
+    loose = [node for node in ordered if type(node.says) in _DONE and not finder.take(node)]
     found = sorted(finder.found, key=_start)
     if loose:
         found += _Program(found).runs(sorted(loose, key=_done))
@@ -240,7 +237,7 @@ class _Finder:
         self._rank: dict[int, int] = {}
         self._named: dict[str, Overlaps] = {}
         self._runs: dict[tuple[str, str], RunSpans] = {}
-        agents = [node for node in ordered if isinstance(node.says, AgentSpan)]
+        agents = [node for node in ordered if type(node.says) is AgentSpan]
         self._has_scopes = len({node.span.scope for node in agents}) > 1
         for node in agents:
             self._enter(node, node.says)  # type: ignore[arg-type]
@@ -250,7 +247,7 @@ class _Finder:
         run = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
         if run is None:
             return False
-        if node.in_tool is not None and isinstance(node.says, ModelSpan):
+        if node.in_tool is not None and type(node.says) is ModelSpan:
             run.inner.append(node)
         else:
             run.add(node)
@@ -347,7 +344,7 @@ class _Program:
         """Return the runs that these nodes, in start order, are the only sign of."""
         for node in loose:
             owner = self._owner.get(id(node.in_tool)) if node.in_tool is not None else None
-            if owner is not None and isinstance(node.says, ModelSpan):
+            if owner is not None and type(node.says) is ModelSpan:
                 owner.inner.append(node)
                 continue
             agent = _agent_of(node)
@@ -426,14 +423,14 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
     goes_on = before.first.says.framework in _ROUNDS or any(agent.late for agent in run.agents)
     if not goes_on:
         spoke = [n.says for n in before.owned if isinstance(n.says, (ModelSpan, MessageSpan))]
-        spoke = [says for says in spoke if isinstance(says, ModelSpan) or says.heard is None]
+        spoke = [says for says in spoke if type(says) is ModelSpan or says.heard is None]
         last = spoke[-1] if spoke else None
-        stops = isinstance(last, ModelSpan) and last.calls
+        stops = type(last) is ModelSpan and last.calls
         if last is None or not (stops or any(m.calls for m in last.spoken_messages())):
             return False
     return not any(
-        isinstance(node.says, HandoffSpan)
-        or (isinstance(node.says, ToolSpan) and node.says.mode == "transfer")
+        type(node.says) is HandoffSpan
+        or (type(node.says) is ToolSpan and node.says.mode == "transfer")
         for node in before.owned
     )
 

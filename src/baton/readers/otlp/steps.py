@@ -231,25 +231,25 @@ def write_steps(run: RunSpans, nodes: list[Node], new_id: Callable[..., str]) ->
     that ran when it holds the calls of them, else as the last word.
     """
     writer = _Writer(run, new_id)
-    models = [(node, says) for node in nodes if isinstance(says := node.says, ModelSpan)]
+    models = [(node, says) for node in nodes if type(says := node.says) is ModelSpan]
     accounts: list[tuple[Node, AgentSpan]] = []
     if all(says.spoken is None for _, says in models):
-        accounts = [(n, says) for n in run.nodes if isinstance(says := n.says, AgentSpan)]
+        accounts = [(n, says) for n in run.nodes if type(says := n.says) is AgentSpan]
     has_calls = any(message.calls for _, says in accounts for message in says.spoken_messages())
     if has_calls:
         for node, account in accounts:
             writer.speaks(node, account)
     for node in nodes:
         says = node.says
-        if isinstance(says, ModelSpan):
+        if type(says) is ModelSpan:
             writer.speaks(node, says)
-        elif isinstance(says, ToolSpan):
+        elif type(says) is ToolSpan:
             writer.runs(node, says)
-        elif isinstance(says, HandoffSpan):
+        elif type(says) is HandoffSpan:
             writer.hands_off(node, says)
-        elif isinstance(says, MessageSpan) and says.heard is not None:
+        elif type(says) is MessageSpan and says.heard is not None:
             writer.is_told(says.heard_messages())
-        elif isinstance(says, MessageSpan):
+        elif type(says) is MessageSpan:
             writer.speaks(node, says)
     if not has_calls:
         for node, account in accounts:
@@ -278,7 +278,7 @@ class _Writer:
     def speaks(self, node: Node, says: AgentSpan | ModelSpan | MessageSpan) -> None:
         """Take what a model, or an agent as a whole, answered."""
         self._batch += 1
-        is_account = isinstance(says, AgentSpan)
+        is_account = type(says) is AgentSpan
         at = node.span.ended
         for message in says.spoken_messages():
             self._batch += is_account
@@ -331,8 +331,9 @@ class _Writer:
         run = self._run
         offered: set[str] = set()
         for node in (*run.owned, *run.nodes):
-            if isinstance(node.says, (ModelSpan, AgentSpan)) and node.says.offered:
-                offered.update(node.says.offered)
+            says = node.says
+            if (type(says) is ModelSpan or type(says) is AgentSpan) and says.offered:
+                offered.update(says.offered)
         for action in self.actions.all:
             _settle(action)
             step = action.step

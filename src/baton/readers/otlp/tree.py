@@ -110,14 +110,14 @@ def _rejoin(nodes: list[Node]) -> None:
         for node in nodes
         if node.parent is None
         and node.span.parent_id
-        and isinstance(node.says, ModelSpan)
+        and type(node.says) is ModelSpan
         and node.says.failed
     ]
     if not lost:
         return
     failed: dict[tuple[str, str | None], list[Node]] = {}
     for node in nodes:
-        if isinstance(node.says, AgentSpan) and node.says.failed and node.says.error:
+        if type(node.says) is AgentSpan and node.says.failed and node.says.error:
             failed.setdefault((node.span.trace_id, node.says.error), []).append(node)
     for node in lost:
         same = failed.get((node.span.trace_id, node.says.error), [])
@@ -131,12 +131,12 @@ def _take_in(nodes: list[Node]) -> None:
     So it is where the answer of an agent is streamed, and read by its caller: then the context
     of the caller, not of the agent, is around each request.
     """
-    bare = [node for node in nodes if not node.children and isinstance(node.says, AgentSpan)]
+    bare = [node for node in nodes if not node.children and type(node.says) is AgentSpan]
     if not bare:
         return
     beside: dict[tuple[str, int], list[Node]] = {}
     for node in nodes:
-        if isinstance(node.says, OWNED):
+        if type(node.says) in OWNED:
             beside.setdefault(_beside(node), []).append(node)
     around: dict[int, list[Node]] = {}
     for agent in bare:
@@ -176,7 +176,7 @@ def _look_up(ordered: list[Node]) -> None:
             closed = None if kind is ToolSpan else parent.in_workflow
             node.in_workflow = parent if kind is WorkflowSpan else closed
         agent = node.in_agent
-        if agent is not None and agent.ended < node.started and isinstance(node.says, OWNED):
+        if agent is not None and agent.ended < node.started and type(node.says) in OWNED:
             # Some instrumentations leave the context of an agent open behind it: what starts
             # when it has ended belongs to the next one around it that is at work.
             outer: Node | None = agent
@@ -216,7 +216,7 @@ def _imply(ordered: list[Node]) -> bool:
     implied = []
     for node in ordered:
         says, asks, works = node.says, id(node) in asking, id(node) in working
-        if isinstance(says, ToolSpan):
+        if type(says) is ToolSpan:
             delegates = says.mode == "delegate" and says.target is not None
             if (asks or works) if delegates else (asks and works):
                 implied.append((node, says.target))
@@ -241,14 +241,14 @@ def _demote(ordered: list[Node]) -> bool:
     Google ADK writes one for a SequentialAgent, for example. Where no model request and no tool
     call is recorded at all, an agent with a name stays one.
     """
-    owned = [node for node in ordered if isinstance(node.says, OWNED)]
+    owned = [node for node in ordered if type(node.says) in OWNED]
     busy = {id(node.in_agent) for node in owned}
     idle: dict[int, tuple[Node, str | None]] = {}
     for node in ordered:
         outer = node.in_agent
         if outer is None or node.in_tool is not None or id(outer) in busy:
             continue
-        if isinstance(node.says, AgentSpan) and isinstance(outer.says, AgentSpan):
+        if type(node.says) is AgentSpan and type(outer.says) is AgentSpan:
             if outer.says.totals is None and (owned or not outer.says.name):
                 idle[id(outer)] = outer, outer.says.name
     for node, name in idle.values():

@@ -14,7 +14,7 @@ _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 
 def refine(says: Reading, _span: Span) -> Reading:
     """Tell a delegation to nobody, which Agno answers with words alone."""
-    if isinstance(says, ToolSpan) and says.mode == "delegate":
+    if type(says) is ToolSpan and says.mode == "delegate":
         said = says.result.text if says.result is not None else None
         if said is not None and _NO_MEMBER.match(said):
             says.failed, says.error, says.result = True, said, None

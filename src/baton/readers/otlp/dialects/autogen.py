@@ -69,9 +69,9 @@ def read(span: Span) -> Reading:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Return what the messages in these spans tell, as nodes of their own in time order."""
     seen: dict[str, Node] = {}
-    named = any(isinstance(node.says, AgentSpan) for node in nodes)
+    named = any(type(node.says) is AgentSpan for node in nodes)
     for node in nodes:
-        if isinstance(node.says, ToolSpan):
+        if type(node.says) is ToolSpan:
             _hands_off(node.says, node.span.attributes)
         if not claims(node.span) or node.span.attributes.get("messaging.operation") != "process":
             continue

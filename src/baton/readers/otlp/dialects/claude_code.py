@@ -106,11 +106,11 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
     calls: dict[str, ToolSpan] = {}
     for node in own:
         says = node.says
-        if isinstance(says, ModelSpan):
+        if type(says) is ModelSpan:
             id_ = text(first(node.span.attributes, "gen_ai.response.id", "request_id"))
             if id_ is not None:
                 requests[id_] = says
-        elif isinstance(says, ToolSpan) and says.call is not None:
+        elif type(says) is ToolSpan and says.call is not None:
             calls[says.call] = says
     for event in (*logs, *(event for node in own for event in node.span.events)):
         name, record = event.name.removeprefix(_NAME), event.attributes

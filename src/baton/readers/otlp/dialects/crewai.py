@@ -35,16 +35,16 @@ _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
 
 def refine(says: Reading, span: Span) -> Reading:
     """Tell a crew from a chain, and a tool's error that CrewAI writes as its result."""
-    if isinstance(says, PlainSpan) and span.name.endswith(_KICKOFF):
+    if type(says) is PlainSpan and span.name.endswith(_KICKOFF):
         return as_workflow(says, "crew")
-    if isinstance(says, ToolSpan):
+    if type(says) is ToolSpan:
         said = says.result.text if says.result is not None else None
         if said is not None and said.strip().startswith(_REFUSED):
             says.failed, says.error, says.result = True, said.strip(), None
         if span.name == _USE:
             says.arguments = _printed(says.arguments)
             hand_over(says, None, span.attributes)
-    elif isinstance(says, AgentSpan) and span.name == _TASK:
+    elif type(says) is AgentSpan and span.name == _TASK:
         _task(says, span)
     return says
 
@@ -56,12 +56,12 @@ def resolve(nodes: list[Node]) -> None:
     """
     for node in reversed(nodes):
         says, outer = node.says, node.parent
-        if isinstance(says, AgentSpan) and says.framework == _NAME and node.span.name != _TASK:
+        if type(says) is AgentSpan and says.framework == _NAME and node.span.name != _TASK:
             _ask(node, says)
-        if outer is None or not isinstance(says, ToolSpan) or node.span.name != _USE:
+        if outer is None or type(says) is not ToolSpan or node.span.name != _USE:
             continue
         before = outer.says
-        if outer.span.name == _USE and isinstance(before, ToolSpan):
+        if outer.span.name == _USE and type(before) is ToolSpan:
             if (says.name, says.arguments) == (before.name, before.arguments):
                 says.framework = _NAME
                 node.says = as_plain(says)

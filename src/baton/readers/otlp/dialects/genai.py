@@ -239,11 +239,11 @@ def _of_workflow(span: Span) -> Reading:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Tell by the executor around a message who hands work over with it."""
     for node in nodes:
-        if node.span.scope != _MAF or not isinstance(node.says, HandoffSpan):
+        if node.span.scope != _MAF or type(node.says) is not HandoffSpan:
             continue
         executor = node.parent
         agents = executor.children if executor is not None else ()
-        if executor is not None and any(isinstance(child.says, AgentSpan) for child in agents):
+        if executor is not None and any(type(child.says) is AgentSpan for child in agents):
             named = executor.says if not isinstance(executor.says, HandoffSpan) else None
             node.says.agent = named.name if named is not None else None
         else:

@@ -56,16 +56,16 @@ def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading
     says.waits = moved(span, _ASKS)
     if says.failed and moved(span):
         says.failed, says.error = False, None
-    if isinstance(says, ToolSpan):
+    if type(says) is ToolSpan:
         _tool(says, carried.made)
-    elif isinstance(says, AgentSpan):
+    elif type(says) is AgentSpan:
         plain = as_plain(says)
         plain.agent = says
         _run(plain, carried.given, carried.made)
         return plain
-    elif isinstance(says, PlainSpan):
+    elif type(says) is PlainSpan:
         _run(says, carried.given, carried.made)
-    elif isinstance(says, ModelSpan):
+    elif type(says) is ModelSpan:
         says.model = None if says.model == "unknown" else says.model
     return says
 
@@ -258,22 +258,22 @@ def resolve(nodes: list[Node]) -> None:
         if node.span.attributes.get("gen_ai.operation.name") == "goto":
             # The span below a tool which left its graph says where to.
             target = node.span.attributes.get("langgraph.command.goto_node")
-            if parent is not None and isinstance(parent.says, ToolSpan) and isinstance(target, str):
+            if parent is not None and type(parent.says) is ToolSpan and isinstance(target, str):
                 parent.says.mode, parent.says.target = "transfer", target
         if says.graph is None:
             continue
-        if isinstance(says, ModelSpan) and not says.graph.path and parent is not None:
+        if type(says) is ModelSpan and not says.graph.path and parent is not None:
             says.graph = parent.says.graph or says.graph
         at = _find(node, says.graph, graphs, place)
         place[id(node)] = at
         if at is None:
             continue
         graph, inner = at
-        if isinstance(says, ModelSpan):
+        if type(says) is ModelSpan:
             graph.asking.add(id(inner))
             if says.graph.agent is not None and says.graph.path[-1:] != (says.graph.agent,):
                 graph.made = says.graph.agent
-        elif isinstance(says, ToolSpan):
+        elif type(says) is ToolSpan:
             graph.running.add(id(inner))
             _called(says, inner)
     loops = {
@@ -287,12 +287,12 @@ def resolve(nodes: list[Node]) -> None:
         says = node.says
         if says.graph is None:
             continue
-        if isinstance(says, PlainSpan) and not says.graph.path and id(node) not in graphs:
+        if type(says) is PlainSpan and not says.graph.path and id(node) not in graphs:
             # A chain that was named as an agent, and stands in no graph.
             kind = str(node.span.attributes.get("openinference.span.kind", "")).upper()
             if kind == "AGENT" and node.parent is None:
                 node.says = as_agent(says, says.graph.agent or _name(node))
-        elif isinstance(says, ToolSpan) and says.mode is None:
+        elif type(says) is ToolSpan and says.mode is None:
             _moved(node, says, says.graph)
 
 
@@ -360,7 +360,7 @@ def _name(node: Node) -> str:
 def _moved(node: Node, says: ToolSpan, own: GraphPlace) -> None:
     """Tell a tool that left its graph by what it raised in the span around it."""
     around = node.parent
-    while around is not None and isinstance(around.says, PlainSpan):
+    while around is not None and type(around.says) is PlainSpan:
         place = around.says.graph
         if place is None:
             return

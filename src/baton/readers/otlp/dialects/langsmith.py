@@ -84,10 +84,10 @@ def read(span: Span) -> Reading:
     genai.fail(says, span)
     if says.failed:
         says.error = _error(says.error)
-    if not isinstance(says, AgentSpan):
+    if type(says) is not AgentSpan:
         says = langchain.refine(says, span, carried)
     target = text(carried.metadata.get("__handoff_destination"))
-    if isinstance(says, ToolSpan) and target is not None:
+    if type(says) is ToolSpan and target is not None:
         says.mode, says.target = "transfer", says.target or target
     if says.graph is not None and not _is_langchain(carried.metadata):
         says.framework = "langsmith"
@@ -225,13 +225,13 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in nodes:
         says = node.says
         around = above.get(id(node.parent), frozenset())
-        is_tool = isinstance(says, ToolSpan)
+        is_tool = type(says) is ToolSpan
         above[id(node)] = around - {"subagent"} if is_tool else around
         mark = text(node.span.attributes.get(_MARK))
         if mark not in _AGENTS or is_tool or not claims(node.span):
             continue
         above[id(node)] = around | {mark}
-        if not isinstance(says, PlainSpan) or says.graph is None or says.graph.path:
+        if type(says) is not PlainSpan or says.graph is None or says.graph.path:
             continue
         if mark not in around:
             own = text(node.span.attributes.get(_METADATA + "lc_agent_name"))

@@ -35,9 +35,9 @@ _CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
 
 def refine(says: Reading, span: Span) -> Reading:
     """Read what tools were given and gave back; tell what only looks like a request."""
-    if isinstance(says, ModelSpan) and span.name.endswith(_NOT_ASKING):
+    if type(says) is ModelSpan and span.name.endswith(_NOT_ASKING):
         return as_plain(says)
-    if not isinstance(says, ToolSpan):
+    if type(says) is not ToolSpan:
         return says
     given = says.arguments
     if isinstance(given, Mapping) and "kwargs" in given and set(given) <= {"args", "kwargs"}:
@@ -54,7 +54,7 @@ def refine(says: Reading, span: Span) -> Reading:
 def resolve(nodes: list[Node]) -> None:
     """Make agents of the runs of one agent, and of the steps of each in a run of several."""
     for node in nodes:
-        if node.says.framework == _FRAMEWORK and isinstance(node.says, PlainSpan):
+        if node.says.framework == _FRAMEWORK and type(node.says) is PlainSpan:
             if any(child.span.name.endswith(_STEP) for child in node.children):
                 _make_agents(node)
 
@@ -80,7 +80,7 @@ def _left(steps: list[Node], child: Node) -> bool:
     """Tell that an agent without a name has handed over before the next is set up."""
     tools = (tool.says for step in steps for tool in step.children)
     return child.span.name.endswith(_SETUP) and any(
-        isinstance(tool, ToolSpan) and tool.mode == "transfer" for tool in tools
+        type(tool) is ToolSpan and tool.mode == "transfer" for tool in tools
     )
 
 

@@ -26,13 +26,13 @@ _CLASSES = frozenset({"ToolCallingAgent", "CodeAgent", "MultiStepAgent"})
 
 def refine(says: Reading, span: Span) -> Reading:
     """Read the names, tasks, arguments and answers as smolagents writes them."""
-    if isinstance(says, AgentSpan):
+    if type(says) is AgentSpan:
         _agent(says, span.attributes)
-    elif isinstance(says, ToolSpan):
+    elif type(says) is ToolSpan:
         says.arguments = _arguments(says.arguments, span.attributes.get("tool.parameters"))
         if says.name == _ANSWER:
             return as_plain(says)
-    elif isinstance(says, ModelSpan):
+    elif type(says) is ModelSpan:
         says.offered = _without_answer(says.offered)
         answered = ModelSpan(spoken=says.spoken)
         says.spoken = lambda: [_said(message) for message in answered.spoken_messages()]

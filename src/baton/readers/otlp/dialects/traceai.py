@@ -99,14 +99,12 @@ def _tool(span: Span) -> ToolSpan:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Put calls below the one dispatch during which they were made, where there is just one."""
     tools = [
-        (node, says)
-        for node in nodes
-        if claims(node.span) and isinstance(says := node.says, ToolSpan)
+        (node, says) for node in nodes if claims(node.span) and type(says := node.says) is ToolSpan
     ]
     at_work = Overlaps(node for node, says in tools if says.mode == "delegate")
     launched = min((node.ended for node, says in tools if says.launched), default=inf)
     for node, says in tools:
-        if node.parent is None or not isinstance(node.parent.says, AgentSpan):
+        if node.parent is None or type(node.parent.says) is not AgentSpan:
             continue
         around = [
             other

@@ -98,7 +98,7 @@ def _of_version_7(span: Span) -> Reading:
     if span.attributes["gen_ai.operation.name"] == "agent_step":
         return PlainSpan(name=span.name)
     says = genai.read(span)
-    if isinstance(says, ToolSpan) and "gen_ai.tool.call.result" in span.attributes:
+    if type(says) is ToolSpan and "gen_ai.tool.call.result" in span.attributes:
         says.result = _result(span.attributes["gen_ai.tool.call.result"])
     return says
 
@@ -251,12 +251,12 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """
     for node in nodes:
         says = node.says
-        if says.framework != _FRAMEWORK or not isinstance(says, AgentSpan) or says.name:
+        if says.framework != _FRAMEWORK or type(says) is not AgentSpan or says.name:
             continue
         around = node.parent
         while around is not None and not isinstance(around.says, AgentSpan | ToolSpan):
             around = around.parent
-        if around is None or (isinstance(around.says, ToolSpan) and _has_tools(node)):
+        if around is None or (type(around.says) is ToolSpan and _has_tools(node)):
             continue
         node.says = as_plain(says)
     return []
@@ -266,11 +266,11 @@ def _has_tools(agent: Node) -> bool:
     inside = list(agent.children)
     while inside:
         node = inside.pop()
-        if isinstance(node.says, ToolSpan):
+        if type(node.says) is ToolSpan:
             return True
-        if isinstance(node.says, ModelSpan) and node.says.offered:
+        if type(node.says) is ModelSpan and node.says.offered:
             return True
-        if not isinstance(node.says, AgentSpan):
+        if type(node.says) is not AgentSpan:
             inside += node.children
     return False
 
