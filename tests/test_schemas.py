@@ -41,6 +41,13 @@ def test_every_option_of_every_evaluator_says_what_it_does() -> None:
             assert option.get("description"), f"{entry.type}.{name}"
 
 
+def test_every_evaluator_says_what_its_details_hold() -> None:
+    for entry in evaluator_entries():
+        if entry.type != "panel":
+            assert issubclass(entry.target.details, msgspec.Struct), entry.type
+            assert entry.target.details.__doc__, entry.type
+
+
 @pytest.mark.parametrize(
     ("config", "wrong"),
     [

@@ -63,6 +63,11 @@ def _of(entry: Entry) -> Iterator[str]:
             info = info.type
         cells = (f"`{field.encode_name}`", _values(info), _default(field), meaning)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    details = getattr(entry.target, "details", None)
+    if details is not None:
+        listed = ", ".join(f"`{name}`" for name in details.__struct_encode_fields__)
+        beside = "Details beside the options" if entry.target.states_options else "Details"
+        yield f"\n{beside}: {listed}."
     yield ""
 
 

@@ -22,7 +22,7 @@ from typing import Annotated
 from baton.model import EvalContext, Score, Trace
 from baton.plugins import Alias
 
-from .answers import Row, answer_text, evidence, mean, reason, row_details
+from .answers import AnswerDetails, Row, answer_details, answer_text, evidence, mean, reason
 from .base import Pair, TurnEvaluator, describe
 
 
@@ -35,6 +35,7 @@ class ShortAnswers(TurnEvaluator[Row], frozen=True, kw_only=True):
     states = ("response",)
     stated_as = "a response"
     needs = ("output",)
+    details = AnswerDetails
 
     max_words: Annotated[int, describe("Words of an answer.")] = 3
 
@@ -45,7 +46,7 @@ class ShortAnswers(TurnEvaluator[Row], frozen=True, kw_only=True):
 
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         wrong = [row for row in turns if row.problem]
-        details = {**self.option_details(), "turns": row_details(turns, 1.0)}
+        details = answer_details(turns, 1.0)
         said = reason(turns, wrong, "the answer is short")
         return [self.scored(mean(turns), said, details, evidence(wrong))]
 '''

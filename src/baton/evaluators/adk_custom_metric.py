@@ -27,7 +27,7 @@ from baton.model import (
 )
 from baton.plugins.user_code import load_function
 
-from .base import BaseEvaluator, describe, not_played
+from .base import BaseEvaluator, Details, describe, not_played
 
 _MODULES = {
     "Invocation": "google.adk.evaluation.eval_case",
@@ -150,12 +150,20 @@ def _plain(value: Any, free: bool = False) -> Any:
 _STATUSES = {1: "passed", 2: "failed", 3: "not evaluated"}
 
 
+class MetricDetails(Details, kw_only=True):
+    """What the function gave."""
+
+    turns: list[Any]
+    """The score of each turn, null where it gave none."""
+
+
 class AdkCustomMetric(BaseEvaluator, frozen=True, kw_only=True, dict=True):
     """Calls a function with invocations like ADK's, and takes its overall score."""
 
     type = "adk_custom_metric"
     summary = "a function of your own, written as a custom metric for Google ADK"
     runs_code = True
+    details = MetricDetails
 
     function: Annotated[str, describe("The function, as a dotted path.")]
     threshold: Annotated[float, describe("The overall score from which a case passes.")] = 1.0
@@ -211,12 +219,10 @@ class AdkCustomMetric(BaseEvaluator, frozen=True, kw_only=True, dict=True):
             getattr(result, "score", None)
             for result in getattr(answer, "per_invocation_results", None) or ()
         ]
-        details = {**self.option_details(), "turns": turns}
+        details = MetricDetails(turns=turns)
         if value is None:
             status = _STATUSES.get(getattr(answer, "overall_eval_status", 3), "not evaluated")
-            score = self.unscored("skipped", f"the metric gave no score ({status})")
-            score.details = details
-            return score
+            return self.unscored("skipped", f"the metric gave no score ({status})", details)
         if not math.isfinite(value):
             raise TypeError(f"{self.function} gave {value!r}, which is no finite number")
         return self.scored(float(value), f"overall score {value:g}", details)

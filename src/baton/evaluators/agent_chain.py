@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -25,7 +25,7 @@ from baton.model.views import agent_chain, broken, in_short
 from baton.plugins import Alias
 
 from . import assignment
-from .base import Pair, TurnEvaluator, Unscored, describe
+from .base import TOLERANCE, Details, Pair, TurnEvaluator, Unscored, describe
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
 
@@ -145,6 +145,24 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class AgentChainDetails(Details, kw_only=True):
+    """Of all turns that state agents; the names are those of judge-llm's reports."""
+
+    average_score: float
+    all_expected_present: bool
+    all_expected_agents: list[str]
+    all_actual_agents: list[str]
+    agents_missing: list[str]
+    agents_extra: list[str]
+    failed_turns: list[int]
+    """Turns below the threshold, counted from 0."""
+    invocation_results: list[ChainTurn]
+    fix: str | msgspec.UnsetType = msgspec.UNSET
+    """What would make the first wrong turn pass, where that is plain."""
+    unplanned_turns: int | msgspec.UnsetType = msgspec.UNSET
+    """Turns that were played beyond those that the case plans."""
+
+
 class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
     """Compares the agent chain of every turn that states one."""
 
@@ -159,6 +177,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         ),
     )
     checks = frozenset({"agents"})
+    details = AgentChainDetails
     states = ("agents",)
     stated_as = "agents"
     # Agents are missing from a turn because it broke: that is an error, and what did run is shown.
@@ -234,32 +253,24 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         matches = list(turns)
         average = sum(match.score for match in matches) / len(matches)
         wrong = [match for match in matches if match.score < 1 - 1e-9]
-        if any(match.broken for match in wrong):
-            score = self.unscored("error", _reason(matches, wrong, self.sequence_match_type))
-            score.details |= self._details(matches, average)
-            return [score]
-        score = self.scored(
-            average,
-            _reason(matches, wrong, self.sequence_match_type),
-            self._details(matches, average),
-            [Evidence(ids=match.run_ids, quote=_arrow(match.actual)) for match in wrong],
+        says = _reason(matches, wrong, self.sequence_match_type)
+        failed = average < self.threshold - TOLERANCE
+        is_broken = any(match.broken for match in wrong)
+        details = AgentChainDetails(
+            average_score=average,
+            all_expected_present=not any(match.missing for match in matches),
+            all_expected_agents=_union(match.expected for match in matches),
+            all_actual_agents=_union(match.actual for match in matches),
+            agents_missing=_union(match.missing for match in matches),
+            agents_extra=_union(match.extra for match in matches),
+            failed_turns=[m.index for m in matches if m.score < self.threshold - TOLERANCE],
+            invocation_results=[match.in_details() for match in matches],
+            fix=(self._fix(wrong) if failed and not is_broken else None) or msgspec.UNSET,
         )
-        if score.status == "failed" and (fix := self._fix(wrong)):
-            score.details["fix"] = fix
-        return [score]
-
-    def _details(self, matches: list[TurnMatch], average: float) -> dict[str, Any]:
-        return {
-            **self.option_details(),
-            "average_score": average,
-            "all_expected_present": not any(match.missing for match in matches),
-            "all_expected_agents": _union(match.expected for match in matches),
-            "all_actual_agents": _union(match.actual for match in matches),
-            "agents_missing": _union(match.missing for match in matches),
-            "agents_extra": _union(match.extra for match in matches),
-            "failed_turns": [m.index for m in matches if m.score < self.min_match_ratio - 1e-9],
-            "invocation_results": msgspec.to_builtins([match.in_details() for match in matches]),
-        }
+        if is_broken:
+            return [self.unscored("error", says, details)]
+        evidence = [Evidence(ids=match.run_ids, quote=_arrow(match.actual)) for match in wrong]
+        return [self.scored(average, says, details, evidence)]
 
     def _fix(self, wrong: Sequence[TurnMatch]) -> str | None:
         """Say what would make the first wrong turn pass, where that is plain."""

@@ -10,6 +10,8 @@ import msgspec
 from baton.formats.nesting import decode_json
 from baton.model import Content, Evidence, ExpectedTurn, Trace, Turn, known
 
+from .base import Details
+
 
 class Row(NamedTuple):
     """What came out for one turn; ``fields`` are further details, ``problem`` what is wrong."""
@@ -46,8 +48,20 @@ def below(rows: Iterable[Row], threshold: float) -> list[Row]:
     return [row for row in rows if row.score < threshold - 1e-9]
 
 
-def row_details(rows: Iterable[Row], threshold: float) -> list[dict[str, Any]]:
-    """Return the turns as data; the answer is quoted where it is below the threshold."""
+class AnswerDetails(Details, kw_only=True):
+    """Of answers, turn by turn."""
+
+    turns: list[dict[str, Any]]
+    """Each with ``turn`` (its number), ``score``, ``threshold``, ``actual`` (the answer, where it
+    is below the threshold) and what the evaluator says of it."""
+
+
+def answer_details(rows: Iterable[Row], threshold: float) -> AnswerDetails:
+    """Return the turns as details; the answer is quoted where it is below the threshold."""
+    return AnswerDetails(turns=_turns(rows, threshold))
+
+
+def _turns(rows: Iterable[Row], threshold: float) -> list[dict[str, Any]]:
     return [
         {"turn": row.number, "score": row.score, "threshold": threshold, **row.fields}
         | ({"actual": quote(answer_text(row.turn))} if below([row], threshold) else {})

@@ -83,6 +83,33 @@ class _Construction(msgspec.StructMeta, ABCMeta):
             return cls.from_options(name, options, ())
 
 
+class Details(msgspec.Struct, kw_only=True):
+    """What a score says beside its verdict and the options.
+
+    A field that is ``UNSET`` is left out of :attr:`Score.details`, which is a mapping.
+    """
+
+    def mapping(self) -> dict[str, Any]:
+        """Return the fields by name, those of parts as well."""
+        mapping: dict[str, Any] = {}
+        for name, field in _names_of(self.__class__):
+            value = getattr(self, field)
+            if value is msgspec.UNSET:
+                continue
+            if isinstance(value, list) and value and isinstance(value[0], Details):
+                value = [each.mapping() for each in value]
+            elif isinstance(value, list) and value and isinstance(value[0], msgspec.Struct):
+                value = msgspec.to_builtins(value)
+            mapping[name] = value
+        return mapping
+
+
+@cache
+def _names_of(details: type[Details]) -> tuple[tuple[str, str], ...]:
+    """Return each field of some details as it is written, and as it is named in Python."""
+    return tuple(zip(details.__struct_encode_fields__, details.__struct_fields__, strict=True))
+
+
 class BaseEvaluator(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, metaclass=_Construction
 ):
@@ -101,6 +128,8 @@ class BaseEvaluator(
     aliases: ClassVar[tuple[Alias, ...]] = ()
     checks: ClassVar[frozenset[str]] = frozenset()
     runs_code: ClassVar[bool] = False
+    details: ClassVar[builtins.type[Details] | None] = None
+    states_options: ClassVar[bool] = True
 
     name: str = ""
 
@@ -164,10 +193,13 @@ class BaseEvaluator(
         self,
         value: float,
         reason: str,
-        details: Mapping[str, Any],
+        details: Details | None = None,
         evidence: Sequence[Evidence] = (),
     ) -> Score:
-        """Give a verdict: passed from the threshold on (to 1e-9), else failed."""
+        """Give a verdict: passed from the threshold on (to 1e-9), else failed.
+
+        Its details are the options (unless ``states_options`` is false) and those given.
+        """
         return Score(
             evaluator=self.name,
             type=self.type,
@@ -177,11 +209,14 @@ class BaseEvaluator(
             value=value,
             threshold=self.threshold,
             reason=reason,
-            details=dict(details),
+            details={
+                **(self.option_details() if self.states_options else {}),
+                **(details.mapping() if details is not None else {}),
+            },
             evidence=list(evidence),
         )
 
-    def unscored(self, status: Status, reason: str) -> Score:
+    def unscored(self, status: Status, reason: str, details: Details | None = None) -> Score:
         """Say why there is no verdict: ``skipped`` or ``error``."""
         return Score(
             evaluator=self.name,
@@ -191,7 +226,10 @@ class BaseEvaluator(
             status=status,
             threshold=self.threshold,
             reason=reason,
-            details=self.option_details(),
+            details={
+                **self.option_details(),
+                **(details.mapping() if details is not None else {}),
+            },
         )
 
     def option_details(self) -> dict[str, Any]:
@@ -387,10 +425,29 @@ def not_played(trace: Trace, case: Case) -> str | None:
     return said
 
 
+class DispatchDetails(Details, kw_only=True):
+    """Of a dispatch that was judged."""
+
+    from_: str | None = msgspec.field(name="from")
+    to: str
+    kind: str
+    findings: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    """Each with ``kind``, ``says``, ``warning`` (no fault) and what belongs to its kind."""
+    clear: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+    def mapping(self) -> dict[str, Any]:
+        """Return the fields by name; what was seen where nothing is wrong stands beside them."""
+        mapping = super().mapping()
+        mapping.update(mapping.pop("clear", {}))
+        return mapping
+
+
 class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     """Gives one score for each dispatch that it is about."""
 
     unit: ClassVar[Unit] = "dispatch"
+    details: ClassVar[builtins.type[Details] | None] = DispatchDetails
+    states_options: ClassVar[bool] = False
 
     order: Annotated[
         bool, describe("Whether dispatches known only from the order of runs are judged as well.")
@@ -438,7 +495,9 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         if isinstance(answer, Untold):
             score = self.unscored("skipped", answer.says)
         elif isinstance(answer, Clear):
-            score = self.scored(answer.share, answer.says, {**_about(dispatch), **answer.details})
+            score = self.scored(
+                answer.share, answer.says, _about(dispatch, clear=dict(answer.details))
+            )
         else:
             score = self._found(dispatch, answer)
         score.subject = [dispatch.id]
@@ -448,17 +507,15 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         faults = [finding for finding in findings if not finding.warning]
         worst = min(faults or findings, key=lambda finding: finding.share)
         more = f"; {len(findings) - 1} more" if len(findings) > 1 else ""
-        details: dict[str, Any] = {
-            **_about(dispatch),
-            "findings": [
-                {"kind": f.kind, "says": f.says, "warning": f.warning, **f.details}
-                for f in findings
-            ],
-        }
+        rows = [
+            {"kind": f.kind, "says": f.says, "warning": f.warning, **f.details} for f in findings
+        ]
         evidence: list[Evidence] = [e for finding in findings for e in finding.evidence]
         value = worst.share if faults else 1.0
-        return self.scored(value, f"{worst.says}{more}", details, evidence)
+        return self.scored(value, f"{worst.says}{more}", _about(dispatch, findings=rows), evidence)
 
 
-def _about(dispatch: Dispatch) -> dict[str, Any]:
-    return {"from": dispatch.from_agent, "to": dispatch.to_agent, "kind": dispatch.kind}
+def _about(dispatch: Dispatch, **more: Any) -> DispatchDetails:
+    return DispatchDetails(
+        from_=dispatch.from_agent, to=dispatch.to_agent, kind=dispatch.kind, **more
+    )

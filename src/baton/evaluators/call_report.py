@@ -11,6 +11,7 @@ import msgspec
 from baton.model import Evidence, ExpectedToolCall
 
 from .assignment import Pair
+from .base import Details
 from .call_rules import Made, OneCall
 
 _NAMED = 4
@@ -85,25 +86,51 @@ def turn_calls(
     )
 
 
-def turn_row(turn: TurnCalls) -> dict[str, Any]:
-    """Return a turn as plain data.
+class TurnDetails(Details, kw_only=True):
+    """A turn whose calls were compared."""
 
-    ``expected`` and ``actual`` hold all calls, ``matched`` pairs of positions in them (from 0),
-    ``missing`` and ``extra`` the positions that are in no pair. ``differences`` names for a
-    missing call the nearest unpaired one of that name, with the arguments that differ (none,
-    when only the order does).
-    """
-    row: dict[str, Any] = {
-        "turn": turn.number,
-        "score": turn.score,
-        "expected": [_wanted_row(call) for call in turn.wanted],
-        "actual": [_made_row(call) for call in turn.made],
-        "matched": [list(pair) for pair in turn.pairs],
-        "missing": turn.missing,
-        "extra": turn.extra,
-    }
-    differences = [_difference(turn, pair) for pair in turn.nearest]
-    return {**row, "differences": differences} if differences else row
+    turn: int
+    score: float
+    expected: list[dict[str, Any]]
+    """All expected calls: ``name``, ``arguments``, ``agent``."""
+    actual: list[dict[str, Any]]
+    """All calls that were made, with their ``id``."""
+    matched: list[list[int]]
+    """Pairs of positions in both lists, from 0."""
+    missing: list[int]
+    extra: list[int]
+    """Positions that are in no pair."""
+    differences: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    """For a missing call the nearest unpaired one of that name, with the arguments that differ
+    (none, when only the order does)."""
+    step_share: float | msgspec.UnsetType = msgspec.UNSET
+    """Of ADK's metric: the share of the expected calls that were made in order."""
+
+
+class CallDetails(Details, kw_only=True):
+    """Of all turns whose calls were compared."""
+
+    step_average: float | msgspec.UnsetType = msgspec.UNSET
+    turns: list[TurnDetails]
+    fix: str | msgspec.UnsetType = msgspec.UNSET
+    """What to write in the case or the config, where that is plain."""
+
+
+def turn_details(
+    turn: TurnCalls, step_share: float | msgspec.UnsetType = msgspec.UNSET
+) -> TurnDetails:
+    """Return a turn as details."""
+    return TurnDetails(
+        turn=turn.number,
+        score=turn.score,
+        expected=[_wanted_row(call) for call in turn.wanted],
+        actual=[_made_row(call) for call in turn.made],
+        matched=[list(pair) for pair in turn.pairs],
+        missing=turn.missing,
+        extra=turn.extra,
+        differences=[_difference(turn, pair) for pair in turn.nearest] or msgspec.UNSET,
+        step_share=step_share,
+    )
 
 
 def wrong(turn: TurnCalls) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from baton.model import Case, EvalContext, Score, Trace
 from baton.plugins import FROM_CASES, Alias
 
-from .answers import Row, answer_text, evidence, no_answer, reason, row_details
+from .answers import AnswerDetails, Row, answer_details, answer_text, evidence, no_answer, reason
 from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
 from .json_compare import shown
 from .text_match import CaseSensitive, Reading
@@ -22,6 +22,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
 
     states = ()
     stated_as = "an answer"
+    details = AnswerDetails
     needs = ("output",)
     lacks: ClassVar[str]
 
@@ -54,7 +55,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
         """Give one score for the trace."""
         wrong = [row for row in turns if row.score < 1]
         said = reason(turns, wrong, "the answer is as it has to be")
-        details = {**self.option_details(), "turns": row_details(turns, 1.0)}
+        details = answer_details(turns, 1.0)
         return [self.scored(turns[0].score, said, details, evidence(wrong))]
 
 

@@ -9,8 +9,18 @@ import msgspec
 from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace
 from baton.plugins import Alias
 
-from .base import BaseEvaluator, Unscored, describe, unfinished
+from .base import BaseEvaluator, Details, Unscored, describe, unfinished
 from .spending import UNNAMED, Figure, known_cost, total_usage, unpriced, weigh
+
+
+class CostDetails(Details, kw_only=True):
+    """What a case cost."""
+
+    cost_usd: float
+    agents: dict[str, float]
+    """US dollars of the runs of each agent by themselves, as far as that is known."""
+    at_least: bool | msgspec.UnsetType = msgspec.UNSET
+    """True where there may have been more."""
 
 
 class Cost(BaseEvaluator, frozen=True, kw_only=True):
@@ -18,6 +28,7 @@ class Cost(BaseEvaluator, frozen=True, kw_only=True):
 
     type = "cost"
     summary = "what a case cost, in USD"
+    details = CostDetails
     aliases = (
         Alias(
             "cost_evaluator",
@@ -44,9 +55,11 @@ class Cost(BaseEvaluator, frozen=True, kw_only=True):
         cost = f"{'at least ' if doubt else ''}{_dollars(spent)} spent"
         limit = self.max_usd
         figure = Figure(limit, spent, cost, _dollars(limit))
-        details = {**self.option_details(), "cost_usd": spent, "agents": _by_agent(trace, context)}
-        if doubt is not None:
-            details["at_least"] = True
+        details = CostDetails(
+            cost_usd=spent,
+            agents=_by_agent(trace, context),
+            at_least=True if doubt is not None else msgspec.UNSET,
+        )
         return [weigh(self, [figure], doubt, details, _evidence(trace))]
 
 

@@ -21,11 +21,25 @@ from baton.model import (
 )
 from baton.plugins import FROM_CASES
 
-from .base import BaseEvaluator, Unscored, describe, unfinished
+from .base import BaseEvaluator, Details, Unscored, describe, unfinished
 from .spending import Measure, agent_costs, dispatch_costs, require_one, share, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class DispatchLimitsDetails(Details, kw_only=True):
+    """What was counted."""
+
+    turns: list[dict[str, Any]]
+    """Turns that have a limit, each with ``turn`` (its number), ``score``, ``threshold`` and the
+    counts, named as the options are without ``max_``."""
+    agents: int | msgspec.UnsetType = msgspec.UNSET
+    """Different agents in the case, where they have a limit."""
+    agent_cost_usd: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """US dollars by agent, of those that have a limit."""
+    unseen_runs: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Runs of which only call and answer were recorded; they may have handed on, too."""
 
 
 class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
@@ -39,6 +53,8 @@ class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
     summary = (
         "how many hand-offs a turn makes, how deep, how wide, to how many agents, at what cost"
     )
+
+    details = DispatchLimitsDetails
 
     max_dispatches: Annotated[
         Count | None, describe("Dispatches of a turn; at least one limit is needed.")
@@ -81,12 +97,15 @@ class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
         measures += agents
         over = [m for m in measures if m.figure.over]
         doubt = unfinished(trace, case) or _unknown(measures, trace)
-        details = {**self.option_details(), **_counts(by_turn, measures)}
-        if agents:
-            details["agent_cost_usd"] = {m.option.partition(" ")[2]: m.found for m in agents}
         unseen = _unseen(trace)
-        if unseen:
-            details["unseen_runs"] = unseen
+        visited = next((m.found for m in measures if m.option == "max_agents"), None)
+        costs = {m.option.partition(" ")[2]: m.found for m in agents}
+        details = DispatchLimitsDetails(
+            turns=_turns(by_turn),
+            agents=msgspec.UNSET if visited is None else int(visited),
+            agent_cost_usd=costs or msgspec.UNSET,
+            unseen_runs=unseen or msgspec.UNSET,
+        )
         evidence = [Evidence(ids=m.beyond, quote=m.words) for m in over]
         figures = [m.figure for m in over or _largest(measures)]
         score = weigh(self, figures, doubt, details, evidence)
@@ -216,22 +235,18 @@ def _largest(measures: list[Measure]) -> list[Measure]:
     return list(largest.values())
 
 
-def _counts(by_turn: list[list[Measure]], measures: list[Measure]) -> dict[str, Any]:
-    """State every count, under its option's name without ``max_``."""
-    counts: dict[str, Any] = {
-        "turns": [
-            {
-                "turn": number,
-                "score": min(share(m.found, m.limit) for m in found),
-                "threshold": 1.0,
-                **{m.option.removeprefix("max_"): m.found for m in found},
-            }
-            for number, found in enumerate(by_turn, 1)
-            if found
-        ]
-    }
-    agents = next((m.found for m in measures if m.option == "max_agents"), None)
-    return counts if agents is None else {**counts, "agents": agents}
+def _turns(by_turn: list[list[Measure]]) -> list[dict[str, Any]]:
+    """State every count of a turn, under its option's name without ``max_``."""
+    return [
+        {
+            "turn": number,
+            "score": min(share(m.found, m.limit) for m in measures),
+            "threshold": 1.0,
+            **{m.option.removeprefix("max_"): m.found for m in measures},
+        }
+        for number, measures in enumerate(by_turn, 1)
+        if measures
+    ]
 
 
 def _name(run: AgentRun, context: EvalContext) -> str:

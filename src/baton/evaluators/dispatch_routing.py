@@ -22,11 +22,30 @@ from baton.model import (
 )
 from baton.model.views import run_names
 
-from .base import Pair, TurnEvaluator, describe
+from .base import Details, Pair, TurnEvaluator, describe
 from .routing_match import Met, Sent, Wrong, looker, names_receiver, pair_up, sent_in
 from .text_match import CaseSensitive, NormalizeWhitespace, Reading
 
 Kind = Literal["transfer", "delegate", "sequence"]
+
+
+class RoutingDetails(Details, kw_only=True):
+    """Of an expected dispatch, of one that nobody expected, or of what is not known of one."""
+
+    turn: int
+    expected_agent: str | msgspec.UnsetType | None = msgspec.UNSET
+    actual_agent: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Cells of the routing matrix: null where nobody was expected, or got the work."""
+    findings: list[dict[str, str]] | msgspec.UnsetType = msgspec.UNSET
+    """Faults, each with ``kind`` and ``says``."""
+    expected: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """What the case states of the dispatch."""
+    from_: str | msgspec.UnsetType | None = msgspec.field(default=msgspec.UNSET, name="from")
+    to: str | msgspec.UnsetType = msgspec.UNSET
+    kind: str | msgspec.UnsetType = msgspec.UNSET
+    parts: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """What is stated of the dispatch and not known."""
+    fix: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
@@ -45,6 +64,8 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
     checks = frozenset({"dispatches"})
     states = ("dispatches",)
     stated_as = "dispatches"
+    details = RoutingDetails
+    states_options = False
 
     case_sensitive: CaseSensitive = False
     normalize_whitespace: NormalizeWhitespace = True
@@ -118,16 +139,26 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         if unknown:
             listed = "; ".join(part.says for part in unknown)
             skipped = self.unscored(
-                "skipped", f"turn {pair.number}: of the one to `{met.expected.to}` {listed}"
+                "skipped",
+                f"turn {pair.number}: of the one to `{met.expected.to}` {listed}",
+                RoutingDetails(turn=pair.number, parts=[part.name for part in unknown]),
             )
             skipped.subject = score.subject
-            skipped.details |= {"turn": pair.number, "parts": [part.name for part in unknown]}
             yield skipped
 
     def _wrong(self, pair: Pair, wrong: Wrong, wanted: Sequence[str]) -> Score:
         to, actual = wrong.expected.to, wrong.sent.name_among(wanted)
         says = f"expected a hand-off to `{to}`, and it went to `{actual}`"
-        score = self._about(
+        sender = wrong.sent.dispatch.from_agent
+        fix = None
+        if nearest(to, [actual], 1, 0.8):
+            fix = f"`{to}` and `{actual}`: is one of them misspelt?"
+        elif sender is not None:
+            fix = (
+                f"look at the instructions of `{sender}` and at the descriptions of `{to}` "
+                f"and `{actual}`"
+            )
+        return self._about(
             pair,
             0.0,
             says,
@@ -135,16 +166,8 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             wrong.sent,
             routed=(to, actual),
             faults=[("wrong_target", says)],
+            fix=fix,
         )
-        sender = wrong.sent.dispatch.from_agent
-        if nearest(to, [actual], 1, 0.8):
-            score.details["fix"] = f"`{to}` and `{actual}`: is one of them misspelt?"
-        elif sender is not None:
-            score.details["fix"] = (
-                f"look at the instructions of `{sender}` and at the descriptions of `{to}` "
-                f"and `{actual}`"
-            )
-        return score
 
     def _unmet(
         self,
@@ -161,9 +184,8 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
 
     def _unsure(self, pair: Pair, expected: ExpectedDispatch, why: str) -> Score:
         says = f"turn {pair.number}: no hand-off to `{expected.to}` is told; {why}"
-        score = self.unscored("skipped", says)
-        score.details |= {"turn": pair.number, "expected": _plain(expected)}
-        return score
+        details = RoutingDetails(turn=pair.number, expected=_plain(expected))
+        return self.unscored("skipped", says, details)
 
     def _surplus(self, pair: Pair, sent: Sent, wanted: Sequence[str]) -> Score:
         sender, actual = sent.dispatch.from_agent, sent.name_among(wanted)
@@ -175,9 +197,8 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
 
     def _none(self, pair: Pair, untold: str | None, allowed: int) -> Score:
         if untold is not None and not self.allow_extra:
-            score = self.unscored("skipped", f"turn {pair.number}: {untold}")
-            score.details["turn"] = pair.number
-            return score
+            details = RoutingDetails(turn=pair.number)
+            return self.unscored("skipped", f"turn {pair.number}: {untold}", details)
         says = f"none is expected, and {allowed} are allowed" if allowed else "none, as expected"
         return self._about(pair, 1.0, f"hand-offs: {says}", None, None, (None, None), [])
 
@@ -190,18 +211,19 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         sent: Sent | None,
         routed: tuple[str | None, str | None],
         faults: Sequence[tuple[str, str]],
+        fix: str | None = None,
     ) -> Score:
-        details: dict[str, Any] = {
-            "turn": pair.number,
-            "expected_agent": routed[0],
-            "actual_agent": routed[1],
-            "findings": [{"kind": kind, "says": what} for kind, what in faults],
-        }
-        if expected is not None:
-            details["expected"] = _plain(expected)
+        details = RoutingDetails(
+            turn=pair.number,
+            expected_agent=routed[0],
+            actual_agent=routed[1],
+            findings=[{"kind": kind, "says": what} for kind, what in faults],
+            expected=_plain(expected) if expected is not None else msgspec.UNSET,
+            fix=fix or msgspec.UNSET,
+        )
         if sent is not None:
             made = sent.dispatch
-            details |= {"from": made.from_agent, "to": made.to_agent, "kind": made.kind}
+            details.from_, details.to, details.kind = made.from_agent, made.to_agent, made.kind
         evidence = [_evidence(pair.turn, sent)] if faults else []
         score = self.scored(value, f"turn {pair.number}: {says}", details, evidence)
         score.subject = [sent.dispatch.id] if sent is not None else []

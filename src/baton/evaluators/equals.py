@@ -11,7 +11,9 @@ from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace, Turn
 from baton.plugins import FROM_CASES, Alias
 
 from .answers import (
+    AnswerDetails,
     Row,
+    answer_details,
     below,
     data_of,
     evidence,
@@ -19,7 +21,6 @@ from .answers import (
     mean,
     no_answer,
     reason,
-    row_details,
 )
 from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
 from .json_compare import shown
@@ -37,6 +38,7 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
     aliases = (Alias("equals", "Equals"),)
     states = ("response", "structured")
     stated_as = "an answer"
+    details = AnswerDetails
     needs = ("output",)
 
     value: Annotated[
@@ -66,7 +68,7 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
         """Give one score: the share of the answers that are the expected one."""
         rows = [row for several in turns for row in several]
         wrong = below(rows, 1.0)
-        details = {**self.option_details(), "turns": row_details(rows, 1.0)}
+        details = answer_details(rows, 1.0)
         said = reason(rows, wrong, "the answer is the expected one")
         return [self.scored(mean(rows), said, details, evidence(wrong))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -11,9 +11,16 @@ from baton.findings.loops import LoopLimits, loops
 from baton.model import Case, EvalContext, Score, Trace, known
 from baton.plugins import FROM_CASES
 
-from .base import BaseEvaluator, Unscored, describe, unfinished
+from .base import BaseEvaluator, Details, Unscored, describe, unfinished
 
 Times = Annotated[int, msgspec.Meta(ge=2)]
+
+
+class LoopDetails(Details, kw_only=True):
+    """The loops that were found."""
+
+    findings: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    """Each with its ``turn``, ``kind``, ``says`` and what belongs to its kind; none: no loop."""
 
 
 class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
@@ -21,6 +28,7 @@ class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
 
     type = "handoff_loops"
     summary = "whether agents go round in circles"
+    details = LoopDetails
 
     rounds: Annotated[
         Times, describe("How many rounds of control over the same agents are a loop.")
@@ -55,17 +63,16 @@ class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
                 doubt = Unscored("skipped", f"turn {number}: {answer.says}")
         if doubt is not None:
             return [self.unscored(doubt.status, doubt.reason)]
-        return [self.scored(1.0, _clear(trace), self.option_details())]
+        return [self.scored(1.0, _clear(trace))]
 
     def _found(self, found: list[tuple[int, Finding]]) -> Score:
         number, first = found[0]
         more = f"; {len(found) - 1} more" if found[1:] else ""
-        details = {
-            **self.option_details(),
-            "findings": [
+        details = LoopDetails(
+            findings=[
                 {"turn": turn, "kind": f.kind, "says": f.says, **f.details} for turn, f in found
-            ],
-        }
+            ]
+        )
         evidence = [each for _, finding in found for each in finding.evidence]
         return self.scored(0.0, f"turn {number}: {first.says}{more}", details, evidence)
 

@@ -6,7 +6,7 @@ Known to Strands as ``InteractionsEvaluator``; the part of it that needs no judg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,7 @@ from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, T
 from baton.plugins import Alias
 
 from .assignment import best_alignment
-from .base import TOLERANCE, Pair, describe
+from .base import TOLERANCE, Details, Pair, describe
 from .text_match import Match
 from .visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator
 
@@ -45,12 +45,39 @@ class SeenTurn(NamedTuple):
     unsure: str
 
 
+class Visit(Details, kw_only=True):
+    """An expected visit of an agent, and the run it was laid against."""
+
+    agent: str
+    met: bool
+    run: str | msgspec.UnsetType = msgspec.UNSET
+    said: list[dict[str, str]] | msgspec.UnsetType = msgspec.UNSET
+    """Expected texts that were said: each ``text``, and ``in`` what (output, prompt, step)."""
+    problem: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class TurnVisits(Details, kw_only=True):
+    """The visits of a turn, how many were met, and the agents that no visit names."""
+
+    turn: int
+    met: int
+    visits: list[Visit]
+    extra: list[str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class InteractionsDetails(Details, kw_only=True):
+    """The visits of all turns that state some."""
+
+    turns: list[TurnVisits]
+
+
 class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     """Lays the visits that turns state against the runs there were, both in order."""
 
     type = "interactions"
     summary = "which agents had their turn, after whom, and what they said"
     aliases = (Alias("interactions", "InteractionsEvaluator"),)
+    details = InteractionsDetails
 
     match: Annotated[
         Match | Literal["ignore"],
@@ -124,7 +151,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
             said = f"turn {wrong[0][0].number}: {wrong[0][1].problem}{more}"
         elif extra:
             said = f"turn {extra[0][0].number}: `{extra[0][1].agent}` was not expected"
-        details = {**self.option_details(), "turns": [_row(turn) for turn in turns]}
+        details = InteractionsDetails(turns=[_turn_details(turn) for turn in turns])
         proof = [_evidence(turn, seen) for turn, seen in wrong]
         proof += [Evidence(ids=[run.id], quote=f"{run.agent} was not expected") for _, run in extra]
         return [self.scored(value, said, details, proof)]
@@ -168,24 +195,24 @@ def _unsure(visits: list[ExpectedVisit], fits: list[list[Fit]], places: list[int
     return "the order of visits is not known"
 
 
-def _row(turn: SeenTurn) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "turn": turn.number,
-        "met": sum(seen.met for seen in turn.visits),
-        "visits": [_visit_row(seen) for seen in turn.visits],
-    }
-    if turn.extra:
-        row["extra"] = [run.agent for run in turn.extra]
-    return row
+def _turn_details(turn: SeenTurn) -> TurnVisits:
+    return TurnVisits(
+        turn=turn.number,
+        met=sum(seen.met for seen in turn.visits),
+        visits=[_visit_details(seen) for seen in turn.visits],
+        extra=[run.agent for run in turn.extra] or msgspec.UNSET,
+    )
 
 
-def _visit_row(seen: Seen) -> dict[str, Any]:
-    row: dict[str, Any] = {"agent": seen.visit.agent, "met": seen.met}
-    if seen.run is not None:
-        row["run"] = seen.run.id
-    if seen.fit is not None and seen.fit.found:
-        row["said"] = [{"text": text, "in": where} for text, where in seen.fit.found]
-    return row if seen.met else {**row, "problem": seen.problem}
+def _visit_details(seen: Seen) -> Visit:
+    said = seen.fit.found if seen.fit is not None else ()
+    return Visit(
+        agent=seen.visit.agent,
+        met=seen.met,
+        run=seen.run.id if seen.run is not None else msgspec.UNSET,
+        said=[{"text": text, "in": where} for text, where in said] or msgspec.UNSET,
+        problem=msgspec.UNSET if seen.met else seen.problem,
+    )
 
 
 def _evidence(turn: SeenTurn, seen: Seen) -> Evidence:

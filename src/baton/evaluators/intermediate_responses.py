@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ from baton.model import (
 from baton.model.views import run_names
 
 from .answers import quote
-from .base import TOLERANCE, Pair, describe
+from .base import TOLERANCE, Details, Pair, describe
 from .text_match import Match, match_score
 from .visits import GRADED, VisitsEvaluator, assign
 
@@ -66,11 +66,37 @@ class SeenTurn(NamedTuple):
         return [seen for seen in self.visits if not seen.met]
 
 
+class Visit(Details, kw_only=True):
+    """An expected visit of an agent, and the run that met it, or why none did."""
+
+    agent: str
+    met: bool
+    run: str | msgspec.UnsetType = msgspec.UNSET
+    problem: str | msgspec.UnsetType = msgspec.UNSET
+    expected: list[str] | msgspec.UnsetType = msgspec.UNSET
+    actual: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class TurnVisits(Details, kw_only=True):
+    """The visits of a turn, and the share that was met."""
+
+    turn: int
+    score: float
+    visits: list[Visit]
+
+
+class VisitsDetails(Details, kw_only=True):
+    """The visits of all turns that state some."""
+
+    turns: list[TurnVisits]
+
+
 class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     """Looks for every visit of the turns that state some."""
 
     type = "intermediate_responses"
     summary = "whether agents on the way said what is expected of them"
+    details = VisitsDetails
 
     match: Annotated[Match, describe("How a text is compared with what an agent said.")] = (
         "contains"
@@ -157,7 +183,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             return [self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")]
         total = sum(len(turn.visits) for turn in turns)
         unmet = [(turn, seen) for turn in turns for seen in turn.unmet]
-        details = {**self.option_details(), "turns": [_row(turn) for turn in turns]}
+        details = VisitsDetails(turns=[_turn_details(turn) for turn in turns])
         said = f"{self.match}: {total} visits met"
         if unmet:
             more = f"; {len(unmet)} of {total} visits are not met" if total > 1 else ""
@@ -176,23 +202,24 @@ def _voice(trace: Trace, run: AgentRun, renames: Mapping[str, str]) -> Voice:
     return Voice(run, names, [text for text in texts if text], known(trace, run, "steps.said"))
 
 
-def _row(turn: SeenTurn) -> dict[str, Any]:
+def _turn_details(turn: SeenTurn) -> TurnVisits:
     met = len(turn.visits) - len(turn.unmet)
-    return {
-        "turn": turn.number,
-        "score": met / len(turn.visits),
-        "visits": [_visit_row(seen) for seen in turn.visits],
-    }
+    visits = [_visit_details(seen) for seen in turn.visits]
+    return TurnVisits(turn=turn.number, score=met / len(turn.visits), visits=visits)
 
 
-def _visit_row(seen: Seen) -> dict[str, Any]:
+def _visit_details(seen: Seen) -> Visit:
     if seen.met:
-        return {"agent": seen.visit.agent, "met": True, "run": seen.runs[0]}
-    row: dict[str, Any] = {"agent": seen.visit.agent, "met": False, "problem": seen.problem}
-    if seen.visit.says:
-        row["expected"] = [quote(text) for text in seen.visit.says]
-        row["actual"] = quote(seen.said)
-    return row
+        return Visit(agent=seen.visit.agent, met=True, run=seen.runs[0])
+    if not seen.visit.says:
+        return Visit(agent=seen.visit.agent, met=False, problem=seen.problem)
+    return Visit(
+        agent=seen.visit.agent,
+        met=False,
+        problem=seen.problem,
+        expected=[quote(text) for text in seen.visit.says],
+        actual=quote(seen.said),
+    )
 
 
 def _evidence(turn: SeenTurn, seen: Seen) -> Evidence:

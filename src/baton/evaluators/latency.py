@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from baton.model import Case, EvalContext, Evidence, Score, Trace, Turn, known
 from baton.plugins import Alias
 
-from .base import BaseEvaluator, Unscored, describe, unfinished
+from .base import BaseEvaluator, Details, Unscored, describe, unfinished
 from .spending import Figure, require_one, share, weigh
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class TurnSeconds(Details, kw_only=True):
+    """How long a turn took; a score where each turn has a limit."""
+
+    turn: int
+    seconds: float
+    score: float | msgspec.UnsetType = msgspec.UNSET
+    threshold: float | msgspec.UnsetType = msgspec.UNSET
+
+
+class LatencyDetails(Details, kw_only=True):
+    """How long a case took, in seconds."""
+
+    seconds: float
+    turns: list[TurnSeconds]
 
 
 class Latency(BaseEvaluator, frozen=True, kw_only=True):
@@ -24,6 +40,7 @@ class Latency(BaseEvaluator, frozen=True, kw_only=True):
 
     type = "latency"
     summary = "how long the turns took"
+    details = LatencyDetails
     aliases = (
         Alias(
             "latency_evaluator",
@@ -61,15 +78,16 @@ class Latency(BaseEvaluator, frozen=True, kw_only=True):
             return [self.unscored(missing.status, missing.reason)]
         seconds = [_seconds(turn) for turn in trace.turns]
         rows = [self._row(number, taken) for number, taken in enumerate(seconds, 1)]
-        details = {**self.option_details(), "seconds": _sum(seconds), "turns": rows}
+        details = LatencyDetails(seconds=_sum(seconds), turns=rows)
         figures = self._figures(seconds)
         evidence = self._evidence(trace, seconds)
         return [weigh(self, figures, doubt, details, evidence)]
 
-    def _row(self, number: int, seconds: float) -> dict[str, Any]:
-        row: dict[str, Any] = {"turn": number, "seconds": seconds}
+    def _row(self, number: int, seconds: float) -> TurnSeconds:
         limit = self.max_turn_seconds
-        return row if limit is None else {**row, "score": share(seconds, limit), "threshold": 1.0}
+        if limit is None:
+            return TurnSeconds(turn=number, seconds=seconds)
+        return TurnSeconds(turn=number, seconds=seconds, score=share(seconds, limit), threshold=1.0)
 
     def _figures(self, seconds: list[float]) -> list[Figure]:
         figures = []

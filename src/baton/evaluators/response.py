@@ -14,7 +14,17 @@ import msgspec
 from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
 from baton.plugins import FROM_CASES, Alias
 
-from .answers import Row, below, evidence, mean, no_answer, quote, reason, row_details
+from .answers import (
+    AnswerDetails,
+    Row,
+    answer_details,
+    below,
+    evidence,
+    mean,
+    no_answer,
+    quote,
+    reason,
+)
 from .base import TOLERANCE, Pair, TurnEvaluator, Unscored, describe, last_turn
 from .text_match import (
     AnswerRules,
@@ -59,6 +69,7 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
     checks = frozenset({"response", "response_contains", "response_not_contains"})
     states = ("response", "response_contains", "response_not_contains")
     stated_as = "an answer"
+    details = AnswerDetails
     needs = ("output",)
 
     case_sensitive: CaseSensitive = False
@@ -153,7 +164,7 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         """Give one score: the mean over the turns."""
         wrong = below(turns, self.threshold)
-        details = {**self.option_details(), "turns": row_details(turns, self.threshold)}
+        details = answer_details(turns, self.threshold)
         names = dict.fromkeys(check["check"] for row in turns for check in row.fields["checks"])
         said = reason(turns, wrong, f"the answer meets {', '.join(names)}")
         return [self.scored(mean(turns), said, details, evidence(wrong))]

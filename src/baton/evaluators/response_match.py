@@ -14,7 +14,9 @@ from baton.model import EvalContext, Score, Trace
 from baton.plugins import Alias
 
 from .answers import (
+    AnswerDetails,
     Row,
+    answer_details,
     answer_text,
     below,
     evidence,
@@ -22,7 +24,6 @@ from .answers import (
     no_answer,
     quote,
     reason,
-    row_details,
 )
 from .base import TOLERANCE, Pair, TurnEvaluator, describe
 from .text_match import require_rouge, rouge1
@@ -37,6 +38,7 @@ class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
     checks = frozenset({"response"})
     states = ("response",)
     stated_as = "a response"
+    details = AnswerDetails
     needs = ("output",)
 
     threshold: Annotated[
@@ -66,6 +68,6 @@ class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
         """Give one score: the mean F-measure over the turns."""
         wrong = below(turns, self.threshold)
         value = mean(turns)
-        details = {**self.option_details(), "turns": row_details(turns, self.threshold)}
+        details = answer_details(turns, self.threshold)
         said = reason(turns, wrong, f"ROUGE-1 F is {value:.2f}")
         return [self.scored(value, said, details, evidence(wrong))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from baton.model import (
 )
 from baton.model.views import dispatched_runs, sum_usage
 
-from .base import BaseEvaluator, Unscored
+from .base import BaseEvaluator, Details, Unscored
 
 TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 UNNAMED = "(model not recorded)"
@@ -198,7 +198,7 @@ def weigh(
     evaluator: BaseEvaluator,
     figures: Sequence[Figure],
     doubt: Unscored | None,
-    details: Mapping[str, Any],
+    details: Details,
     evidence: Sequence[Evidence],
 ) -> Score:
     """Give the verdict over all figures: the lowest share, and the first that is over its limit.

@@ -13,7 +13,13 @@ from baton.model import Case, EvalContext, Evidence, Score, Trace, known
 from baton.plugins import FROM_CASES, Alias
 
 from .answers import json_differences
-from .base import BaseEvaluator, Unscored, describe, not_played_or_broken
+from .base import BaseEvaluator, Details, Unscored, describe, not_played_or_broken
+
+
+class StateEqualsDetails(Details, kw_only=True):
+    """Whether each expected key of the state has the expected value."""
+
+    states: dict[str, bool]
 
 
 class StateEquals(BaseEvaluator, frozen=True, kw_only=True):
@@ -21,6 +27,7 @@ class StateEquals(BaseEvaluator, frozen=True, kw_only=True):
 
     type = "state_equals"
     summary = "whether the session ends in the expected state"
+    details = StateEqualsDetails
     aliases = (Alias("state_equals", "StateEquals", renames={"name": "state"}),)
 
     state: Annotated[
@@ -71,7 +78,7 @@ class StateEquals(BaseEvaluator, frozen=True, kw_only=True):
         if wrong:
             more = f"; {len(expected) - len(wrong)} of {len(expected)} states are as expected"
             said = next(iter(wrong.values())) + (more if len(expected) > 1 else "")
-        details = {**self.option_details(), "states": {key: key not in wrong for key in expected}}
+        details = StateEqualsDetails(states={key: key not in wrong for key in expected})
         proof = [Evidence(ids=[trace.id], quote=problem) for problem in wrong.values()]
         return [self.scored(share, said, details, proof)]
 

@@ -15,14 +15,15 @@ from baton.plugins import Alias
 
 from .answers import (
     NOTHING,
+    AnswerDetails,
     Row,
+    answer_details,
     below,
     data_of,
     evidence,
     mean,
     no_answer,
     reason,
-    row_details,
     stated_object,
     tells_data,
 )
@@ -43,6 +44,7 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
     checks = frozenset({"structured"})
     states = ("structured", "response")
     stated_as = "fields"
+    details = AnswerDetails
 
     relative_tolerance: Annotated[
         float,
@@ -85,7 +87,7 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         """Give one score: the mean over the turns."""
         wrong = below(turns, self.threshold)
-        details = {**self.option_details(), "turns": row_details(turns, self.threshold)}
+        details = answer_details(turns, self.threshold)
         total = sum(len(row.fields["fields"]) for row in turns)
         right = f"{total} of {total} stated fields match"
         said = reason(turns, wrong or below(turns, 1.0), right)

@@ -8,10 +8,21 @@ import msgspec
 
 from baton.model import Case, EvalContext, Evidence, Score, Trace, Usage
 
-from .base import BaseEvaluator, Unscored, describe, unfinished
+from .base import BaseEvaluator, Details, Unscored, describe, unfinished
 from .spending import Figure, require_one, token_count, total_usage, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class TokensDetails(Details, kw_only=True):
+    """How many tokens a case used."""
+
+    tokens: dict[str, int | None]
+    """``total``, ``input`` (cached ones included) and ``output``; null where it is not known."""
+    agents: dict[str, int]
+    """Tokens of the runs of each agent by themselves, as far as they are known."""
+    at_least: bool | msgspec.UnsetType = msgspec.UNSET
+    """True where there may have been more."""
 
 
 class Tokens(BaseEvaluator, frozen=True, kw_only=True):
@@ -19,6 +30,7 @@ class Tokens(BaseEvaluator, frozen=True, kw_only=True):
 
     type = "tokens"
     summary = "how many tokens a case used"
+    details = TokensDetails
 
     max_total: Annotated[
         Count | None, describe("Tokens of a case, read and written; a limit is needed.")
@@ -55,9 +67,11 @@ class Tokens(BaseEvaluator, frozen=True, kw_only=True):
             for kind, limit in limits.items()
             if limit is not None and (count := counts[kind]) is not None
         ]
-        details = {**self.option_details(), "tokens": counts, "agents": _by_agent(trace, context)}
-        if doubt is not None:
-            details["at_least"] = True
+        details = TokensDetails(
+            tokens=counts,
+            agents=_by_agent(trace, context),
+            at_least=True if doubt is not None else msgspec.UNSET,
+        )
         return [weigh(self, figures, doubt, details, _evidence(trace))]
 
 

@@ -6,7 +6,7 @@ Known to Strands as ``ToolCalled``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -14,9 +14,23 @@ from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, kno
 from baton.model.views import PlacedCall, placed_calls, run_names
 from baton.plugins import FROM_CASES, Alias
 
-from .base import BaseEvaluator, describe, not_played_or_broken
+from .base import BaseEvaluator, Details, describe, not_played_or_broken
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class MadeCall(Details, kw_only=True):
+    """A call of the tool: its id, who made it, and what became of it."""
+
+    call: str
+    agent: str
+    status: str
+
+
+class ToolCalledDetails(Details, kw_only=True):
+    """The calls of the tool that count, in time order."""
+
+    calls: list[MadeCall]
 
 
 class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
@@ -24,6 +38,7 @@ class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
 
     type = "tool_called"
     summary = "whether a tool was called, how often, and by whom"
+    details = ToolCalledDetails
     aliases = (Alias("tool_called", "ToolCalled", renames={"tool_name": "tool"}),)
 
     tool: Annotated[str, FROM_CASES, describe("The tool to look for.")]
@@ -64,7 +79,7 @@ class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
         if not over and open_ and (untold := self._untold(trace, context)) is not None:
             return [self.unscored("skipped", untold)]
         met = not over and len(calls) >= self.least
-        details = {**self.option_details(), "calls": [_row(placed) for placed in calls]}
+        details = ToolCalledDetails(calls=[_made(placed) for placed in calls])
         proof = [Evidence(ids=[placed.call.id]) for placed in calls] if over else []
         return [self.scored(float(met), self._said(len(calls)), details, proof)]
 
@@ -113,5 +128,5 @@ def _least(min_calls: int | None, max_calls: int | None) -> int:
     return 1 if max_calls is None else 0
 
 
-def _row(placed: PlacedCall) -> dict[str, Any]:
-    return {"call": placed.call.id, "agent": placed.run.agent, "status": placed.call.status}
+def _made(placed: PlacedCall) -> MadeCall:
+    return MadeCall(call=placed.call.id, agent=placed.run.agent, status=placed.call.status)

@@ -24,7 +24,15 @@ from baton.plugins import FROM_CASES, Alias
 
 from .base import Pair, TurnEvaluator, Unknown, Unscored, describe, every_turn
 from .call_pairing import Mode, pair_calls, turn_score
-from .call_report import TurnCalls, evidence, only_more_arguments, turn_calls, turn_row, wrong
+from .call_report import (
+    CallDetails,
+    TurnCalls,
+    evidence,
+    only_more_arguments,
+    turn_calls,
+    turn_details,
+    wrong,
+)
 from .call_rules import ArgumentMode, CallRules, Made, NameMode, Rule
 
 
@@ -226,6 +234,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
     checks = frozenset({"tools"})
     states = ("tool_calls",)
     stated_as = "tool calls"
+    details = CallDetails
 
     mode: Annotated[
         Mode,
@@ -353,19 +362,20 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         """Give one score: the mean over the turns."""
         value = sum(turn.score for turn in turns) / len(turns)
         bad = [turn for turn in turns if turn.score < 1 - 1e-9]
-        details = {**self.option_details(), "turns": [turn_row(turn) for turn in turns]}
+        fix: str | msgspec.UnsetType = msgspec.UNSET
         if bad and self.arguments == "exact" and all(map(only_more_arguments, bad)):
-            details["fix"] = (
+            fix = (
                 "calls have arguments that the case does not state: add them, or allow them with "
                 "`arguments: subset`"
             )
         beyond = {tool: agent for turn in bad for tool, agent in turn.elsewhere.items()}
         if beyond:
-            details["fix"] = "; ".join(
+            fix = "; ".join(
                 f"`{agent}`, a delegate, called `{tool}`: state `agent: {agent}` with the call, or "
                 "set `agents: all`"
                 for tool, agent in beyond.items()
             )
+        details = CallDetails(turns=[turn_details(turn) for turn in turns], fix=fix)
         evidences = [evidence(turn) for turn in bad]
         return [self.scored(value, self._reason(turns, bad), details, evidences)]
 

@@ -13,7 +13,7 @@ from .argument_values import identity
 from .assignment import Pair as Places
 from .assignment import longest_common
 from .base import Pair, TurnEvaluator, Unknown, Unscored, describe
-from .call_report import TurnCalls, evidence, turn_calls, turn_row, wrong
+from .call_report import CallDetails, TurnCalls, evidence, turn_calls, turn_details, wrong
 from .call_rules import Made
 from .tool_calls import calls_in_scope, unknown_of
 
@@ -76,6 +76,7 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
     checks = frozenset({"tools"})
     states = ()
     stated_as = "anything"
+    details = CallDetails
 
     threshold: Annotated[
         float,
@@ -144,11 +145,11 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
         bad = [turn.calls for turn in turns if not turn.calls.score]
         matched = f"{len(turns) - len(bad)} of {len(turns)} turns match {self.match_type}"
         reason = f"{matched} (step average {steps:.2f})"
-        rows = [{**turn_row(turn.calls), "step_share": turn.share} for turn in turns]
+        rows = [turn_details(turn.calls, turn.share) for turn in turns]
         score = self.scored(
             value,
             f"{reason}; {wrong(bad[0])}{_advice(bad[0])}" if bad else reason,
-            {**self.option_details(), "step_average": steps, "turns": rows},
+            CallDetails(step_average=steps, turns=rows),
             [evidence(turn) for turn in bad],
         )
         return [score]
