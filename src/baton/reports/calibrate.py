@@ -11,7 +11,7 @@ from rich.table import Table
 
 from baton.model import InputError
 from baton.runner.calibration import CalibrationReport, JudgeReport
-from baton.stats.calibration import Effects, Quality, ReversedOrder, SelfAgreement, too_few
+from baton.stats.calibration import too_few
 from baton.stats.intervals import Estimate
 from baton.store import Header
 from baton.store.calibrations import FOLDER, Calibration, kept_calibration
@@ -23,7 +23,7 @@ _UNKNOWN = "–"
 
 
 def plain_calibration(report: CalibrationReport) -> dict[str, Any]:
-    """Return all figures as plain data; ``evidence`` tells whether they are any."""
+    """Return all figures as plain data; ``evidence`` says whether they are evidence."""
     plain: dict[str, Any] = msgspec.to_builtins(report)
     for judge, one in zip(plain["judges"], report.judges, strict=True):
         judge["evidence"] = one.quality.is_evidence
@@ -34,118 +34,84 @@ def print_calibration(report: CalibrationReport, out: IO[str]) -> None:
     """Print the figures of each judge, then how judges and people agree with one another."""
     console = console_for(out)
     for judge in report.judges:
+        quality = judge.quality
         title = f"{one_line(report.rubric)} {one_line(report.version)}   {one_line(judge.model)}"
         console.print(Text(title, "bold"))
         table = _grid()
         for name, text in _figures(report, judge):
             table.add_row(name, text)
         console.print(table)
-        console.print(_classes(judge.quality))
-        bins = _bins(judge.quality)
-        if bins is not None:
-            console.print(bins)
-        for reason in judge.quality.lacking:
+
+        table = _grid("label", "people", "judge", "both", "precision", "recall")
+        for label in quality.classes:
+            counts = (str(label.labelled), str(label.judged), str(label.both))
+            shares = []
+            for share in (label.precision, label.recall):
+                few = " too few" if share is not None and too_few(share.n) else ""
+                shares.append(f"{_text_of(share)}{few}")
+            table.add_row(one_line(label.label), *counts, *shares)
+        console.print(table)
+
+        if quality.reliability is not None:
+            table = _grid("score", "items", "people say")
+            for one in quality.reliability.bins:
+                alike = one.low == one.high
+                span = f"{one.low:.2f}" if alike else f"{one.low:.2f} to {one.high:.2f}"
+                table.add_row(span, str(one.people.n), _text_of(one.people))
+            table.add_row("off by", "", f"{quality.reliability.expected_error:.2f}")
+            console.print(table)
+        for reason in quality.lacking:
             console.print(Text(f"! not evidence: {reason}", "bold red"))
         console.print()
     if report.together:
-        console.print(_together(report))
+        table = _grid("", "", "items", "agreement", "kappa")
+        for pair in report.together:
+            names = (one_line(pair.first), one_line(pair.second))
+            table.add_row(*names, str(pair.n), _text_of(pair.agreement), _text_of(pair.kappa))
+        console.print(table)
         if len(report.judges) != 1:
             console.print(f"judges differ on {report.split} items")
 
 
 def _figures(report: CalibrationReport, judge: JudgeReport) -> Iterator[tuple[str, str]]:
-    quality = judge.quality
-    left = ", ".join(f"{count} {why}" for why, count in judge.left_out.items())
+    quality, samples, order = judge.quality, judge.quality.self_agreement, judge.reversed_order
     compared = "labels" if quality.compared == "labels" else "passed or failed"
-    yield (
-        "items",
-        f"{quality.n} of {quality.asked} labelled ({compared}){f'; {left}' if left else ''}",
-    )
+    items = f"{quality.n} of {quality.asked} labelled ({compared})"
+    if judge.left_out:
+        items += "; " + ", ".join(f"{count} {why}" for why, count in judge.left_out.items())
+    yield "items", items
     yield "agreement", _text_of(quality.agreement)
     yield "kappa", _text_of(quality.kappa)
-    if quality.weighted_kappa is not None:
-        yield "weighted kappa", _text_of(quality.weighted_kappa)
-    if quality.distance is not None:
-        yield "distance of scores", _text_of(quality.distance)
-    if quality.rank is not None:
-        yield "rank correlation", _text_of(quality.rank)
+    for name, estimate in (
+        ("weighted kappa", quality.weighted_kappa),
+        ("distance of scores", quality.distance),
+        ("rank correlation", quality.rank),
+    ):
+        if estimate is not None:
+            yield name, _text_of(estimate)
     if report.people is not None or report.disputed:
         more = f"; {report.disputed} without a majority" if report.disputed else ""
         yield "people agree", f"{_text_of(report.people)}{more}"
-    yield "agrees with itself", _itself(quality.self_agreement)
-    yield "choices reversed", _reversed(judge.reversed_order)
-    yield from _effects(quality.effects)
-
-
-def _itself(samples: SelfAgreement | None) -> str:
     if samples is None:
-        return "not known: one sample each; ask with --samples 3"
-    taken = (
-        f"{samples.fewest}"
-        if samples.fewest == samples.most
-        else f"{samples.fewest} to {samples.most}"
-    )
-    spread = _text_of(samples.spread)
-    return f"{_text_of(samples.unanimous)} of items, {taken} samples; spread {spread}"
-
-
-def _reversed(order: ReversedOrder | None) -> str:
+        yield "agrees with itself", "not known: one sample each; ask with --samples 3"
+    else:
+        taken = str(samples.fewest)
+        if samples.fewest != samples.most:
+            taken += f" to {samples.most}"
+        said = f"{_text_of(samples.unanimous)} of items, {taken} samples"
+        yield "agrees with itself", f"{said}; spread {_text_of(samples.spread)}"
     if order is None:
-        return "not known: ask with --reversed"
-    shift = f", scores move by {order.shift.value:+.2f}" if order.shift is not None else ""
-    return f"changes {_text_of(order.changed)} of verdicts{shift}"
-
-
-def _effects(effects: Effects) -> Iterator[tuple[str, str]]:
+        yield "choices reversed", "not known: ask with --reversed"
+    else:
+        moved = f", scores move by {order.shift.value:+.2f}" if order.shift is not None else ""
+        yield "choices reversed", f"changes {_text_of(order.changed)} of verdicts{moved}"
+    effects = quality.effects
     for name, score, error in (
         ("length", effects.score_length, effects.error_length),
         ("place in trace", effects.score_position, effects.error_position),
     ):
         if score is not None or error is not None:
             yield f"{name}, rho", f"score {_text_of(score)}, error {_text_of(error)}"
-
-
-def _classes(quality: Quality) -> Table:
-    table = _grid("label", "people", "judge", "both", "precision", "recall")
-    for one in quality.classes:
-        table.add_row(
-            one_line(one.label),
-            str(one.labelled),
-            str(one.judged),
-            str(one.both),
-            _of_class(one.precision),
-            _of_class(one.recall),
-        )
-    return table
-
-
-def _of_class(estimate: Estimate | None) -> str:
-    text = _text_of(estimate)
-    return f"{text} too few" if estimate is not None and too_few(estimate.n) else text
-
-
-def _bins(quality: Quality) -> Table | None:
-    if quality.reliability is None:
-        return None
-    table = _grid("score", "items", "people say")
-    for one in quality.reliability.bins:
-        span = f"{one.low:.2f}" if one.low == one.high else f"{one.low:.2f} to {one.high:.2f}"
-        table.add_row(span, str(one.people.n), _text_of(one.people))
-    table.add_row("off by", "", f"{quality.reliability.expected_error:.2f}")
-    return table
-
-
-def _together(report: CalibrationReport) -> Table:
-    table = _grid("", "", "items", "agreement", "kappa")
-    for pair in report.together:
-        table.add_row(
-            one_line(pair.first),
-            one_line(pair.second),
-            str(pair.n),
-            _text_of(pair.agreement),
-            _text_of(pair.kappa),
-        )
-    return table
 
 
 def _grid(*columns: str) -> Table:
@@ -165,7 +131,7 @@ NOT_CALIBRATED = "not calibrated"
 
 
 def calibration_line(rubric: str, version: str, model: str, root: Path = FOLDER) -> str:
-    """Say in a few words how well a judge keeps to what people say.
+    """Say in a few words how well a judge agrees with people.
 
     ``agreement 0.91 [0.86, 0.94], kappa 0.78, n=210``, or ``not calibrated`` and, where there were
     too few labels, what is lacking. ``version`` is the rubric's; only a calibration of just this
