@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -60,26 +61,30 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
     """Decide every rule, those by agent once for each agent; without verdicts it is an error."""
     if not gate:
         return NOTHING
+    provenance = provenance or Provenance()
     figures = [figure_of(rule) for rule in gate.rules]
-    must = _MustPass(gate.must_pass)
-    builder = SnapshotBuilder() if gate.regression else None
-    lows = _Lows()
+    must_pass = _MustPass(gate.must_pass)
+    regression = _NoRegression(gate.regression, gate.folder) if gate.regression else None
     for row in rows:
         for figure in figures:
             if figure.rule.tag is None or figure.rule.tag in row.tags:
                 figure.add(row)
-        must.add(row)
-        if builder is not None:
-            builder.add(row)
-            lows.add(row)
-    results = list(_bound(gate.bound, provenance or Provenance()))
+        must_pass.add(row)
+        if regression is not None:
+            regression.add(row)
+    results = [
+        GateResult(rule=BOUND, evaluator=BOUND, status="error", reason=line)
+        for line in bound_to(gate.bound, provenance)
+    ]
     for figure in figures:
-        results += _some_decided(figure.results())
-    results += must.results()
-    if gate.regression is not None and builder is not None:
-        now = Snapshot(id="", name="", status="", provenance=provenance or Provenance())
-        now.cases = builder.cases()
-        results += _regressed(gate, gate.regression, now, lows)
+        decided = figure.results()
+        # A rule of which no agent has enough data would pass by accident: that is an error.
+        if all(result.status == "unclear" for result in decided):
+            decided = [msgspec.structs.replace(result, status="error") for result in decided]
+        results += decided
+    results += must_pass.results()
+    if regression is not None:
+        results += regression.results(provenance)
     return Decision(results, gate.on_cases, gate.on_errors)
 
 
@@ -130,94 +135,85 @@ class _MustPass:
             yield result
 
 
-def _some_decided(results: list[GateResult]) -> list[GateResult]:
-    """Let a rule of which nothing is clear be an error: it would pass by accident."""
-    if all(result.status == "unclear" for result in results):
-        return [msgspec.structs.replace(result, status="error") for result in results]
-    return results
+class _NoRegression:
+    """Compares the results with a baseline.
 
+    It also keeps what proves the low verdicts of failed cases, which is named for those that got
+    worse.
+    """
 
-def _bound(bound: BoundTo | None, provenance: Provenance) -> Iterator[GateResult]:
-    for line in bound_to(bound, provenance):
-        yield GateResult(rule=BOUND, evaluator=BOUND, status="error", reason=line)
-
-
-def _regressed(gate: Gate, asked: Regression, now: Snapshot, lows: _Lows) -> Iterator[GateResult]:
-    compared = compare(
-        open_side(asked.baseline, gate.folder),
-        now,
-        confidence=asked.confidence,
-        min_effect=asked.min_effect,
-    )
-    rule = f"no regression from {asked.baseline}"
-    trouble = _trouble(compared)
-    if trouble:
-        yield GateResult(rule=rule, evaluator="regression", status="error", reason=trouble)
-        return
-    changes = [*compared.comparison.regressions, *compared.open]
-    if not changes:
-        count = compared.comparison.cases
-        yield GateResult(rule=rule, evaluator="regression", status="passed", scored=count)
-    for one in changes:
-        yield _of_axis(rule, one, compared, lows)
-
-
-def _trouble(compared: Compared) -> str:
-    if compared.refused:
-        return f"they do not compare: {'; '.join(map(str, compared.refused))}"
-    if compared.missing:
-        some = ", ".join(compared.missing[:_CASES])
-        return f"without a verdict that they have there: {cases(len(compared.missing))}, {some}"
-    return "" if compared.comparison.axes else "they share no case with a verdict"
-
-
-class _Lows:
-    """What proves the low verdicts of cases that did not pass."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, list[tuple[str, str | None, Low]]] = {}
+    def __init__(self, asked: Regression, folder: Path) -> None:
+        self._asked, self._folder = asked, folder
+        self._builder = SnapshotBuilder()
+        self._lows: dict[str, list[tuple[str, str | None, Low]]] = {}
 
     def add(self, row: IndexRow) -> None:
-        if row.status != "failed":
+        self._builder.add(row)
+        if row.status == "failed":
+            kept = self._lows.setdefault(row.case_id, [])
+            for scores in row.by_agent:
+                kept += [(scores.evaluator, scores.agent, low) for low in scores.worst]
+
+    def results(self, provenance: Provenance) -> Iterator[GateResult]:
+        asked = self._asked
+        now = Snapshot(id="", name="", status="", provenance=provenance)
+        now.cases = self._builder.cases()
+        compared = compare(
+            open_side(asked.baseline, self._folder),
+            now,
+            confidence=asked.confidence,
+            min_effect=asked.min_effect,
+        )
+        rule = f"no regression from {asked.baseline}"
+        problem = ""
+        if compared.refused:
+            problem = f"they do not compare: {'; '.join(map(str, compared.refused))}"
+        elif compared.missing:
+            count, some = cases(len(compared.missing)), ", ".join(compared.missing[:_CASES])
+            problem = f"without a verdict that they have there: {count}, {some}"
+        elif not compared.comparison.axes:
+            problem = "they share no case with a verdict"
+        if problem:
+            yield GateResult(rule=rule, evaluator="regression", status="error", reason=problem)
             return
-        kept = self._found.setdefault(row.case_id, [])
-        for scores in row.by_agent:
-            kept += [(scores.evaluator, scores.agent, low) for low in scores.worst]
+        changes = [*compared.comparison.regressions, *compared.open]
+        if not changes:
+            count_all = compared.comparison.cases
+            yield GateResult(rule=rule, evaluator="regression", status="passed", scored=count_all)
+        for change in changes:
+            is_worse = change.change == "worse"
+            yield GateResult(
+                rule=rule,
+                evaluator=change.axis.name,
+                agent=change.axis.agent,
+                status="failed" if is_worse else "unclear",
+                mean=change.difference.after,
+                scored=change.difference.difference.n,
+                cases=list(self._worse_cases(change, compared)) if is_worse else [],
+                reason=axis_line(change),
+            )
 
-    def of(self, case: str, evaluator: str, agent: str | None) -> Low | None:
-        """Return the lowest verdict that is about an axis."""
-        verdicts = [
-            low
-            for name, whose, low in self._found.get(case, ())
-            if evaluator in (PASSED, name) and agent in (None, whose)
-        ]
-        return min(verdicts, key=lambda low: low.value or 0.0, default=None)
-
-
-def _of_axis(rule: str, one: AxisChange, compared: Compared, lows: _Lows) -> GateResult:
-    axis, made = one.axis, one.difference
-    worse = [case for case in compared.cases if axis.name in (PASSED, case.change.axis.name)]
-    named = [(case, lows.of(case.change.case, axis.name, axis.agent)) for case in worse[:_CASES]]
-    return GateResult(
-        rule=rule,
-        evaluator=axis.name,
-        agent=axis.agent,
-        status="failed" if one.change == "worse" else "unclear",
-        mean=made.after,
-        scored=made.difference.n,
-        cases=[
-            Low(
+    def _worse_cases(self, change: AxisChange, compared: Compared) -> Iterator[Low]:
+        """Yield the first cases that got worse on an axis, with the dispatch and its steps."""
+        axis = change.axis
+        worse = [case for case in compared.cases if axis.name in (PASSED, case.change.axis.name)]
+        for case in worse[:_CASES]:
+            proof = min(
+                (
+                    low
+                    for evaluator, agent, low in self._lows.get(case.change.case, ())
+                    if axis.name in (PASSED, evaluator) and axis.agent in (None, agent)
+                ),
+                key=lambda low: low.value or 0.0,
+                default=None,
+            )
+            subject = proof.subject if proof is not None else []
+            yield Low(
                 case_id=case.change.case,
                 value=case.change.after,
-                subject=[case.after.id] if case.after else low.subject if low else [],
-                steps=low.steps if low else [],
+                subject=[case.after.id] if case.after is not None else subject,
+                steps=proof.steps if proof is not None else [],
             )
-            for case, low in named
-        ]
-        if one.change == "worse"
-        else [],
-        reason=axis_line(one),
-    )
 
 
 class PartOfGate(NamedTuple):
