@@ -128,7 +128,7 @@ class ScoreInShort(msgspec.Struct, array_like=True):
 
 
 class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line of the index: a result in short, and where its body lies.
+    """One line of the index: a result in short, and the place of its body.
 
     ``crc32`` is that of the body, ``usage`` that of the trace.
     """
@@ -264,7 +264,7 @@ class OpenedFolder:
 
     ``lines`` are those of the results that are whole. ``damage`` says what is wrong, with the
     cases that are lost; it is empty for a sound folder. ``keep`` is how much of the index and of
-    the bodies comes before the first damage. ``digest`` is that of the whole lines up to there.
+    the bodies comes before the first damage. ``digest`` is that of the complete lines up to there.
     """
 
     def __init__(self, folder: Path, header: Header, *, bodies: bool) -> None:
@@ -341,7 +341,7 @@ class OpenedFolder:
             self.digest.update(line)
 
     def rows(self) -> Iterator[IndexRow]:
-        """Yield the last whole row of every case and repeat, in this order."""
+        """Yield the last complete row of every case and repeat, in this order."""
         in_memory = None if self._index is None else io.BytesIO(self._index)
         with in_memory or open_regular(self.folder / INDEX) as index:
             for start in self.lines:

@@ -148,7 +148,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def baseline_file(name: str, folder: Path = Path()) -> Path:
-    """Return where a baseline lies: a path of its own, or a name among the baselines here."""
+    """Return the file of a baseline: a path, or a name below ``.baton/baselines``."""
     if "/" in name or name.endswith(".json"):
         return folder / name
     return FOLDER / f"{name}.json"

@@ -1,4 +1,4 @@
-"""Two evaluations held against each other: what got worse, what cannot be told, and why."""
+"""Two evaluations compared: what got worse, what is unclear, and why."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 def compare(
     before: Snapshot, after: Snapshot, *, confidence: float = 0.95, min_effect: float = 0.05
 ) -> Compared:
-    """Compare two evaluations; what they do not share is told, and the rest compared."""
+    """Compare two evaluations; what only one of them has is listed."""
     old, new = before.provenance, after.provenance
     lower = frozenset({*old.lower, *new.lower})
     comparison = compare_all(
@@ -119,7 +119,7 @@ def _case(
 
 
 def axis_line(one: AxisChange) -> str:
-    """Say from what to what it went, whether that is real, and how much data would tell."""
+    """Say how an axis changed, whether that is significant, and how much data would show it."""
     text = f"{figures(one)} over {cases(one.difference.difference.n)}"
     if one.change == "unclear":
         return f"can't tell: {text}; {needed(one)}"
@@ -140,7 +140,7 @@ def figures(one: AxisChange) -> str:
 
 
 def needed(one: AxisChange) -> str:
-    """Say how many cases or repeats would tell."""
+    """Say how many cases or repeats would decide it."""
     have = one.difference.difference.n
     ways = []
     if one.repeats_needed is not None:

@@ -24,7 +24,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation: the mean of the axis over its cases with a 95 % interval.
 
     ``value`` is ``None`` where no case has the axis. ``errors`` counts results without a verdict.
-    ``same`` tells whether dataset and evaluators are those of the newest.
+    ``same`` says whether dataset and evaluators are those of the newest.
     """
 
     id: str
@@ -57,7 +57,7 @@ def trend(folders: Iterable[Path], axis: str) -> list[Point]:
 
 
 def evaluations_below(root: Path) -> list[Path]:
-    """Return the folders of evaluations that lie in a folder."""
+    """Return the folders of evaluations in a folder."""
     return sorted(path.parent for path in root.glob(f"*/{HEADER}"))
 
 

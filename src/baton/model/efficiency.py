@@ -10,7 +10,7 @@ COUNTERS = ("dispatches", "tool_calls", "model_calls", "tokens")
 
 
 class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a case took; ``None`` where the source does not tell.
+    """What a case took; ``None`` where the source does not say.
 
     ``dispatches`` leave returns out, ``tool_calls`` the calls that are dispatches;
     ``model_calls`` are requests to models, ``tokens`` all that these read and wrote.
@@ -38,7 +38,7 @@ class Sum(msgspec.Struct, kw_only=True):
 
     @property
     def mean(self) -> float | None:
-        """The mean over the results that tell; ``None`` where none does."""
+        """The mean over these results; ``None`` where there are none."""
         return self.sum / self.results if self.results else None
 
 
@@ -77,7 +77,7 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
 
 
 def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
-    """Return the sums as plain data, without those that no result tells of."""
+    """Return the sums as plain data, without those that are known of no result."""
     plain = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.known().items()}
     seconds = plain.pop("seconds", None)
     timings = {} if seconds is None else {"timings": {"seconds": seconds}}

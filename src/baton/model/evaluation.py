@@ -23,7 +23,7 @@ class GateResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     ``evaluator`` is the axis: an evaluator, or a measure such as ``pass_rate``. ``mean`` is the
     figure, over ``scored`` verdicts or cases; without any it is ``None``, and nothing is decided.
     ``unclear`` is what the data cannot tell: it neither passes nor fails. ``cases`` have the
-    worst verdicts, when it failed; ``reason`` says in a line why it came out so.
+    worst verdicts, when it failed; ``reason`` explains it in a line.
     """
 
     rule: str

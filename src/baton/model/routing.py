@@ -93,7 +93,7 @@ def route_of(trace: Trace) -> list[Hop]:
 def first_difference(before: list[Hop], after: list[Hop]) -> tuple[Hop | None, Hop | None] | None:
     """Return the first place where two routes part; ``None``: they do not.
 
-    A side that ended there has ``None``. Ids are the traces' own and tell nothing.
+    A side that ended there has ``None``. Ids differ from trace to trace and are not compared.
     """
     for place in range(max(len(before), len(after))):
         one = before[place] if place < len(before) else None

@@ -152,7 +152,7 @@ def _hop(hop: Hop | None, *, with_id: bool = False) -> str:
 
 
 def _whole(compared: Compared) -> Iterator[str]:
-    """Say what is not told by any axis."""
+    """Say what no axis shows."""
     for axis in compared.open:
         yield f"{axis.axis}: {axis_line(axis)}"
     if compared.missing:

@@ -22,7 +22,7 @@ _FLAKY = 5
 
 
 class PassRate(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of results that passed, of all there are; and what repeats tell.
+    """The share of all results that passed, and how repeats of a case differ.
 
     ``low`` and ``high`` are the 95 % interval: Wilson's, and for cases that were repeated that
     of the mean over cases, as repeats of one case are not independent. ``None``: not known.
@@ -70,7 +70,7 @@ def repeats_of(evaluation: Reportable) -> PassRate | None:
 
 
 def pass_lines(rate: PassRate | None) -> Iterator[str]:
-    """Say how many of several results passed, and what repeats tell."""
+    """Say how many of several results passed, and how repeats differ."""
     if rate is None or rate.results < 2:
         return
     interval = "" if rate.low is None else f" [{rate.low:.2f}, {rate.high:.2f}]"
@@ -127,7 +127,7 @@ def arrow(cell: RoutingCell) -> str:
 
 
 def print_routing(cells: Sequence[RoutingCell], console: Console) -> None:
-    """Print the matrix where it says something: of several agents, or with a mistake.
+    """Print the routing matrix when there are several agents, or a mistake.
 
     Expected agents are rows; the agents that got the work are columns, by the numbers of their
     rows. Of more than 12 agents those with most mistakes are shown, then those with most work.

@@ -19,7 +19,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def write_json(evaluation: Reportable, out: IO[str]) -> None:
-    """Write one JSON object, its results one to a line; times stand under ``timings`` alone."""
+    """Write one JSON object, its results one to a line; times are under ``timings`` only."""
     header = evaluation.header
     head: dict[str, Any] = {
         "name": header.name,

@@ -27,7 +27,7 @@ def write_markdown(evaluation: Reportable, out: IO[str]) -> None:
     """Write the verdict, a table of evaluators, routing mistakes, and the cases that did not pass.
 
     At most 50 cases, each in whole, and at most 60,000 bytes: the rest is counted. Texts of
-    others stand in code spans, where they are no markup, mention nobody and link to nothing.
+    others are in code spans, where they are not markup, mention nobody and link to nothing.
     """
     header = evaluation.header
     text = "\n".join(_top(evaluation))

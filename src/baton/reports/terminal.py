@@ -34,7 +34,7 @@ _LOOKED_AT = 100
 def unscored(evaluation: Reportable) -> Iterator[tuple[str, str]]:
     """Yield the evaluators that skipped all there was, each with the reason it gave first.
 
-    What made the evaluation an error says so among its problems, and is not said again.
+    Those that made the evaluation an error are among its problems, and not repeated here.
     """
     problems = "\n".join(evaluation.header.problems)
     left = {
@@ -209,7 +209,7 @@ def _counts(evaluation: Reportable) -> Table:
 
 
 def case_lines(result: CaseResult, header: Header, *, detailed: bool = False) -> Iterator[Text]:
-    """Yield what is to be said of one case; ``detailed`` adds what passed."""
+    """Yield the lines on one case; ``detailed`` adds what passed."""
     head = Text("\n").append(f"{MARKS[result.status]} ", STYLES[result.status])
     head.append(one_line(result.case_id, 200), "bold")
     if header.repeats > 1:
@@ -227,14 +227,14 @@ def case_lines(result: CaseResult, header: Header, *, detailed: bool = False) ->
     ]
     if result.error:
         yield Text(f"  {one_line(result.error, 400)}", STYLES["error"])
-        # An evaluator that says no more than what stopped the whole case is named, and that is all:
-        # "turn 2 failed: no model" explains "failed: no model" as well.
+        # Evaluators whose reason is what stopped the whole case are only named: after the error
+        # "turn 2 failed: no model", a score with the reason "failed: no model" adds nothing.
         cause = _TURN.sub("", result.error)
         stopped = [one for one in shown if one.status == "error" and one.reason.endswith(cause)]
         shown = [score for score in shown if score not in stopped]
         if stopped:
             yield Text(f"  not scored for that: {_names(stopped)}", STYLES["error"])
-    # What could not be scored for one and the same reason is said once, with all names.
+    # Evaluators that could not score for the same reason share one line.
     groups: dict[tuple[object, ...], list[Score]] = {}
     for score in shown:
         same = (score.status, score.reason) if score.value is None else (id(score),)

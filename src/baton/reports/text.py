@@ -107,7 +107,7 @@ class Console(RichConsole):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Look once more at whatever is drawn, by whom it ever was made."""
+        """Make every segment safe, whoever made it."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             if control:
@@ -119,7 +119,7 @@ class Console(RichConsole):
 
 
 def console_for(out: IO[str]) -> Console:
-    """Return a console; what goes to a file or a pipe is not cut to a screen's width."""
+    """Return a console; a file or a pipe gets lines in full, whatever the width of the screen."""
     console = Console(
         file=own_output(out), markup=False, emoji=False, highlight=False, soft_wrap=True
     )
@@ -137,14 +137,14 @@ _ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 
 
 class Place(NamedTuple):
-    """A file, relative to the repository where it lies in it, and a line that counts from 1."""
+    """A file, relative to the repository when it is in it, and a line that counts from 1."""
 
     file: str
     line: int | None
 
 
 def place_of(result: CaseResult) -> Place | None:
-    """Return where the case of a result stands, else the file of its recorded trace."""
+    """Return where the case of a result is written, else the file of its recorded trace."""
     if result.where is not None:
         return Place(_in_repository(result.where.file), result.where.line)
     location = result.recorded.location if result.recorded is not None else None

@@ -130,7 +130,7 @@ class Tally:
     def status(self, decision: Decision = NOTHING) -> Literal["passed", "failed", "error"]:
         """Return the verdict: an error outranks a failure.
 
-        Failed cases fail it by the gate alone where that says how many may.
+        Where the gate says how many cases may fail, failed cases count there only.
         """
         if self.problems(decision):
             return "error"
@@ -139,7 +139,7 @@ class Tally:
 
 
 class Results(Protocol):
-    """Takes results in the order they come; a later one of a case and repeat stands."""
+    """Takes results in any order; the last one of a case and repeat counts."""
 
     def add(self, result: CaseResult) -> None:
         """Take one result."""

@@ -51,7 +51,7 @@ class Evaluation(model.Evaluation, kw_only=True):
 
     @property
     def header(self) -> Header:
-        """What `evaluation.json` says of it; without times, as it is in no folder."""
+        """What `evaluation.json` says of it; without times, as it is not stored."""
         header = msgspec.convert(self.about, Header)
         header.version = VERSION
         header.name, header.status = self.name, self.status

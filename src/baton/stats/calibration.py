@@ -188,14 +188,14 @@ Answer = str | float
 
 
 class Votes(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one item: how many said what, and how far apart they lie as scores."""
+    """The samples of one item: how many gave which answer, and the range of their scores."""
 
     counts: Mapping[str, int]
     spread: float = 0.0
 
 
 class SelfAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a judge says the same of the same.
+    """How often a judge gives the same answer to the same question.
 
     ``unanimous`` is the share of items on which all samples that were taken agree; from
     ``fewest`` to ``most`` were. ``spread`` is the mean distance from the lowest to the highest.
@@ -223,7 +223,7 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
 
     ``score_length`` and ``error_length`` are with the length of what was judged, in characters,
     ``score_position`` and ``error_position`` with its place among those of its trace. An error
-    is how far judge and people lie apart, 0 where they agree.
+    is the distance between judge and people, 0 where they agree.
     """
 
     score_length: Estimate | None = None
@@ -345,7 +345,7 @@ def _with_error(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
 LEAST_ITEMS = 40
 """Labelled items at least: seed sets of dispatches start at 40."""
 LEAST_OF_CLASS = 8
-"""Items of a label at least, of two labels: a judge that always says the same shows only then."""
+"""Items of each of two labels at least: else a judge that always gives one answer looks good."""
 WIDEST = 0.1
 """How far the 95 % interval of agreement may reach to either side."""
 LEAST_ANSWERED = 0.9

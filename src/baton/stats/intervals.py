@@ -1,4 +1,4 @@
-"""Figures with the interval they may lie in: shares, means and rank correlations."""
+"""Estimates with their intervals: shares, means and rank correlations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What repeats of one case tell: how often one of several passes, all do, or they disagree."""
+"""Repeats of cases: pass@k, pass^k, and how often two repeats disagree."""
 
 from __future__ import annotations
 

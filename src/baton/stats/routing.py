@@ -26,7 +26,7 @@ class AgentRouting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def routed(scores: Sequence[Score]) -> list[Routed]:
-    """Return the expected and the actual agent of each dispatch that the scores of a case tell.
+    """Return the expected and the actual agent of each dispatch that has a score.
 
     From ``dispatch_routing`` where it was asked for. Otherwise, of turns that state agents, from
     ``agent_chain``: the agent that comes after the opener is where the turn is expected to hand

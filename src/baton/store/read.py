@@ -64,7 +64,7 @@ class Reportable(Protocol):
 
     @property
     def header(self) -> Header:
-        """What holds for the evaluation as a whole."""
+        """What is known of the evaluation as a whole."""
 
     @property
     def folder(self) -> Path | None:
@@ -83,7 +83,7 @@ class Reportable(Protocol):
         """Return the result of a row."""
 
     def with_traces(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
-        """Yield each result with its trace, wherever that lies."""
+        """Yield each result with its trace, wherever that is."""
 
 
 class StoredEvaluation:
@@ -155,7 +155,7 @@ class StoredEvaluation:
         return _result(row, body, self._kept_trace(body).trace)
 
     def with_traces(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
-        """Yield each result with its trace; those that lie elsewhere are read from there."""
+        """Yield each result with its trace; recorded ones are read again from their files."""
         with (
             _RecordedAgain(self) as recorded,
             open_regular(self.folder / BODIES) as bodies,
@@ -234,7 +234,7 @@ def read_evaluation(
 
     ``redact`` says what is redacted in its results and traces, else the folder does. ``partial``
     takes a damaged one, too: its status is ``error``, its problems say what is damaged, and it has
-    the results that are whole.
+    the results that are not damaged.
 
     Raises:
         InputError: it is not an evaluation folder, or (without ``partial``) is damaged.
@@ -283,7 +283,7 @@ class Recordings(NamedTuple):
 
 
 def recordings_of(evaluation: StoredEvaluation) -> Recordings:
-    """Return where the traces of an evaluation lie, as far as that may be believed.
+    """Return where the traces of an evaluation are, as far as the folder can be trusted.
 
     A folder is data: what it names is opened only when the user named it on the command line,
     now or when the evaluation was made here (its seal says that). No file is touched otherwise.
@@ -308,7 +308,7 @@ def recordings_of(evaluation: StoredEvaluation) -> Recordings:
 
 
 def _is_below(path: Path, folders: list[Path]) -> bool:
-    """Tell whether a path lies in a folder by its words alone: nothing is looked up for it."""
+    """Tell whether a path is in one of some folders, by its text alone: no file is touched."""
     words = Path(os.path.abspath(path))  # noqa: PTH100 - resolving would follow links
     return any(words.is_relative_to(os.path.abspath(each)) for each in folders)  # noqa: PTH100
 
@@ -318,7 +318,7 @@ def evaluation_traces(
 ) -> Iterator[Trace]:
     """Yield the traces of an evaluation: those it holds, or of the files it was made of.
 
-    ``agents`` are definitions beyond those that lie beside the files.
+    ``agents`` are definitions beside those that are found with the files.
 
     Raises:
         InputError: files it was made of are gone, cannot be read, or were not named by the user.
@@ -354,9 +354,9 @@ class _RecordedAgain:
     """Recorded traces, read once more.
 
     One recording may be spread over several files, so all are read together and kept in a
-    temporary file until this is left. A trace is known by its id, by where it lies, and by its
+    temporary file until this is left. A trace is found by its id, its file and its
     number: the repeat of its case, or without cases the place in which traces were read. Where the
-    user named recordings that were moved, where they lie does not count.
+    user named recordings that were moved, their place does not count.
     """
 
     def __init__(self, evaluation: StoredEvaluation) -> None:

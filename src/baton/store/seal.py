@@ -1,4 +1,4 @@
-"""Seals: they tell the evaluations that this user made here from those that came from elsewhere.
+"""Seals: they show which evaluations this user made here, and which came from elsewhere.
 
 An evaluation of recorded traces says where these lie. In a folder that somebody else made, such a
 place may be any private file of the user. So Baton signs the places that were named on the command
@@ -80,7 +80,7 @@ def _key(*, make: bool) -> bytes | None:
 
 
 def _key_file() -> Path | None:
-    """Return where the key lies: ``$XDG_STATE_HOME/baton``, which is ``~/.local/state/baton``."""
+    """Return the file of the key: ``$XDG_STATE_HOME/baton``, which is ``~/.local/state/baton``."""
     stated = os.environ.get("XDG_STATE_HOME", "")
     # A relative path would take a key out of the folder that one happens to be in.
     if Path(stated).is_absolute():

@@ -109,12 +109,12 @@ class Encoded(msgspec.Struct, array_like=True):
 
 
 def encoded(result: CaseResult) -> Encoded:
-    """Write a result whose trace lies elsewhere, for :meth:`EvaluationWriter.write_encoded`."""
+    """Encode a result without its trace, for :meth:`EvaluationWriter.write_encoded`."""
     return Encoded(row_of(result), _ENCODER.encode(_body_of(result)))
 
 
 class EvaluationWriter:
-    """Writes results as they come; a later one of the same case and repeat stands for the earlier.
+    """Writes results as they come; a later one of the same case and repeat replaces the earlier.
 
     Clock times stand under ``timings`` and nowhere else. What is written is out of this process
     at once, a body before its index line: ending it by force loses what is in play and no more.
@@ -363,7 +363,7 @@ class Kept(NamedTuple):
 
 
 def keep(folder: Path) -> Kept:
-    """Truncate what a crash tore, and return what is whole.
+    """Truncate what a crash left incomplete, and return what is complete.
 
     An index line counts when it ends and its body is there in full; nothing after the first
     that does not is kept.
@@ -405,7 +405,7 @@ def keep(folder: Path) -> Kept:
 
 
 def _lines(folder: Path) -> tuple[Lines, _Hash, int]:
-    """Read the index that is left, of which every line is whole."""
+    """Read the index that is left, of which every line is complete."""
     lines, digest, start, count = Lines(), hashlib.sha256(), 0, 0
     with open_regular(folder / INDEX) as index:
         for line in index:

@@ -50,7 +50,7 @@ MOST = 20_000
 def write_html(evaluation: Reportable, out: IO[str]) -> None:
     """Write one file that needs no other and no network.
 
-    Whatever stands in traces and scores is data: cases lie packed (gzip, base64) in blocks of
+    What traces and scores hold is data: cases lie packed (gzip, base64) in blocks of
     256 kB that the page unpacks when one is opened, the list as JSON in which ``<`` is escaped,
     and the script makes text nodes of them and nothing else. The policy of the page lets no
     other script run and nothing be fetched.
@@ -70,7 +70,7 @@ def write_html(evaluation: Reportable, out: IO[str]) -> None:
 
 
 def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the packed views of all cases; fill ``rows``, which say where each view lies."""
+    """Yield the packed views of all cases; fill ``rows``, which say where each view is."""
     rule = evaluation.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
     number, size = 0, 0
@@ -143,7 +143,7 @@ def summary(evaluation: Reportable) -> dict[str, Any]:
 
 
 def trace_tree(trace: Trace) -> Plain:
-    """Return turns with their runs nested, and what was not recorded; nothing empty stands."""
+    """Return turns with their runs nested, and what was not recorded; empty fields are left out."""
     dispatches = {d.id: d for turn in trace.turns for d in turn.dispatches}
     return _told(
         id=trace.id,
@@ -392,7 +392,7 @@ def case_view(result: CaseResult, trace_or_why: FoundTrace, mean_needed: float |
 
 
 def score_view(score: Score) -> Plain:
-    """Return a score with chains side by side; the details that are left stand as JSON."""
+    """Return a score with chains side by side; all other details are shown as JSON."""
     details = score.details
     left = {name: value for name, value in details.items() if name not in _SHOWN_APART}
     fields = {
