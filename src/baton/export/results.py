@@ -237,8 +237,8 @@ def _explained(reason: str) -> Json:
 def _ended(evaluation: StoredEvaluation) -> float | None:
     """Return when the evaluation ended, or else began; in seconds since the epoch."""
     timings = evaluation.header.timings
-    told = timings.get("ended") or timings.get("started")
+    moment = timings.get("ended") or timings.get("started")
     try:
-        return datetime.fromisoformat(str(told)).timestamp() if told else None
+        return datetime.fromisoformat(str(moment)).timestamp() if moment else None
     except ValueError:
         return None

@@ -344,11 +344,11 @@ def headers_of(variable: str) -> dict[str, str]:
     Raises:
         InputError: the variable is not set, or holds no headers.
     """
-    told = os.environ.get(variable)
-    if told is None:
+    headers_text = os.environ.get(variable)
+    if headers_text is None:
         raise InputError(f"the headers of the endpoint: {variable} is not set")
     headers: dict[str, str] = {}
-    for pair in filter(None, (each.strip() for each in told.split(","))):
+    for pair in filter(None, (each.strip() for each in headers_text.split(","))):
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise InputError(f"{variable} holds no headers: write NAME=VALUE,NAME=VALUE")

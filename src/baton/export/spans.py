@@ -135,8 +135,8 @@ def _exceptions(times: Sequence[Named], written: Sequence[float]) -> Attributes:
     untimed = [name for name, at in times if at is None]
     if untimed:
         found[UNTIMED] = untimed
-    for (name, at), told in zip(times, written, strict=False):
-        if at is not None and seconds(nanos(told)) != at:
+    for (name, at), attributes in zip(times, written, strict=False):
+        if at is not None and seconds(nanos(attributes)) != at:
             found[f"baton.{name}"] = at
     return found
 
@@ -262,7 +262,7 @@ class _Writer:
 
     def _root(self, count: int) -> Span:
         trace, at = self._trace, self._starts[ROOT]
-        told: Attributes = {
+        attributes: Attributes = {
             own.KIND: "trace",
             **own.write_fields(trace),
             own.SPANS: count,
@@ -272,28 +272,28 @@ class _Writer:
             **of_trace(trace),
         }
         if trace.source.framework is not None:
-            told["baton.source.framework"] = trace.source.framework
+            attributes["baton.source.framework"] = trace.source.framework
         return Span(
             trace_id=self._id,
             span_id=span_id(self._id, *ROOT),
             name="conversation",
             started=at,
             ended=at,
-            attributes=told,
+            attributes=attributes,
             scope=own.SCOPE,
         )
 
     def _turn(self, index: int, turn: Turn) -> Span:
-        told = {
+        attributes = {
             own.KIND: "turn",
             own.INDEX: index,
             "gen_ai.operation.name": "invoke_workflow",
             **of_runs(turn.runs),
         }
-        return self._span(("turn", turn.id), turn, f"turn {index + 1}", told, turn.error)
+        return self._span(("turn", turn.id), turn, f"turn {index + 1}", attributes, turn.error)
 
     def _run(self, index: int, turn: Turn, run: AgentRun) -> Span:
-        told = {
+        attributes = {
             own.KIND: "run",
             own.TURN: turn.id,
             own.INDEX: index,
@@ -301,7 +301,7 @@ class _Writer:
             **(own.write_usage(run.usage) if run.usage is not None else {}),
             **of_run(self._trace, run, self._made[run.id]),
         }
-        span = self._span(("run", run.id), run, f"invoke_agent {run.agent}", told, run.error)
+        span = self._span(("run", run.id), run, f"invoke_agent {run.agent}", attributes, run.error)
         span.events = [
             self._event(order, step)
             for order, step in enumerate(run.steps)
@@ -311,7 +311,7 @@ class _Writer:
         return span
 
     def _said(self, order: int, run: AgentRun, said: Said) -> Span:
-        told: Attributes = {
+        attributes: Attributes = {
             own.KIND: "said",
             own.RUN: run.id,
             own.INDEX: order,
@@ -320,15 +320,15 @@ class _Writer:
             _SPAN_KIND: "assistant_turn",
         }
         if run.model is not None:
-            told["gen_ai.request.model"] = run.model
-        span = self._span(("step", said.id), said, "chat", told, None)
+            attributes["gen_ai.request.model"] = run.model
+        span = self._span(("step", said.id), said, "chat", attributes, None)
         if said.thought:
             thought = own.messages(said.content, "assistant", text="reasoning")
             span.attributes["gen_ai.output.messages"] = thought
         return span
 
     def _call(self, order: int, run: AgentRun, call: ToolCall) -> Span:
-        told: Attributes = {
+        attributes: Attributes = {
             own.KIND: "tool_call",
             own.RUN: run.id,
             own.INDEX: order,
@@ -339,16 +339,18 @@ class _Writer:
         }
         served = _MCP.fullmatch(call.name)
         if served is not None:
-            told[_SPAN_KIND] = "mcp_tool"
-            told["claude_agent.mcp.server_name"], told["claude_agent.mcp.tool_name"] = (
+            attributes[_SPAN_KIND] = "mcp_tool"
+            attributes["claude_agent.mcp.server_name"], attributes["claude_agent.mcp.tool_name"] = (
                 served.groups()
             )
-        return self._span(("step", call.id), call, f"execute_tool {call.name}", told, call.error)
+        return self._span(
+            ("step", call.id), call, f"execute_tool {call.name}", attributes, call.error
+        )
 
     def _dispatch(self, index: int, turn: Turn, dispatch: Dispatch) -> Span:
         workflow = dispatch.to_kind == "workflow"
         operation = "invoke_workflow" if workflow else "invoke_agent"
-        told: Attributes = {
+        attributes: Attributes = {
             own.KIND: "dispatch",
             own.TURN: turn.id,
             own.INDEX: index,
@@ -358,16 +360,16 @@ class _Writer:
             **of_dispatch(self._trace, dispatch),
         }
         if workflow:
-            told["gen_ai.workflow.name"] = dispatch.to_agent
+            attributes["gen_ai.workflow.name"] = dispatch.to_agent
         if dispatch.prompt is not None:
-            told[_SUB + "prompt"] = dispatch.prompt.plain()
+            attributes[_SUB + "prompt"] = dispatch.prompt.plain()
         if dispatch.tools_allowed is not None:
-            told[_SUB + "tools"] = own.as_json(dispatch.tools_allowed)
+            attributes[_SUB + "tools"] = own.as_json(dispatch.tools_allowed)
         outer = self._outer_call(dispatch)
         if outer is not None:
-            told["claude_agent.parent_tool_use_id"] = outer
+            attributes["claude_agent.parent_tool_use_id"] = outer
         name = f"{operation} {dispatch.to_agent}"
-        span = self._span(("dispatch", dispatch.id), dispatch, name, told, dispatch.error)
+        span = self._span(("dispatch", dispatch.id), dispatch, name, attributes, dispatch.error)
         span.links = [self._link(("run", id_)) for id_ in dispatch.runs]
         return span
 
@@ -380,18 +382,18 @@ class _Writer:
     def _event(self, order: int, step: HandedOff | GotBack) -> Event:
         name = "baton.handed_off" if isinstance(step, HandedOff) else "baton.got_back"
         at, more = event_time(_times(step), self._start(("step", step.id)))
-        told = {own.ID: step.id, own.INDEX: order, **own.write_fields(step), **more}
-        return Event(name=name, at=at, attributes=told)
+        attributes = {own.ID: step.id, own.INDEX: order, **own.write_fields(step), **more}
+        return Event(name=name, at=at, attributes=attributes)
 
     def _span(
-        self, place: Place, obj: _Part, name: str, told: Attributes, error: str | None
+        self, place: Place, obj: _Part, name: str, attributes: Attributes, error: str | None
     ) -> Span:
         start, end, more = span_times(_times(obj), self._start(place))
-        told = {own.ID: obj.id, **told, **own.write_fields(obj), **more}
+        attributes = {own.ID: obj.id, **attributes, **own.write_fields(obj), **more}
         if self._trace.id:
-            told[own.CONVERSATION] = self._trace.id
+            attributes[own.CONVERSATION] = self._trace.id
         if error == "":
-            told[own.ERROR] = error
+            attributes[own.ERROR] = error
         failed = error is not None or getattr(obj, "status", None) in _FAILED
         return Span(
             trace_id=self._id,
@@ -400,7 +402,7 @@ class _Writer:
             name=name,
             started=start,
             ended=end,
-            attributes=told,
+            attributes=attributes,
             status=ERROR if failed else 0,
             message=error or None,
             scope=own.SCOPE,

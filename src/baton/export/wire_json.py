@@ -111,10 +111,10 @@ def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
         ValueError: the answer is not a JSON object.
     """
     try:
-        told = msgspec.json.decode(answer, type=dict[str, object]) if answer.strip() else {}
+        given = msgspec.json.decode(answer, type=dict[str, object]) if answer.strip() else {}
     except RecursionError as error:
         raise ValueError("the answer is nested too deep") from error
-    partial = told.get("partialSuccess")
+    partial = given.get("partialSuccess")
     if not isinstance(partial, dict):
         return 0, ""
     key = "rejectedSpans" if signal == "traces" else "rejectedLogRecords"

@@ -95,14 +95,14 @@ def _span(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
 def _attributes(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
     found = {key: _number(key, value) for key, value in kept["attributes"].items()}
     content = _content(each, found, kept["scope"].get("name", ""))
-    told: Json = {
+    attributes: Json = {
         "session.id": each.session_id or trace.session_id,
         "user.id": each.user_id or trace.user_id,
         "langfuse.observation.cost_details": _json(each.cost_details),
         "langfuse.observation.metadata": _json(kept["own"]),
     }
     if "langfuse.observation.input" in content:
-        told |= {
+        attributes |= {
             "langfuse.observation.type": each.type.lower(),
             "langfuse.observation.level": each.level,
             "langfuse.observation.status_message": each.status_message,
@@ -111,15 +111,19 @@ def _attributes(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
             "langfuse.observation.usage_details": _json(each.usage_details),
         }
     if not each.parent_observation_id:
-        told |= {
+        attributes |= {
             "langfuse.trace.name": trace.name,
             "langfuse.trace.tags": trace.tags or None,
             "langfuse.trace.input": _text(trace.input),
             "langfuse.trace.output": _text(trace.output),
         }
     if not _is_hex(each.id, 16):
-        told["langfuse.observation.id"] = each.id
-    return {**told, **found, **{key: text for key, text in content.items() if text is not None}}
+        attributes["langfuse.observation.id"] = each.id
+    return {
+        **attributes,
+        **found,
+        **{key: text for key, text in content.items() if text is not None},
+    }
 
 
 def _content(each: Observation, found: Json, scope: str) -> dict[str, str | None]:

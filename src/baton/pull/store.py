@@ -163,8 +163,8 @@ class Store:
         for _ in range(self.max_pages):
             page = await self.get(path, type, [*params, (by, cursor)])
             if kept and self.received - before > most * MIB:
-                told = self.limits.describe(f"it is longer than {most:g} MiB", "max_answer_mib")
-                raise PullError(f"{self.url}{path}: {told}")
+                problem = self.limits.describe(f"it is longer than {most:g} MiB", "max_answer_mib")
+                raise PullError(f"{self.url}{path}: {problem}")
             for each in page.data:
                 yield each
             cursor = page.next_cursor or None
@@ -177,8 +177,8 @@ class Store:
             if stale >= _STALE:
                 reason = f"{_STALE} pages in a row brought nothing new"
                 raise PullError(f"{self.url}{path}: {reason}, and there is always another one")
-        told = self.limits.describe(f"there are more than {self.max_pages:,} pages", "max_pages")
-        raise PullError(f"{self.url}{path}: {told}, or ask for a shorter time range")
+        problem = self.limits.describe(f"there are more than {self.max_pages:,} pages", "max_pages")
+        raise PullError(f"{self.url}{path}: {problem}, or ask for a shorter time range")
 
     def _decoded(self, body: Body, path: str, type: type[T]) -> T:
         try:

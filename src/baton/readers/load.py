@@ -200,18 +200,18 @@ def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
     """Read what comes through a pipe, once it is all there."""
     with copied(pipe) as copy:
 
-        def told(text: str | None) -> str:
+        def named(text: str | None) -> str:
             return (text or "").replace(str(copy), str(pipe))
 
         try:
             for trace in FileReader(copy, catalog, name=pipe.name).traces():
                 trace.source.location = str(pipe)
                 for lost in trace.dropped:
-                    lost.example = told(lost.example) or None
+                    lost.example = named(lost.example) or None
                 yield trace
         except InputError as error:
             raise InputError(
-                msgspec.structs.replace(each, file=told(each.file), message=told(each.message))
+                msgspec.structs.replace(each, file=named(each.file), message=named(each.message))
                 for each in error.problems
             ) from None
 

@@ -191,7 +191,7 @@ class ShardReader:
     def _told_of(self, copies: dict[Path, str]) -> tuple[OnProblem, OnNote]:
         """Return what names addresses where problems and notes name copies."""
 
-        def told(text: str) -> str:
+        def named(text: str) -> str:
             for copy, address in copies.items():
                 text = text.replace(str(copy), address)
             return text
@@ -199,12 +199,12 @@ class ShardReader:
         def broken(error: InputError) -> None:
             self._on_problem(
                 InputError(
-                    msgspec.structs.replace(each, file=told(each.file or ""))
+                    msgspec.structs.replace(each, file=named(each.file or ""))
                     for each in error.problems
                 )
             )
 
-        return broken, lambda text: self._on_note(told(text))
+        return broken, lambda text: self._on_note(named(text))
 
     def _read(
         self, files: list[Path], start: int | None, on_problem: OnProblem, on_note: OnNote

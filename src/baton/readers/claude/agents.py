@@ -81,13 +81,13 @@ def listed_agent(line: str) -> tuple[str, AgentCard] | None:
     tools = _TOOLS.search(text)
     card = AgentCard(description=(text[: tools.start()] if tools else text).strip() or None)
     if tools is not None:
-        told = tools[1].strip()
-        if told in _ALL:
+        names = tools[1].strip()
+        if names in _ALL:
             card.tools = "all"
-        elif told.startswith("All tools except "):
-            card.tools, card.denied_tools = "all", _split(told.removeprefix("All tools except "))
+        elif names.startswith("All tools except "):
+            card.tools, card.denied_tools = "all", _split(names.removeprefix("All tools except "))
         else:
-            card.tools = [] if told in ("None", "") else _split(told)
+            card.tools = [] if names in ("None", "") else _split(names)
     return name, card
 
 
@@ -157,12 +157,12 @@ def _from_dispatch(
     call: dict[str, Any], block: dict[str, Any], result: dict[str, Any], links: Links
 ) -> None:
     id_ = text_at(call, "id")
-    told = text_at(result, "agentId")
-    if not told and not block.get("is_error"):
+    agent = text_at(result, "agentId")
+    if not agent and not block.get("is_error"):
         content = block.get("content")
         texts = [text_at(b, "text") for b in content] if is_list(content) else [str(content)]
-        told = next((m[1] for text in reversed(texts) if (m := _AGENT_ID.search(text))), "")
-    links.add(id_, told, text_at(result, "agentType"))
+        agent = next((m[1] for text in reversed(texts) if (m := _AGENT_ID.search(text))), "")
+    links.add(id_, agent, text_at(result, "agentType"))
     if result.get("isAsync") is True or text_at(result, "status").endswith("_launched"):
         links.launched.add(id_)
 
@@ -175,8 +175,8 @@ def _resumed(
     target = text_at(dict_at(call, "input"), "to")
     if agent or block.get("is_error") or target not in links.agents.values():
         return agent
-    told = str(block.get("content"))
-    return target if re.search(r"\bresum(?:ed|ing)\b", told) and "queued" not in told else ""
+    answer = str(block.get("content"))
+    return target if re.search(r"\bresum(?:ed|ing)\b", answer) and "queued" not in answer else ""
 
 
 def result_record(entry: Entry) -> dict[str, Any]:

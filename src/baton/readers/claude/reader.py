@@ -207,8 +207,8 @@ def merge_stream(transcript: Trace, stream: Trace) -> Trace:
     if len(transcript.turns) == len(stream.turns):
         for turn, twin in zip(transcript.turns, stream.turns, strict=True):
             _take_outcome(turn, twin)
-    for name, told in stream.attributes.items():
-        transcript.attributes.setdefault(name, told)
+    for name, value in stream.attributes.items():
+        transcript.attributes.setdefault(name, value)
     _note(transcript, stream)
     return transcript
 
@@ -254,8 +254,8 @@ def _better(usage: Usage | None, other: Usage | None) -> Usage | None:
     """Return the usage with the other's cost, and its tokens where they are more complete."""
     if other is None:
         return usage
-    told = any(getattr(other, name) for name in _COUNTS)
-    if usage is None or (told and other.complete and not usage.complete):
+    has_counts = any(getattr(other, name) for name in _COUNTS)
+    if usage is None or (has_counts and other.complete and not usage.complete):
         found = msgspec.structs.replace(other)
         if usage is not None:
             found.failed_requests = found.failed_requests or usage.failed_requests
@@ -265,7 +265,7 @@ def _better(usage: Usage | None, other: Usage | None) -> Usage | None:
     cost = other if other.cost_usd is not None else usage
     if cost is not None:
         found.cost_usd, found.cost_from = cost.cost_usd, cost.cost_from
-    return found if told or found.cost_usd is not None or usage is not None else None
+    return found if has_counts or found.cost_usd is not None or usage is not None else None
 
 
 def _note(trace: Trace, other: Trace) -> None:

@@ -206,8 +206,8 @@ class SessionReader:
         text = heard.text or ""
         if text.startswith(INTERRUPTED):
             self._interrupt(thread, entry)
-        elif told := notices(text):
-            for notice in told:
+        elif found := notices(text):
+            for notice in found:
                 self._notice(notice, entry.at)
         elif thread is not self.threads.main:
             self._told(thread, heard, entry)
@@ -355,8 +355,8 @@ class SessionReader:
         text, answer = text_at(data, "result"), data.get("structured_output")
         if data.get("is_error") is True or entry.subtype not in ("success", ""):
             errors = data.get("errors")
-            told = [e for e in errors if isinstance(e, str)] if is_list(errors) else []
-            self.failed[run.id] = text or "; ".join(told) or entry.subtype or "error"
+            texts = [e for e in errors if isinstance(e, str)] if is_list(errors) else []
+            self.failed[run.id] = text or "; ".join(texts) or entry.subtype or "error"
             return
         self.failed.pop(run.id, None)
         self.succeeded.add(run.id)
@@ -379,8 +379,8 @@ class SessionReader:
             return
         heard = block_content(attachment.get("prompt"))
         thread = self.threads.of(entry)
-        if told := notices(heard.text or ""):
-            for notice in told:
+        if found := notices(heard.text or ""):
+            for notice in found:
                 self._notice(notice, entry.at)
         elif thread is not self.threads.main:
             if thread.run is not None:
@@ -404,8 +404,8 @@ class SessionReader:
     def _offer(self, entry: Entry, names: Any) -> None:
         """Note tools that the main thread or a sub-agent was given."""
         agent = text_at(entry.data, "agentId") or None
-        told = [name for name in names if isinstance(name, str) and name] if is_list(names) else []
-        self.offered[agent] = list(dict.fromkeys([*self.offered.get(agent, []), *told]))
+        known = [name for name in names if isinstance(name, str) and name] if is_list(names) else []
+        self.offered[agent] = list(dict.fromkeys([*self.offered.get(agent, []), *known]))
 
     def _drop(self, what: str, example: str) -> None:
         """Count what holds content and has no place; what says nothing is no loss."""

@@ -219,11 +219,11 @@ def unstarted(text: str) -> bool:
 def _decided(entry: Entry, call: str) -> By | None:
     """Read who decided: the record of the decision, else the kind of the denial."""
     meta = entry.data.get("tool_result_meta")
-    told: Any = next((m for m in meta if text_at(m, "id") == call), {}) if is_list(meta) else {}
-    decision = dict_at(told, "permission_decision") or dict_at(entry.data, "permissionDecision")
+    own: Any = next((m for m in meta if text_at(m, "id") == call), {}) if is_list(meta) else {}
+    decision = dict_at(own, "permission_decision") or dict_at(entry.data, "permissionDecision")
     if text_at(decision, "decision") == "reject":
         return "user" if text_at(decision, "source").startswith("user") else "policy"
-    denial = text_at(told, "non_execution_kind") or text_at(entry.data, "toolDenialKind")
+    denial = text_at(own, "non_execution_kind") or text_at(entry.data, "toolDenialKind")
     if denial:
         return "user" if denial.startswith("user") else "policy"
     return None
@@ -415,8 +415,8 @@ class Calls:
         else:
             dispatch.status = "failed"
             stopped = notice.status in ("stopped", "killed")
-            told = notice.result or _FAILED.sub("", notice.summary)
-            dispatch.error = STOPPED if stopped else told or None
+            reason = notice.result or _FAILED.sub("", notice.summary)
+            dispatch.error = STOPPED if stopped else reason or None
         self._threads.got_back(self._receiver(opened), dispatch, at)
 
     def _receiver(self, opened: OpenCall) -> Thread:

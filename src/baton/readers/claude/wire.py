@@ -320,13 +320,13 @@ def answer_content(content: Any, result: Any) -> Content | None:
 
     Without such a record the frame of either version is removed from the text.
     """
-    told = result.get("content") if isinstance(result, dict) else None
-    if is_list(told) or isinstance(told, str):
+    recorded = result.get("content") if isinstance(result, dict) else None
+    if is_list(recorded) or isinstance(recorded, str):
         notes, tails = (
             count_at(result, "harnessNoteCount") or 0,
             count_at(result, "harnessTailCount"),
         )
-        blocks = told[notes : len(told) - (tails or 0)] if is_list(told) else told
+        blocks = recorded[notes : len(recorded) - (tails or 0)] if is_list(recorded) else recorded
         return block_content(blocks) or None
     kept = [block for block in content if not _is_trailer(block)] if is_list(content) else content
     found = block_content(kept)

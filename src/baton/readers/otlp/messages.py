@@ -135,10 +135,12 @@ def repr_call(said: str | None) -> Call | None:
     """Read a call of the OpenAI SDK that an instrumentation wrote down as Python prints it."""
     if said is None or not said.startswith(_PRINTED):
         return None
-    told = dict(_REPR.findall(said))
-    if "name" not in told:
+    printed = dict(_REPR.findall(said))
+    if "name" not in printed:
         return None
-    return Call(id=told.get("call_id"), name=told["name"], arguments=shown(told.get("arguments")))
+    return Call(
+        id=printed.get("call_id"), name=printed["name"], arguments=shown(printed.get("arguments"))
+    )
 
 
 def calls(call: Mapping[str, Any]) -> Iterator[Call]:
@@ -291,8 +293,12 @@ def read_message(value: Any, role: str = "user") -> Message | None:
     if not isinstance(value, dict):
         return None
     if value.keys() <= _USUAL_KEYS:  # as OpenTelemetry writes most messages
-        told, parts = value.get("role"), value.get("parts")
-        if isinstance(told, str) and isinstance(parts, list) and (usual := _role(told)) != "tool":
+        said_by, parts = value.get("role"), value.get("parts")
+        if (
+            isinstance(said_by, str)
+            and isinstance(parts, list)
+            and (usual := _role(said_by)) != "tool"
+        ):
             return _message(usual, text(value.get("name")), parts)
     inner = first(value, *_WRAPPED)
     if isinstance(inner, dict) and ("content" in inner or "role" in inner):
@@ -319,8 +325,8 @@ def read_message(value: Any, role: str = "user") -> Message | None:
     return message
 
 
-def _role(told: Any) -> str:
-    plain = str(told).lower()
+def _role(role: Any) -> str:
+    plain = str(role).lower()
     return _ROLES.get(plain, plain)
 
 
@@ -335,14 +341,14 @@ def _class(value: Mapping[str, Any]) -> str | None:
 def _beside(value: Mapping[str, Any], message: Message) -> None:
     """Take what stands beside the text of a message: calls, reasoning, a refusal."""
     more = value.get("additional_kwargs")
-    for told in (value, more if isinstance(more, dict) else {}):
+    for holder in (value, more if isinstance(more, dict) else {}):
         if not message.calls:
-            written = parsed(told.get("tool_calls"))
+            written = parsed(holder.get("tool_calls"))
             for call in written if isinstance(written, list) else ():
                 if isinstance(call, dict):
                     message.calls += calls(call)
-        if not message.calls and isinstance(told.get("function_call"), dict):
-            message.calls += calls(told["function_call"])
+        if not message.calls and isinstance(holder.get("function_call"), dict):
+            message.calls += calls(holder["function_call"])
     if message.thought is None:
         message.thought = text(value.get("reasoning_content"))
     if message.content is None and text(value.get("refusal")):

@@ -64,8 +64,8 @@ def messages(content: Content, role: str, *, text: str = "text") -> str:
         parts.append({"type": "data", "content": content.data})
     for part in content.parts or ():
         kind = "attachment" if part.uri is None else "uri"
-        told = {"mime_type": part.mime, "uri": part.uri, "sha256": part.sha256}
-        known = {name: value for name, value in told.items() if value is not None}
+        described = {"mime_type": part.mime, "uri": part.uri, "sha256": part.sha256}
+        known = {name: value for name, value in described.items() if value is not None}
         parts.append({"type": kind, "modality": part.type, **known})
     if content.parts == []:
         parts.append({"type": "attachments", "content": []})
@@ -80,10 +80,10 @@ def content_of(text: str) -> Attributes:
         ValueError: it is no such message.
     """
     found: Attributes = {}
-    told = decode_json(text)
-    if not (isinstance(told, list) and len(told) == 1 and isinstance(told[0], dict)):
+    said = decode_json(text)
+    if not (isinstance(said, list) and len(said) == 1 and isinstance(said[0], dict)):
         raise ValueError("not one message")
-    for part in told[0].get("parts", ()):
+    for part in said[0].get("parts", ()):
         kind = part.get("type")
         if kind in _SAID:
             found["text"] = part.get("content")
@@ -121,10 +121,10 @@ def _write_result(name: str, value: Content) -> Attributes:
 def _read_result(name: str, attributes: Mapping[str, Any]) -> Any:
     if "baton.result" in attributes:
         return decode_json(attributes["baton.result"])
-    told = attributes[name]
+    value = attributes[name]
     if attributes.get("baton.result.form") == "data":
-        return {"data": decode_json(told)}
-    return {"text": told}
+        return {"data": decode_json(value)}
+    return {"text": value}
 
 
 def _write_tools(name: str, value: list[str]) -> Attributes:
@@ -278,13 +278,13 @@ def _made(default: Any) -> Any:
     return default.factory() if hasattr(default, "factory") else default
 
 
-def read_fields(owner: type[msgspec.Struct], told: Span | Event) -> Attributes:
+def read_fields(owner: type[msgspec.Struct], item: Span | Event) -> Attributes:
     """Read what :func:`write_fields` wrote, and the times, as plain data.
 
     Raises:
         ValueError: an attribute does not hold what its field needs.
     """
-    attributes = told.attributes
+    attributes = item.attributes
     found = {
         field: form.read(attribute, attributes)
         for field, (attribute, form) in FIELDS[owner].items()
@@ -292,16 +292,16 @@ def read_fields(owner: type[msgspec.Struct], told: Span | Event) -> Attributes:
     }
     if ID in attributes:
         found["id"] = attributes[ID]
-    found.update(_times(owner, told))
-    if isinstance(told, Span) and "error" in owner.__struct_fields__:
-        error = attributes.get(ERROR, told.message)
+    found.update(_times(owner, item))
+    if isinstance(item, Span) and "error" in owner.__struct_fields__:
+        error = attributes.get(ERROR, item.message)
         found.update({} if error is None else {"error": error})
     return found
 
 
-def _times(owner: type[msgspec.Struct], told: Span | Event) -> Attributes:
-    moments = (told.started, told.ended) if isinstance(told, Span) else (told.at,)
-    attributes: Mapping[str, Any] = told.attributes
+def _times(owner: type[msgspec.Struct], item: Span | Event) -> Attributes:
+    moments = (item.started, item.ended) if isinstance(item, Span) else (item.at,)
+    attributes: Mapping[str, Any] = item.attributes
     untimed = attributes.get(UNTIMED, ())
     return {
         field: attributes.get(f"baton.{field}", moment)
@@ -419,12 +419,12 @@ def _placed(spans: list[Span], owner: type[msgspec.Struct], place: str) -> _ByPl
     """Read spans of one kind, by what they stand in."""
     found: _ByPlace = defaultdict(list)
     for span in spans:
-        told = read_fields(owner, span)
+        fields = read_fields(owner, span)
         if owner is AgentRun:
-            told["usage"] = read_usage(span.attributes)
-        found[str(span.attributes[place])].append((span.attributes[INDEX], told))
+            fields["usage"] = read_usage(span.attributes)
+        found[str(span.attributes[place])].append((span.attributes[INDEX], fields))
     return found
 
 
 def _ordered(placed: list[tuple[int, Attributes]]) -> list[Attributes]:
-    return [told for _, told in sorted(placed, key=lambda each: each[0])]
+    return [fields for _, fields in sorted(placed, key=lambda each: each[0])]

@@ -172,11 +172,11 @@ def attachment(block: Mapping[str, Any]) -> Part | None:
     if kind not in _ATTACHMENTS:
         return None
     inner = first(block, kind, "source")
-    told = {**block, **inner} if isinstance(inner, Mapping) else block
-    uri = first(told, "uri", "url", "file_uri", "fileUri", "file_id", "image_url")
+    described = {**block, **inner} if isinstance(inner, Mapping) else block
+    uri = first(described, "uri", "url", "file_uri", "fileUri", "file_id", "image_url")
     return Part(
         type=kind,
-        mime=text(first(told, "mime_type", "mimeType", "media_type", "modality")),
+        mime=text(first(described, "mime_type", "mimeType", "media_type", "modality")),
         uri=uri if isinstance(uri, str) and not uri.startswith("data:") else None,
     )
 
@@ -254,10 +254,10 @@ def usage_of(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
 
 def usage_of_gemini(response: Any) -> Usage | None:
     """Read the counts in a response of Gemini; ``None`` when it has none."""
-    told = response.get("usage_metadata") if isinstance(response, Mapping) else None
-    if not isinstance(told, Mapping):
+    counts = response.get("usage_metadata") if isinstance(response, Mapping) else None
+    if not isinstance(counts, Mapping):
         return None
-    count = {kind: whole(told.get(f"{kind}_token_count")) for kind in _GEMINI}
+    count = {kind: whole(counts.get(f"{kind}_token_count")) for kind in _GEMINI}
     prompt, tools = count["prompt"], count["tool_use_prompt"]
     return usage(
         input=prompt if tools is None else (prompt or 0) + tools,
@@ -300,8 +300,8 @@ def usage(
         beside = total in (spent + cached, spent + cached + thought) and total != spent + thought
         input -= 0 if beside else cached
     if output is not None and thought:
-        told = total in (spent + thought, spent + cached + thought)
-        output += thought if told or (total is None and output < thought) else 0
+        beside_thinking = total in (spent + thought, spent + cached + thought)
+        output += thought if beside_thinking or (total is None and output < thought) else 0
     figure = amount(cost)
     return Usage(
         input_tokens=input,

@@ -78,9 +78,9 @@ def list_turn(
     return Listed(turn, [Dropped(what=what, count=n) for what, n in lost.items() if n])
 
 
-def _run(turn: Turn, name: str, told: Interaction | None, builder: TraceBuilder) -> None:
+def _run(turn: Turn, name: str, interaction: Interaction | None, builder: TraceBuilder) -> None:
     run = builder.run(turn, name, unknown=[*_UNKNOWN_OF_LISTS, "steps"])
-    messages = told.messages if told is not None else None
+    messages = interaction.messages if interaction is not None else None
     said = [messages] if isinstance(messages, str) else messages or []
     texts = [text for text in said if isinstance(text, str)]
     run.steps += [Said(id=builder.new_id("say"), content=Content(text=text)) for text in texts]
@@ -214,8 +214,8 @@ def _key(document: Document, number: int, raw: msgspec.Raw) -> bytes:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         path = ("cases", number)
         raise InputError(document.problem_at(path, f"cannot be read: {error}")) from None
-    told = {k: v for k, v in row.items() if k not in ("evaluator", "evaluator_type")}
-    return sha256(msgspec.json.encode(told, order="sorted")).digest()
+    own = {k: v for k, v in row.items() if k not in ("evaluator", "evaluator_type")}
+    return sha256(msgspec.json.encode(own, order="sorted")).digest()
 
 
 def _trace(
@@ -260,13 +260,13 @@ def _trace(
     )
 
 
-def _state(told: list[Any] | None) -> tuple[dict[str, Any] | None, list[Dropped]]:
+def _state(states: list[Any] | None) -> tuple[dict[str, Any] | None, list[Dropped]]:
     """Read the states of the environment by name; of two with one name the first counts."""
-    if told is None:
+    if states is None:
         return None, []
     state: dict[str, Any] = {}
     lost = 0
-    for each in told:
+    for each in states:
         name = each.get("name") if isinstance(each, dict) else None
         if isinstance(name, str) and "state" in each and name not in state:
             state[name] = each["state"]
@@ -282,8 +282,8 @@ def _complete(turns: list[Turn], row: Row, reason: str | None) -> None:
     last = turns[-1]
     if row.actual_output is msgspec.UNSET:
         last.status, last.output = "failed", None
-        told = reason.removeprefix(_BROKE) if reason and reason.startswith(_BROKE) else None
-        last.error = told or "the task broke"
+        error = reason.removeprefix(_BROKE) if reason and reason.startswith(_BROKE) else None
+        last.error = error or "the task broke"
         last.unknown = [name for name in last.unknown if name not in ("output", "error")]
     else:
         _set(last, "output", _content(row.actual_output))

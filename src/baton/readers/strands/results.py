@@ -61,15 +61,15 @@ def visits_of(result: MultiAgentResult) -> Visits:
     A node that broke or waits is in no list of visits that Strands writes, but has a result.
     """
     nodes = result.results or result.node_results
-    told = result.node_history if result.node_history is not None else result.execution_order
+    listed = result.node_history if result.node_history is not None else result.execution_order
     kind = _kind(result)
     edges = _edges(result)
-    if told is None:
+    if listed is None:
         counted = sum(node.execution_count for node in nodes.values() if not _is_extra(node))
         lost = max(0, (result.execution_count or 0) - counted)
         visits = [Visit(name, node, only=not lost) for name, node in nodes.items()]
         return Visits(kind, visits, lost, ordered=not lost and len(visits) < 2, edges=edges)
-    names = [name for each in told if (name := node_id(each)) is not None]
+    names = [name for each in listed if (name := node_id(each)) is not None]
     extra = [name for name, node in nodes.items() if _is_extra(node) or name not in names]
     times = Counter(names + extra)
     last = {name: place for place, name in enumerate(names + extra)}
@@ -190,11 +190,11 @@ class Nodes:
 
     def _visit(self, visit: Visit, visits: Visits, inside: tuple[str, ...], where: Path) -> Place:
         node = visit.result
-        told = node.result if node is not None else None
-        if told is not None and told.get("type") == _NESTED:
+        answer = node.result if node is not None else None
+        if answer is not None and answer.get("type") == _NESTED:
             where = (*where, visit.node, "result")
             nested = self._document.convert(
-                told, MultiAgentResult, path=where, extra_keys=self._extra_keys
+                answer, MultiAgentResult, path=where, extra_keys=self._extra_keys
             )
             level = self.read(nested, inside, visit.node, where)
             first = level.places[0].first if level.places else None
@@ -214,17 +214,17 @@ class Nodes:
         return run
 
     def _result(self, run: AgentRun, visit: Visit, node: NodeResult) -> None:
-        told = node.result or {}
-        stopped = told.get("stop_reason")
+        answer = node.result or {}
+        stopped = answer.get("stop_reason")
         run.status = _STATUS.get(node.status, "unknown")
         if run.status == "completed" and isinstance(stopped, str):
             run.status = _STOPPED.get(stopped, "completed")
         if is_exception(node):
-            run.status, run.error = "failed", str(told.get("message") or "the node failed")
+            run.status, run.error = "failed", str(answer.get("message") or "the node failed")
             run.unknown.append("usage")
             self.all_used_told = False
             return
-        message = told.get("message")
+        message = answer.get("message")
         run.output = blocks_content(message.get("content") if isinstance(message, dict) else None)
         run.unknown += ["output"] if run.output is None else []
         usage = _usage(node.accumulated_usage)
@@ -264,14 +264,14 @@ class Nodes:
             sender.steps.append(self.builder.handed_off(dispatch))
 
 
-def _usage(told: TokenUsage | None) -> Usage | None:
-    if told is None:
+def _usage(counts: TokenUsage | None) -> Usage | None:
+    if counts is None:
         return None
     return Usage(
-        input_tokens=told.input_tokens,
-        output_tokens=told.output_tokens,
-        cache_read_tokens=told.cache_read,
-        cache_write_tokens=told.cache_write,
+        input_tokens=counts.input_tokens,
+        output_tokens=counts.output_tokens,
+        cache_read_tokens=counts.cache_read,
+        cache_write_tokens=counts.cache_write,
     )
 
 

@@ -310,8 +310,8 @@ def _ends(turn: Turn, tree: Tree, made: Dispatches) -> None:
     turn.unknown += [name for name in ("started", "ended") if getattr(turn, name) is None]
     if outer:
         first, last = outer[0][0], made.final([run for _, run in outer])
-        told = told_by_swarm(first.user_prompt)
-        text = told.task if told is not None else first.user_prompt
+        swarm = told_by_swarm(first.user_prompt)
+        text = swarm.task if swarm is not None else first.user_prompt
         turn.input = Content(text=text) if text else None
         turn.output = last.output if last is not None else None
         if last is not None and last.output is None:

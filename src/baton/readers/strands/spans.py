@@ -342,24 +342,24 @@ class Names:
     def _read_swarm(self, tree: Tree, agents: list[Span]) -> None:
         """Follow the hand-offs: the text that a receiver got repeats the message and the path."""
         for before, agent in itertools.pairwise(agents):
-            told = told_by_swarm(agent.user_prompt)
-            call = _arrived(tree, before, told)
-            if call is None or call.tool_call is None or told is None:
+            prompt = told_by_swarm(agent.user_prompt)
+            call = _arrived(tree, before, prompt)
+            if call is None or call.tool_call is None or prompt is None:
                 continue
             self.arrivals[id(agent)] = call
             asked = handed(call.tool_call.arguments)
             if asked is not None:
                 self._names.setdefault(id(agent), asked.to)
         for number, agent in enumerate(agents):
-            told = told_by_swarm(agent.user_prompt)
-            if told is not None and len(told.before) == number:
-                for earlier, name in zip(agents, told.before, strict=False):
+            prompt = told_by_swarm(agent.user_prompt)
+            if prompt is not None and len(prompt.before) == number:
+                for earlier, name in zip(agents, prompt.before, strict=False):
                     self._names.setdefault(id(earlier), name)
 
 
-def _arrived(tree: Tree, before: Span, told: Told | None) -> Span | None:
+def _arrived(tree: Tree, before: Span, prompt: Told | None) -> Span | None:
     """Return the last call of an agent that handed over what the next one was told."""
-    if told is None:
+    if prompt is None:
         return None
     for call in reversed(tree.tools(before)):
         if call.tool_call is None or call.tool_call.name != HAND_OFF:
@@ -367,6 +367,6 @@ def _arrived(tree: Tree, before: Span, told: Told | None) -> Span | None:
         if call.tool_result is not None and call.tool_result.error is not None:
             continue
         asked = handed(call.tool_call.arguments)
-        if asked is not None and asked.message == told.message:
+        if asked is not None and asked.message == prompt.message:
             return call
     return None

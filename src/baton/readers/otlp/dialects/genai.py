@@ -251,11 +251,15 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     return []
 
 
-def _reasons(told: Any) -> list[str]:
+def _reasons(reasons: Any) -> list[str]:
     """Return why the model stopped: a list, or the text that one was made of."""
-    if isinstance(told, str):
-        return _WORD.findall(told)
-    return [reason for reason in told if isinstance(reason, str)] if isinstance(told, list) else []
+    if isinstance(reasons, str):
+        return _WORD.findall(reasons)
+    return (
+        [reason for reason in reasons if isinstance(reason, str)]
+        if isinstance(reasons, list)
+        else []
+    )
 
 
 def _model(attributes: Mapping[str, Any]) -> str | None:

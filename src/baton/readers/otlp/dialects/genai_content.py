@@ -138,11 +138,11 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 def instructions(span: Span) -> Any:
     """Return the system instructions, raw."""
-    told = first(
+    found = first(
         span.attributes, "gen_ai.system_instructions", "gen_ai.system.instructions", "system_prompt"
     )
-    if told is None:
-        told = next(
+    if found is None:
+        found = next(
             (
                 first(_carrier(event), "gen_ai.system_instructions", "content")
                 for event in span.events
@@ -151,7 +151,7 @@ def instructions(span: Span) -> Any:
             ),
             None,
         )
-    return told
+    return found
 
 
 def definitions(span: Span) -> Any:

@@ -142,11 +142,11 @@ def _names_in(definitions: str) -> tuple[str, ...] | None:
 
 def _names(definitions: list[Any]) -> Iterator[str]:
     for item in definitions:
-        told = parsed(item)
-        if isinstance(told, str):
-            yield told
-        elif isinstance(told, dict):
-            yield from _name(told)
+        definition = parsed(item)
+        if isinstance(definition, str):
+            yield definition
+        elif isinstance(definition, dict):
+            yield from _name(definition)
 
 
 def _name(item: Mapping[str, Any]) -> Iterator[str]:

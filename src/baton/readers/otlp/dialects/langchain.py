@@ -96,19 +96,19 @@ def _metadata(span: Span) -> Mapping[str, Any]:
     }
     given = span.attributes.get("traceloop.entity.input")
     if not properties and isinstance(given, str) and '"langgraph_' in given:
-        told = parsed(given)
-        inner = told.get("metadata") if isinstance(told, dict) else None
+        request = parsed(given)
+        inner = request.get("metadata") if isinstance(request, dict) else None
         return inner if isinstance(inner, dict) else {}
     return properties
 
 
-def _place(told: Mapping[str, Any]) -> GraphPlace:
+def _place(metadata: Mapping[str, Any]) -> GraphPlace:
     """Read where in which graph a span stands: ``node:id|inner node:id``."""
-    path = text(first(told, "langgraph_checkpoint_ns", "checkpoint_ns")) or ""
+    path = text(first(metadata, "langgraph_checkpoint_ns", "checkpoint_ns")) or ""
     steps = [step for step in path.split("|") if step]
     return GraphPlace(
         path=tuple(step.partition(":")[0] for step in steps),
-        agent=text(told.get("lc_agent_name")),
+        agent=text(metadata.get("lc_agent_name")),
     )
 
 
@@ -220,9 +220,9 @@ def _goto(value: Any) -> str | None:
         value = value[0] if value else None
     if isinstance(value, dict):
         return text(value.get("node"))
-    told = text(value)
-    sent = _SEND.match(told) if told is not None else None
-    return sent.group(1) if sent is not None else told
+    name = text(value)
+    sent = _SEND.match(name) if name is not None else None
+    return sent.group(1) if sent is not None else name
 
 
 _UNNAMED = frozenset({"LangGraph", "RunnableSequence", "AgentExecutor"})

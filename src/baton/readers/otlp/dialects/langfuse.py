@@ -68,10 +68,10 @@ def _arguments(raw: Any, *, only: bool) -> Any:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    told, cost = (
+    details, cost = (
         parsed(attributes.get(_PREFIX + name)) for name in ("usage_details", "cost_details")
     )
-    figures = told if isinstance(told, dict) else {}
+    figures = details if isinstance(details, dict) else {}
     costs = cost if isinstance(cost, dict) else {}
     if not figures and not costs:
         return None

@@ -174,25 +174,25 @@ def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage 
 
     LangChain's input tokens hold the cached ones, its output tokens those of thinking.
     """
-    told = parsed(metadata.get("usage_metadata"))
-    if not isinstance(told, dict) or not {"input_tokens", "output_tokens"} & told.keys():
-        told = {
+    counted = parsed(metadata.get("usage_metadata"))
+    if not isinstance(counted, dict) or not {"input_tokens", "output_tokens"} & counted.keys():
+        counted = {
             "input_tokens": attributes.get("gen_ai.usage.input_tokens"),
             "output_tokens": attributes.get("gen_ai.usage.output_tokens"),
             "input_token_details": _literal(attributes.get("gen_ai.usage.input_token_details")),
             "output_token_details": _literal(attributes.get("gen_ai.usage.output_token_details")),
         }
-    counts = {name: whole(told.get(f"{name}_tokens")) for name in ("input", "output")}
+    counts = {name: whole(counted.get(f"{name}_tokens")) for name in ("input", "output")}
     if counts["input"] is None and counts["output"] is None:
         return usage_of(attributes, "gen_ai.usage.")
-    cached = told.get("input_token_details")
+    cached = counted.get("input_token_details")
     cached = cached if isinstance(cached, dict) else {}
     return usage(
         **counts,
         total=(counts["input"] or 0) + (counts["output"] or 0),
         read=whole(cached.get("cache_read")),
         write=whole(cached.get("cache_creation")),
-        cost=amount(told.get("total_cost")),
+        cost=amount(counted.get("total_cost")),
     )
 
 
@@ -241,10 +241,10 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 def session(attributes: Mapping[str, Any]) -> str | None:
     """Return LangSmith's session, unless it is named: then it is a project, and no session."""
-    told = attributes.get("langsmith.trace.session_id")
-    if isinstance(told, bool) or "langsmith.trace.session_name" in attributes:
+    id_ = attributes.get("langsmith.trace.session_id")
+    if isinstance(id_, bool) or "langsmith.trace.session_name" in attributes:
         return None
-    return str(told) if isinstance(told, str | int) and str(told) else None
+    return str(id_) if isinstance(id_, str | int) and str(id_) else None
 
 
 DIALECT = Dialect(

@@ -129,8 +129,8 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str, raw: Any) -> list[M
     """
     found = _rows(attributes, prefix)
     if prefix == _ANSWERED and _may_call(raw) and not any(message.calls for message in found):
-        told = read_messages(raw, "assistant")
-        return told if any(message.calls for message in told) else found
+        whole_messages = read_messages(raw, "assistant")
+        return whole_messages if any(message.calls for message in whole_messages) else found
     bare = [call for message in found for call in message.calls if call.arguments is None]
     whole_calls = [c for message in read_messages(raw) for c in message.calls] if bare else []
     for call in bare:

@@ -72,9 +72,9 @@ def _arguments(value: Any, parameters: Any) -> Any:
         return value
     names = parsed(parameters)
     places = value.get("args") or []
-    told = dict(zip(names if isinstance(names, Mapping) else (), places, strict=False))
+    arguments = dict(zip(names if isinstance(names, Mapping) else (), places, strict=False))
     kwargs = value.get("kwargs")
-    return {**told, **kwargs} if isinstance(kwargs, Mapping) else told
+    return {**arguments, **kwargs} if isinstance(kwargs, Mapping) else arguments
 
 
 def _without_answer(names: list[str] | None) -> list[str] | None:
@@ -91,8 +91,12 @@ def _said(message: Message) -> Message:
 
 
 def _answer(call: Call) -> Any:
-    told = call.arguments
-    return content(told["answer"] if isinstance(told, Mapping) and "answer" in told else told)
+    arguments = call.arguments
+    return content(
+        arguments["answer"]
+        if isinstance(arguments, Mapping) and "answer" in arguments
+        else arguments
+    )
 
 
 FRAMEWORK = Framework(name="smolagents", refine=refine)

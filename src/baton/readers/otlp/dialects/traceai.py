@@ -66,8 +66,8 @@ def goes_on(before: list[Span], spans: list[Span]) -> bool:
 
 
 def _prompt(spans: list[Span]) -> str | None:
-    told = (text(span.attributes.get("claude_agent.prompt")) for span in spans if claims(span))
-    return next((prompt for prompt in told if prompt is not None), None)
+    prompts = (text(span.attributes.get("claude_agent.prompt")) for span in spans if claims(span))
+    return next((prompt for prompt in prompts if prompt is not None), None)
 
 
 def _tool(span: Span) -> ToolSpan:

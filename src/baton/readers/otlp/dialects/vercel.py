@@ -122,19 +122,19 @@ def _agent(span: Span) -> AgentSpan:
     return says
 
 
-def _asked(told: Any) -> list[Message]:
+def _asked(prompt: Any) -> list[Message]:
     """Return what a call was asked: ``{"prompt": ...}`` or ``{"messages": [...]}``."""
-    if not isinstance(told, dict):
-        return read_messages(told)
-    asked = [read_messages(told[key]) for key in ("messages", "prompt") if told.get(key)]
+    if not isinstance(prompt, dict):
+        return read_messages(prompt)
+    asked = [read_messages(prompt[key]) for key in ("messages", "prompt") if prompt.get(key)]
     return [message for found in asked for message in found]
 
 
-def _instructions(told: Any) -> Any:
+def _instructions(instructions: Any) -> Any:
     """Return instructions, which may be a text, a system message or several."""
-    if isinstance(told, str):
-        return told
-    said = [one.content.plain() for one in read_messages(told) if one.content is not None]
+    if isinstance(instructions, str):
+        return instructions
+    said = [one.content.plain() for one in read_messages(instructions) if one.content is not None]
     return "\n".join(said) or None
 
 
@@ -180,9 +180,9 @@ def _answered(attributes: Mapping[str, Any], *, calls: bool) -> list[Message]:
     return [message]
 
 
-def _calls(told: Any) -> Iterator[Call]:
+def _calls(calls: Any) -> Iterator[Call]:
     """Read tool calls; ``args`` until version 4 and ``input`` since 5, both also as a text."""
-    for call in told if isinstance(told, list) else ():
+    for call in calls if isinstance(calls, list) else ():
         name = text(call.get("toolName")) if isinstance(call, dict) else None
         if name is not None:
             arguments = shown(first(call, "input", "args"))
