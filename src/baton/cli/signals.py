@@ -20,8 +20,8 @@ def terminable() -> Iterator[None]:
     """Have the signals that end a process raise Terminated, so that everything cleans up.
 
     Only the first one does: a service manager may send both. What was started to outlive its
-    terminal (``nohup``) ignores SIGHUP, and goes on doing so. A copy of this process, such as a
-    worker of ``--jobs``, has nothing to clean up, and ends as if there was no handler.
+    terminal (``nohup``) ignores SIGHUP, and goes on doing so. A copy of this process that
+    agents made (``os.fork``) has nothing to clean up, and ends as if there was no handler.
     """
     here = os.getpid()
 
