@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.findings.context_carried import Limits, context_carried
-from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.model import AgentCard, AgentRun, Content, Dispatch, Trace
 
 from .trips import called, said, trip
@@ -56,7 +56,7 @@ def test_a_prompt_that_names_the_thing_has_to_say_which() -> None:
 
 def test_a_part_of_the_work_needs_a_part_of_the_request() -> None:
     found = judge(asked("Convert 50 EUR to NOK and buy 3 chairs.", "What is the rate of NOK?"))
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
 
 
 def test_what_another_dispatch_took_up_was_not_dropped() -> None:
@@ -67,7 +67,7 @@ def test_what_another_dispatch_took_up_was_not_dropped() -> None:
     other = Dispatch(id="d2", kind="delegate", from_run="r1", from_agent="lead", to_agent="cook")
     other.prompt = Content(text="Can you feed 60?")
     trace.turns[0].dispatches.append(other)
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 def test_what_the_caller_used_itself_was_not_dropped() -> None:
@@ -77,7 +77,7 @@ def test_what_the_caller_used_itself_was_not_dropped() -> None:
         user="Plan a party for 60 on Friday.",
         prompt="Plan the party on Friday",
     )
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 def test_what_the_receiver_says_it_knew() -> None:
@@ -146,12 +146,12 @@ def test_work_that_goes_back_is_not_judged() -> None:
     back.runs, back.prompt = ["r1"], Content(text="Found them")
     trace.turns[0].runs[0].input = Content(text="Found them")
     trace.turns[0].dispatches.append(back)
-    assert isinstance(judge(trace, 1), Untold)
+    assert isinstance(judge(trace, 1), NotRecorded)
 
 
 def test_a_transfer_of_which_the_input_is_unknown_may_carry_everything() -> None:
     found = judge(trip(None, user=DINNER, prompt="Book it", kind="transfer"))
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
     assert "whole conversation" in found.says
 
 
@@ -170,17 +170,17 @@ def test_the_output_of_one_agent_has_to_reach_the_next() -> None:
 def test_a_document_as_request_is_not_judged() -> None:
     user = " ".join(f"Bill B-{i} was paid." for i in range(20))
     found = judge(asked(user, "Which bill was paid?"))
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
     assert "20 numbers and names" in found.says
 
 
 def test_what_was_not_recorded_is_not_judged() -> None:
     trace = asked(DINNER, None)
     trace.turns[0].dispatches[0].unknown = ["prompt"]
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
     trace = asked(DINNER, "Book a table")
     trace.turns[0].input, trace.turns[0].unknown = None, ["input"]
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 @pytest.mark.parametrize("prompt", ["Sum up reports/q3.pdf.", "Sum up reports/q3_plain-text.pdf."])

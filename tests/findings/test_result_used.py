@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.findings.result_used import Limits, result_used
 from baton.model import Content, Dispatch, HandedOff, Said, Trace, Turn
 
@@ -57,8 +57,10 @@ def test_a_caller_is_not_held_to_all_of_a_long_result() -> None:
 
 
 def test_a_terse_use_is_no_fault() -> None:
-    assert isinstance(judge(trip("Hotel Lutetia, 210 EUR", said("Hotel found"))), Clear | Untold)
-    assert isinstance(judge(trip(HOTEL, said("All booked."))), Untold)
+    assert isinstance(
+        judge(trip("Hotel Lutetia, 210 EUR", said("Hotel found"))), Clear | NotRecorded
+    )
+    assert isinstance(judge(trip(HOTEL, said("All booked."))), NotRecorded)
 
 
 def test_a_word_that_was_in_the_prompt_proves_no_use() -> None:
@@ -73,7 +75,7 @@ def test_a_word_that_was_in_the_prompt_proves_no_use() -> None:
 def test_what_the_user_or_an_earlier_step_said_proves_no_use() -> None:
     seen = said(f"I know of this: {HOTEL}", "s0")
     trace = trip(HOTEL, said(ELSEWHERE), before=(seen,))
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 def test_two_of_five_failed_before_a_mend_and_all_five_pass_after_it() -> None:
@@ -87,7 +89,7 @@ def test_two_of_five_failed_before_a_mend_and_all_five_pass_after_it() -> None:
 
 def test_fewer_than_three_facts_can_not_tell() -> None:
     found = judge(trip("Order A1 shipped.", said(ELSEWHERE)))
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
     assert "2 facts" in found.says
     assert kinds(judge(trip("Order A1 shipped.", said(ELSEWHERE)), facts=2)) == ["ignored"]
 
@@ -144,7 +146,7 @@ def test_who_goes_another_way_after_a_failure_may_have_used_it() -> None:
         status="failed",
         error="timeout",
     )
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 def test_work_that_is_done_again_was_regenerated() -> None:
@@ -170,7 +172,7 @@ def test_reading_a_file_again_before_changing_it_is_no_fault() -> None:
         said("Mended."),
         child=(called("read", "c1", path="src/retry.py"),),
     )
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 def test_another_value_under_the_same_label_is_a_warning() -> None:
@@ -198,20 +200,20 @@ def test_another_language_can_not_tell() -> None:
         said("It will be there when they have opened the counter, with porters and trolleys."),
     )
     found = judge(trace)
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
     assert "language" in found.says
 
 
 def test_who_speaks_of_the_agent_it_heard_has_read_it() -> None:
     trace = trip(HOTEL, said("The helper booked something nice, enjoy your evening in town!"))
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 def test_what_was_not_recorded_is_not_judged() -> None:
     trace = trip(HOTEL, said(ELSEWHERE))
     trace.turns[0].runs[0].unknown = ["steps.said"]
     found = judge(trace)
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
     assert "record" in found.says
     masked = trip(None, said(ELSEWHERE), unknown=["result"])
     assert "not recorded" in getattr(judge(masked), "says", "")
@@ -220,18 +222,18 @@ def test_what_was_not_recorded_is_not_judged() -> None:
 def test_a_turn_that_did_not_end_is_not_judged() -> None:
     trace = trip(HOTEL, said(ELSEWHERE))
     trace.turns[0].status = "incomplete"
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
 
 
 def test_control_that_moved_on_brings_no_result() -> None:
     found = judge(trip(None, kind="sequence"))
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
     assert "sequence" in found.says
 
 
 def test_a_caller_that_says_nothing_can_not_tell() -> None:
     trace = trip(HOTEL)
-    assert isinstance(judge(trace), Untold)
+    assert isinstance(judge(trace), NotRecorded)
     assert not any(isinstance(step, Said) for step in trace.turns[0].runs[0].steps)
 
 
@@ -249,7 +251,7 @@ VERDICT = "Not yet. Some library imports a module which later releases dropped, 
 )
 def test_a_judgement_that_was_asked_for_need_not_repeat_what_it_rests_on(user: str) -> None:
     found = judge(trip(LIBRARIES, said(VERDICT), user=user))
-    assert isinstance(found, Untold)
+    assert isinstance(found, NotRecorded)
     assert "asked whether" in found.says
     assert kinds(judge(trip(LIBRARIES, said(ELSEWHERE), user=user))) == ["ignored"]
 

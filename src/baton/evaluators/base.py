@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple,
 
 import msgspec
 
-from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.formats.explain import explain, path_text
 from baton.formats.patterns import BadPatternError
 from baton.model import (
@@ -492,7 +492,7 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
                     yield turn, dispatch
 
     def _score(self, dispatch: Dispatch, answer: Answer) -> Score:
-        if isinstance(answer, Untold):
+        if isinstance(answer, NotRecorded):
             score = self.unscored("skipped", answer.says)
         elif isinstance(answer, Clear):
             score = self.scored(

@@ -118,35 +118,37 @@ def _of_turn(
     trace: Trace, turn: Turn, place: str, options: DispatchLimits, context: EvalContext
 ) -> Iterator[Measure]:
     issued = [d for d in turn.dispatches if d.kind != "return"]
-    untold = None
+    not_recorded = None
     if not known(trace, turn, "dispatches"):
-        untold = f"{place}the trace does not tell all hand-offs: record the agents' calls and spans"
+        not_recorded = (
+            f"{place}the trace does not tell all hand-offs: record the agents' calls and spans"
+        )
     if (limit := options.max_dispatches) is not None:
         words = f"{place}{counted(len(issued), 'dispatch')}"
         beyond = [d.id for d in issued[limit:]]
-        yield Measure("max_dispatches", limit, len(issued), words, beyond, untold)
+        yield Measure("max_dispatches", limit, len(issued), words, beyond, not_recorded)
     if (limit := options.max_depth) is not None:
-        yield _depth(trace, issued, place, limit, untold)
+        yield _depth(trace, issued, place, limit, not_recorded)
     if (limit := options.max_fan_out) is not None:
-        yield _fan_out(trace, issued, place, limit, untold)
+        yield _fan_out(trace, issued, place, limit, not_recorded)
     if (limit := options.max_visits) is not None:
         yield _visits(trace, turn, place, limit, context)
     if (limit_usd := options.max_cost_usd) is not None:
-        yield dispatch_costs(trace, issued, place, limit_usd, untold, context)
+        yield dispatch_costs(trace, issued, place, limit_usd, not_recorded, context)
 
 
 def _depth(
-    trace: Trace, issued: list[Dispatch], place: str, limit: int, untold: str | None
+    trace: Trace, issued: list[Dispatch], place: str, limit: int, not_recorded: str | None
 ) -> Measure:
     deepest = max((d.depth for d in issued), default=0)
     beyond = [d.id for d in issued if d.depth > limit]
     if not all(known(trace, d, "depth") for d in issued):
-        untold = untold or f"{place}the trace does not tell how deep its hand-offs are"
-    return Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, untold)
+        not_recorded = not_recorded or f"{place}the trace does not tell how deep its hand-offs are"
+    return Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, not_recorded)
 
 
 def _fan_out(
-    trace: Trace, issued: list[Dispatch], place: str, limit: int, untold: str | None
+    trace: Trace, issued: list[Dispatch], place: str, limit: int, not_recorded: str | None
 ) -> Measure:
     """Measure the largest group; one that is issued alone is a group of its own."""
     groups: dict[object, list[str]] = {}
@@ -156,9 +158,9 @@ def _fan_out(
     beyond = [id_ for ids in groups.values() for id_ in ids[limit:]]
     if len(issued) > limit and not all(known(trace, d, "group") for d in issued):
         supply = "the trace does not tell which hand-offs were made together"
-        untold = untold or f"{place}{supply}"
+        not_recorded = not_recorded or f"{place}{supply}"
     words = f"{place}{counted(widest, 'dispatch')} at once"
-    return Measure("max_fan_out", limit, widest, words, beyond, untold)
+    return Measure("max_fan_out", limit, widest, words, beyond, not_recorded)
 
 
 def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalContext) -> Measure:
@@ -170,14 +172,14 @@ def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalConte
     agent = max(visits, key=lambda name: len(visits[name]), default="")
     count = len(visits[agent]) if visits else 0
     nameless = len(turn.runs) - sum(len(runs) for runs in visits.values())
-    untold = None
+    not_recorded = None
     if count + nameless > limit or not _each_is_one_agent(trace, turn):
-        untold = _who(trace, turn, place)
+        not_recorded = _who(trace, turn, place)
     beyond = [
         id_ for runs in visits.values() for run in runs[limit:] for id_ in (run.id, *run.started_by)
     ]
     words = f"{place}`{agent}` ran {counted(count, 'time')}" if agent else f"{place}nobody ran"
-    return Measure("max_visits", limit, count, words, beyond, untold)
+    return Measure("max_visits", limit, count, words, beyond, not_recorded)
 
 
 def _of_case(trace: Trace, options: DispatchLimits, context: EvalContext) -> list[Measure]:
@@ -192,20 +194,20 @@ def _of_case(trace: Trace, options: DispatchLimits, context: EvalContext) -> lis
             first.setdefault(_name(run, context), run)
         else:
             nameless += 1
-    untold = None
+    not_recorded = None
     if len(first) + nameless > limit or not all(_each_is_one_agent(trace, t) for t in trace.turns):
-        untold = next((why for turn in trace.turns if (why := _who(trace, turn, ""))), None)
+        not_recorded = next((why for turn in trace.turns if (why := _who(trace, turn, ""))), None)
     beyond = [id_ for run in list(first.values())[limit:] for id_ in (run.id, *run.started_by)]
     words = counted(len(first), "different agent")
-    return [Measure("max_agents", limit, len(first), words, beyond, untold)]
+    return [Measure("max_agents", limit, len(first), words, beyond, not_recorded)]
 
 
 def _each_is_one_agent(trace: Trace, turn: Turn) -> bool:
     """Tell whether runs can be counted: one without a name may hide hand-offs that are not told."""
     if not known(trace, turn, "runs"):
         return False
-    told = known(trace, turn, "dispatches")
-    return told or all(known(trace, run, "agent") for run in turn.runs)
+    recorded = known(trace, turn, "dispatches")
+    return recorded or all(known(trace, run, "agent") for run in turn.runs)
 
 
 def _who(trace: Trace, turn: Turn, place: str) -> str | None:
@@ -217,8 +219,8 @@ def _who(trace: Trace, turn: Turn, place: str) -> str | None:
 def _unknown(measures: list[Measure], trace: Trace) -> Unscored | None:
     if not trace.turns:
         return Unscored("skipped", "the trace has no turns")
-    untold = next((m.unknown for m in measures if m.unknown is not None), None)
-    return None if untold is None else Unscored("skipped", untold)
+    not_recorded = next((m.unknown for m in measures if m.unknown is not None), None)
+    return None if not_recorded is None else Unscored("skipped", not_recorded)
 
 
 def _unseen(trace: Trace) -> list[str]:

@@ -99,11 +99,11 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
         )
         sent = sent_in(trace, turn, kinds=self.kinds, order=self.order, renames=renames)
-        untold = _untold(trace, turn)
+        not_recorded = _not_recorded(trace, turn)
         look = looker(trace, turn, reading)
 
         def doubt(one: ExpectedDispatch) -> str | None:
-            return untold or _unsure(trace, turn, one, sent, context)
+            return not_recorded or _unsure(trace, turn, one, sent, context)
 
         found = pair_up(expected, sent, look, doubt)
         wanted = [one.to for one in expected]
@@ -119,15 +119,15 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         for each in surplus:
             yield self._surplus(pair, each, wanted)
         if not expected and not surplus:
-            yield self._none(pair, untold, allowed=len(found.surplus))
+            yield self._none(pair, not_recorded, allowed=len(found.surplus))
 
     def _met(self, pair: Pair, met: Met) -> Iterator[Score]:
-        told = [(part, part.share) for part in met.parts if part.share is not None]
-        faults = [part for part, share in told if share < 1]
+        known_parts = [(part, part.share) for part in met.parts if part.share is not None]
+        faults = [part for part, share in known_parts if share < 1]
         says = "".join(f"; {part.says}" for part in faults)
         score = self._about(
             pair,
-            (1 + sum(share for _, share in told)) / (1 + len(told)),
+            (1 + sum(share for _, share in known_parts)) / (1 + len(known_parts)),
             f"handed to `{met.expected.to}` as expected{says}",
             met.expected,
             met.sent,
@@ -195,10 +195,10 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         fault = ("over_delegation", says)
         return self._about(pair, 0.0, says, None, sent, (None, actual), [fault])
 
-    def _none(self, pair: Pair, untold: str | None, allowed: int) -> Score:
-        if untold is not None and not self.allow_extra:
+    def _none(self, pair: Pair, not_recorded: str | None, allowed: int) -> Score:
+        if not_recorded is not None and not self.allow_extra:
             details = RoutingDetails(turn=pair.number)
-            return self.unscored("skipped", f"turn {pair.number}: {untold}", details)
+            return self.unscored("skipped", f"turn {pair.number}: {not_recorded}", details)
         says = f"none is expected, and {allowed} are allowed" if allowed else "none, as expected"
         return self._about(pair, 1.0, f"hand-offs: {says}", None, None, (None, None), [])
 
@@ -230,7 +230,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         return score
 
 
-def _untold(trace: Trace, turn: Turn) -> str | None:
+def _not_recorded(trace: Trace, turn: Turn) -> str | None:
     """Say why there may have been more dispatches than the record tells."""
     if not known(trace, turn, "dispatches"):
         return "the trace does not tell all hand-offs: record the agents' calls and spans"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.findings.finding import Finding, Untold
+from baton.findings.finding import Finding, NotRecorded
 from baton.findings.loops import LoopLimits, loops
 from baton.model import Case, EvalContext, Score, Trace, known
 from baton.plugins import FROM_CASES
@@ -57,9 +57,9 @@ class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
         ]
         if found:
             return [self._found(found)]
-        doubt = unfinished(trace, case) or _untold(trace)
+        doubt = unfinished(trace, case) or _not_recorded(trace)
         for number, answer in enumerate(answers, 1):
-            if doubt is None and isinstance(answer, Untold):
+            if doubt is None and isinstance(answer, NotRecorded):
                 doubt = Unscored("skipped", f"turn {number}: {answer.says}")
         if doubt is not None:
             return [self.unscored(doubt.status, doubt.reason)]
@@ -77,7 +77,7 @@ class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
         return self.scored(0.0, f"turn {number}: {first.says}{more}", details, evidence)
 
 
-def _untold(trace: Trace) -> Unscored | None:
+def _not_recorded(trace: Trace) -> Unscored | None:
     if not trace.turns:
         return Unscored("skipped", "the trace has no turns")
     for number, turn in enumerate(trace.turns, 1):

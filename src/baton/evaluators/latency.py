@@ -128,8 +128,8 @@ def _timeless(trace: Trace) -> Unscored | None:
 
 
 def _timed(trace: Trace, turn: Turn) -> bool:
-    told = known(trace, turn, "started") and known(trace, turn, "ended")
-    if not told or turn.started is None or turn.ended is None:
+    recorded = known(trace, turn, "started") and known(trace, turn, "ended")
+    if not recorded or turn.started is None or turn.ended is None:
         return False
     return turn.ended >= turn.started
 

@@ -154,25 +154,30 @@ class Panel:
         worst = worst_first(rubric.answer, rubric.direction)
         votes = {model: _vote(score) for model, score in asked.items()}
         labels = all(isinstance(vote, str) for vote in votes.values())
-        told = tally(list(votes.values()), worst)
-        ranked = sorted(told.counts.values(), reverse=True)
+        outcome = tally(list(votes.values()), worst)
+        ranked = sorted(outcome.counts.values(), reverse=True)
         ahead = ranked[0] - (ranked[1] if len(ranked) > 1 else 0)
         if failed and (not labels or ahead <= len(failed)):
             return self._as_own(next(iter(failed.values())), scores)
-        nearest = min(asked, key=lambda model: _distance(votes[model], told.value))
+        nearest = min(asked, key=lambda model: _distance(votes[model], outcome.value))
         chosen = asked[nearest]
-        value = chosen.value if labels else float(told.value)
-        dissent = [model for model, vote in votes.items() if vote != told.value]
+        value = chosen.value if labels else float(outcome.value)
+        dissent = [model for model, vote in votes.items() if vote != outcome.value]
         reason = chosen.reason
         for model in dissent:
             reason += f"; {model} says {_said(votes[model])}: {asked[model].reason}"
-        details = {**chosen.details, "votes": told.counts, "tie": told.tie, "spread": told.spread}
+        details = {
+            **chosen.details,
+            "votes": outcome.counts,
+            "tie": outcome.tie,
+            "spread": outcome.spread,
+        }
         if dissent:
             details["dissent"] = dissent
         score = msgspec.structs.replace(
             chosen,
             value=value,
-            status=chosen.status if labels else self._status(float(told.value)),
+            status=chosen.status if labels else self._status(float(outcome.value)),
             reason=reason,
             details=details,
         )

@@ -177,8 +177,8 @@ def sent_in(
             and dispatch.continues is None
             and dispatch.id not in back
         )
-        told = tuple(dict.fromkeys(renames.get(name, name) for name in names))
-        found.append(Sent(dispatch, told, counted))
+        renamed = tuple(dict.fromkeys(renames.get(name, name) for name in names))
+        found.append(Sent(dispatch, renamed, counted))
     return found
 
 
@@ -336,8 +336,8 @@ def _gain(expected: ExpectedDispatch, sent: Sent, look: Look, far: int, *, right
     if not together:
         return 0
     parts = look(expected, sent)
-    told = [part.share for part in parts if part.share is not None]
-    share = (1 + sum(told)) / (1 + len(parts))
+    shares = [part.share for part in parts if part.share is not None]
+    share = (1 + sum(shares)) / (1 + len(parts))
     # What went through is told before what did not.
     through = sent.counted + (sent.counted and not _failed(sent))
     return _PAIR + (2000 * through + int(1000 * share)) * _PART - min(far, _FAR)

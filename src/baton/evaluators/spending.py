@@ -28,8 +28,8 @@ UNNAMED = "(model not recorded)"
 
 def token_count(usage: Usage | None) -> int | None:
     """Return all tokens, read and written; ``None`` when the source tells of none of them."""
-    told = [getattr(usage, name) for name in TOKENS] if usage is not None else []
-    counts: list[int] = [count for count in told if count is not None]
+    recorded = [getattr(usage, name) for name in TOKENS] if usage is not None else []
+    counts: list[int] = [count for count in recorded if count is not None]
     return sum(counts) if counts else None
 
 
@@ -39,27 +39,27 @@ def total_usage(trace: Trace) -> Usage | None:
     A cost that the source does not tell is the sum over the runs, where that covers all tokens
     and none of them lacks a cost. ``None`` when nobody tells of any usage.
     """
-    told, summed = trace.usage, runs_usage(trace)
-    if told is None or told.cost_usd is not None:
-        return told or summed
+    recorded, summed = trace.usage, runs_usage(trace)
+    if recorded is None or recorded.cost_usd is not None:
+        return recorded or summed
     if summed is None or summed.cost_usd is None or unassigned_usage(trace) is not None:
-        return told
-    whole = told.complete and (summed.complete or token_count(told) is not None)
+        return recorded
+    whole = recorded.complete and (summed.complete or token_count(recorded) is not None)
     return msgspec.structs.replace(
-        told, cost_usd=summed.cost_usd, cost_from=summed.cost_from, complete=whole
+        recorded, cost_usd=summed.cost_usd, cost_from=summed.cost_from, complete=whole
     )
 
 
 def runs_usage(trace: Trace) -> Usage | None:
     """Return the sum over the runs; its cost is known when every run that used tokens has one."""
-    told = _told(trace)
-    total = sum_usage(told)
+    recorded = _run_usages(trace)
+    total = sum_usage(recorded)
     if total is None:
         return None
-    paid = sum_usage([u for u in told if token_count(u) or u.cost_usd is not None])
+    paid = sum_usage([u for u in recorded if token_count(u) or u.cost_usd is not None])
     return msgspec.structs.replace(
         total,
-        complete=_all_told(trace),
+        complete=_all_recorded(trace),
         cost_usd=paid.cost_usd if paid else None,
         cost_from=paid.cost_from if paid else None,
     )
@@ -73,7 +73,7 @@ def unassigned_usage(trace: Trace) -> Usage | None:
     for name in TOKENS:
         total = getattr(trace.usage, name)
         if total is not None:
-            of_runs = sum(getattr(usage, name) or 0 for usage in _told(trace))
+            of_runs = sum(getattr(usage, name) or 0 for usage in _run_usages(trace))
             setattr(rest, name, max(0, total - of_runs))
     return rest if token_count(rest) else None
 
@@ -83,7 +83,7 @@ def known_cost(trace: Trace) -> float | None:
     total = total_usage(trace)
     if total is not None and total.cost_usd is not None:
         return total.cost_usd
-    costs = [usage.cost_usd for usage in _told(trace) if usage.cost_usd is not None]
+    costs = [usage.cost_usd for usage in _run_usages(trace) if usage.cost_usd is not None]
     return sum(costs) if costs else None
 
 
@@ -120,18 +120,18 @@ def sole_model(trace: Trace, default: str | None = None) -> str | None:
     return models.pop() if len(models) == 1 else None
 
 
-def _told(trace: Trace) -> list[Usage]:
+def _run_usages(trace: Trace) -> list[Usage]:
     return [run.usage for turn in trace.turns for run in turn.runs if run.usage is not None]
 
 
-def _all_told(trace: Trace) -> bool:
+def _all_recorded(trace: Trace) -> bool:
     return all(
-        known(trace, turn, "runs") and all(_run_told(trace, run) for run in turn.runs)
+        known(trace, turn, "runs") and all(_is_recorded(trace, run) for run in turn.runs)
         for turn in trace.turns
     )
 
 
-def _run_told(trace: Trace, run: AgentRun) -> bool:
+def _is_recorded(trace: Trace, run: AgentRun) -> bool:
     if run.usage is None:
         return known(trace, run, "usage")
     spoke = token_count(run.usage) is not None or run.usage.cost_usd is not None
@@ -225,7 +225,7 @@ def require_one(evaluator: BaseEvaluator) -> None:
         raise InputError(f"needs at least one limit: {listed}")
 
 
-_UNTOLD = "record its tokens, and state the price of its model under `prices:`"
+_SUPPLY_COSTS = "record its tokens, and state the price of its model under `prices:`"
 
 
 def dispatch_costs(
@@ -233,7 +233,7 @@ def dispatch_costs(
     issued: Sequence[Dispatch],
     place: str,
     limit: float,
-    untold: str | None,
+    not_recorded: str | None,
     context: EvalContext,
 ) -> Measure:
     """Measure the dearest dispatch of a turn; a cost known in part is the least it can be."""
@@ -241,13 +241,13 @@ def dispatch_costs(
     for dispatch in issued:
         name = context.agent_names.get(dispatch.to_agent, dispatch.to_agent)
         cost, missing = _cost(trace, [dispatch])
-        if missing and untold is None:
-            untold = f"{place}what `{name}` cost is not known: {_UNTOLD}"
+        if missing and not_recorded is None:
+            not_recorded = f"{place}what `{name}` cost is not known: {_SUPPLY_COSTS}"
         if cost > limit:
             beyond += [dispatch.id, *dispatch.runs]
         if cost >= dearest:
             dearest, words = cost, f"{place}{_dollars(cost)} for one dispatch to `{name}`"
-    return Measure("max_cost_usd", limit, dearest, words, beyond, untold, _dollars(limit))
+    return Measure("max_cost_usd", limit, dearest, words, beyond, not_recorded, _dollars(limit))
 
 
 def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext) -> list[Measure]:
@@ -258,9 +258,11 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
     for agent, limit in limits.items():
         to_agent = [d for d in issued if agent in (d.to_agent, context.agent_names.get(d.to_agent))]
         cost, missing = _cost(trace, to_agent)
-        untold = f"what `{agent}` cost is not known: {_UNTOLD}" if missing else None
+        not_recorded = f"what `{agent}` cost is not known: {_SUPPLY_COSTS}" if missing else None
         if hidden:
-            untold = "the trace does not tell all hand-offs: record the agents' calls and spans"
+            not_recorded = (
+                "the trace does not tell all hand-offs: record the agents' calls and spans"
+            )
         found.append(
             Measure(
                 option=f"max_agent_cost_usd {agent}",
@@ -268,7 +270,7 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
                 found=cost,
                 words=f"{_dollars(cost)} for all dispatches to `{agent}`",
                 beyond=[d.id for d in to_agent],
-                unknown=untold,
+                unknown=not_recorded,
                 most=_dollars(limit),
             )
         )
@@ -281,7 +283,7 @@ def _cost(trace: Trace, dispatches: Sequence[Dispatch]) -> tuple[float, bool]:
     A person costs nothing, and so does an agent that was not started.
     """
     runs = dispatched_runs(trace, dispatches)
-    missing = any(not _dispatch_costs_told(run) for run in runs)
+    missing = any(not _cost_is_recorded(run) for run in runs)
     opaque = any(not d.runs and _worked(d) for d in dispatches)
     total = sum((run.usage.cost_usd or 0.0) for run in runs if run.usage is not None)
     return total, missing or opaque
@@ -293,7 +295,7 @@ def _worked(dispatch: Dispatch) -> bool:
     return dispatch.kind == "delegate" or dispatch.status == "completed"
 
 
-def _dispatch_costs_told(run: AgentRun) -> bool:
+def _cost_is_recorded(run: AgentRun) -> bool:
     usage = run.usage
     if usage is None or not usage.complete:
         return False

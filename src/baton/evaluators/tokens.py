@@ -83,10 +83,10 @@ def _counts(usage: Usage | None) -> dict[str, int | None]:
     if usage is None:
         return {"total": None, "input": None, "output": None}
     read = [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
-    told = [count for count in read if count is not None]
+    known_counts = [count for count in read if count is not None]
     return {
         "total": token_count(usage),
-        "input": sum(told) if told else None,
+        "input": sum(known_counts) if known_counts else None,
         "output": usage.output_tokens,
     }
 
@@ -98,8 +98,8 @@ def _unknown(
     if usage is None or counts["total"] is None:
         supply = "record the usage of the model requests"
         return Unscored("skipped", f"the trace tells no tokens: {supply}")
-    untold = [kind for kind in ("input", "output") if counts[kind] is None]
-    for kind in untold:
+    not_recorded = [kind for kind in ("input", "output") if counts[kind] is None]
+    for kind in not_recorded:
         if kind in asked or "total" in asked:
             return Unscored("skipped", f"the trace tells no {kind} tokens: record them")
     if not usage.complete:

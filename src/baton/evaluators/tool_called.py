@@ -76,8 +76,8 @@ class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
         calls = list(self._calls(trace, context))
         over = self.max_calls is not None and len(calls) > self.max_calls
         open_ = len(calls) < self.least or self.max_calls is not None
-        if not over and open_ and (untold := self._untold(trace, context)) is not None:
-            return [self.unscored("skipped", untold)]
+        if not over and open_ and (not_recorded := self._not_recorded(trace, context)) is not None:
+            return [self.unscored("skipped", not_recorded)]
         met = not over and len(calls) >= self.least
         details = ToolCalledDetails(calls=[_made(placed) for placed in calls])
         proof = [Evidence(ids=[placed.call.id]) for placed in calls] if over else []
@@ -96,7 +96,7 @@ class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
         names = run_names(trace, run) if known(trace, run, "agent") else []
         return agent in [context.agent_names.get(name, name) for name in names]
 
-    def _untold(self, trace: Trace, context: EvalContext) -> str | None:
+    def _not_recorded(self, trace: Trace, context: EvalContext) -> str | None:
         """Say what of the calls was not recorded."""
         for number, turn in enumerate(trace.turns, 1):
             if not known(trace, turn, "runs"):

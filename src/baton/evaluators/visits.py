@@ -199,7 +199,7 @@ class Played:
     def _after(self, visit: ExpectedVisit, after: list[str], run: AgentRun, *, order: bool) -> Part:
         """Compare the agents whose dispatches started a run with those expected."""
         made = [self._dispatches[id_] for id_ in run.started_by if id_ in self._dispatches]
-        unsure = self._untold(visit, run, made, order=order)
+        unsure = self._not_recorded(visit, run, made, order=order)
         if unsure:
             return Part(Sure.MAYBE, unsure)
         senders = [names for d in made if (names := self._sender(d))]
@@ -211,13 +211,13 @@ class Played:
         says = f"`{visit.agent}` was set to work by {actual}, not by {_listed(after)}"
         return Part(Sure.NO, says)
 
-    def _untold(
+    def _not_recorded(
         self, visit: ExpectedVisit, run: AgentRun, made: list[Dispatch], *, order: bool
     ) -> str | None:
         trace = self._trace
-        told = known(trace, self._turn, "dispatches") and known(trace, run, "started_by")
+        recorded = known(trace, self._turn, "dispatches") and known(trace, run, "started_by")
         senders = all(known(trace, d, "from_agent") and self._named(d) for d in made)
-        if not told or not senders:
+        if not recorded or not senders:
             return f"who set `{visit.agent}` to work was not recorded; record the hand-offs"
         if not order and any(d.basis == "order" for d in made):
             return (

@@ -15,7 +15,7 @@ from .finding import (
     Answer,
     Clear,
     Finding,
-    Untold,
+    NotRecorded,
     has_run,
     receiver_name,
     receivers_of,
@@ -110,12 +110,12 @@ def completed(
     name = receiver_name(trace, dispatch, renames)
     status = dispatch.status
     if not known(trace, dispatch, "status") or status == "unknown":
-        return Untold(
+        return NotRecorded(
             says=f"how the hand-off to {name} ended is not recorded: record the agents' calls "
             "with their answers"
         )
     if status == "waiting":
-        return Untold(says=f"{name} is still to answer: record the conversation to its end")
+        return NotRecorded(says=f"{name} is still to answer: record the conversation to its end")
     runs = receivers_of(trace, dispatch)
     if status in ("failed", "refused"):
         return [_ended_badly(trace, dispatch, runs, name)]
@@ -141,18 +141,20 @@ def _ended_badly(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], nam
 def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answer:
     """A hand-off that led nowhere proves a fault only where what came later was recorded."""
     if turn.status == "incomplete":
-        return Untold(says="the turn is incomplete: record it to its end")
+        return NotRecorded(says="the turn is incomplete: record it to its end")
     if dispatch.mode == "background" and turn is trace.turns[-1]:
-        return Untold(says=f"{name} was at work when the recording ends: record what came later")
+        return NotRecorded(
+            says=f"{name} was at work when the recording ends: record what came later"
+        )
     if dispatch.kind == "delegate":
         return [_finding(trace, dispatch, "unanswered", f"{name} gave no answer")]
     if not known(trace, turn, "output") or not known(trace, turn, "runs"):
-        return Untold(
+        return NotRecorded(
             says=f"whether {name} took over is not recorded: record all agents of a turn in "
             "one trace, with their answers"
         )
     if has_run(trace, dispatch.to_agent):
-        return Untold(
+        return NotRecorded(
             says=f"{name} ran, and nothing tells whether this hand-off started it: record all "
             "agents of a turn in one trace"
         )
@@ -162,10 +164,14 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
 def _answered(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], name: str) -> Answer:
     result = dispatch.result
     if not known(trace, dispatch, "result"):
-        return Untold(says=f"what {name} answered is not recorded: record results of tool calls")
+        return NotRecorded(
+            says=f"what {name} answered is not recorded: record results of tool calls"
+        )
     if _empty(result):
         if any(run.output and not _empty(run.output) for run in runs):
-            return Untold(says=f"{name} spoke, and what of it reached its caller is not recorded")
+            return NotRecorded(
+                says=f"{name} spoke, and what of it reached its caller is not recorded"
+            )
         says = f"the answer of {name} is empty"
         return [_finding(trace, dispatch, "empty_answer", says, None, runs)]
     error = error_in(result, dispatch.prompt)
@@ -189,9 +195,9 @@ def _arrived(
             says = f"{name} got control and answered with an error: {in_short(error)}"
             return [_finding(trace, dispatch, "error_answer", says, error, [run])]
     if runs and all(run.status == "waiting" for run in runs):
-        return Untold(says=f"{name} waits: record the conversation to its end")
+        return NotRecorded(says=f"{name} waits: record the conversation to its end")
     if runs and all(run.status == "unknown" for run in runs):
-        return Untold(says=f"{name} got control; how it fared is not recorded")
+        return NotRecorded(says=f"{name} got control; how it fared is not recorded")
     return Clear(says=f"{name} got control" + (" and completed" if runs else ""))
 
 

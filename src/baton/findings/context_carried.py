@@ -15,7 +15,7 @@ from baton.model.views import TooMuchTextError, index_of
 
 from .exchange import Piece, asked, dispatch_of, sender, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
-from .finding import TOO_LONG, Answer, Clear, Finding, Untold
+from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded
 from .words import forbids, sentences, sets_limit
 
 _SMALL = frozenset(
@@ -52,13 +52,13 @@ def context_carried(
 
     Faults: ``not_received`` (said in the prompt, and not in what came in), ``dropped``
     (a number or identifier), ``dropped_constraint``, ``output_not_carried`` (of the agent
-    whose work is passed on). What the receiver said or called with, it knew. Untold: prompt or
-    request were not recorded, or hold nothing to tell by.
+    whose work is passed on). What the receiver said or called with, it knew. ``NotRecorded``:
+    prompt or request were not recorded, or hold nothing to tell by.
     """
     try:
         return _carried(trace, turn, dispatch, limits or Limits())
     except TooMuchTextError:
-        return Untold(says=TOO_LONG)
+        return NotRecorded(says=TOO_LONG)
 
 
 def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answer:
@@ -66,24 +66,24 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
     if lost is not None:
         return [lost]
     given = _given(trace, dispatch)
-    if isinstance(given, Untold):
+    if isinstance(given, NotRecorded):
         return given
     unread = _output_lost(trace, turn, dispatch, given)
     if unread is not None:
         return [unread]
     request = _request(trace, turn, dispatch)
-    if isinstance(request, Untold):
+    if isinstance(request, NotRecorded):
         return request
     facts = [fact for fact in read(request.text).facts if fact.kind in HARD]
     if len(facts) > limits.facts:
-        return Untold(
+        return NotRecorded(
             says=f"the request holds {len(facts)} numbers and names: which of them the receiver "
             "needs can't be told"
         )
     run = sender(trace, dispatch)
     taken_up = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
     if not index_of(trace).spend(len(taken_up) + len(run.steps if run is not None else ())):
-        return Untold(says=TOO_LONG)
+        return NotRecorded(says=TOO_LONG)
     others = _elsewhere(trace, turn, dispatch)
     sent_by = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
     alone = not any(d.id != dispatch.id and d.from_run == dispatch.from_run for d in sent_by)
@@ -117,9 +117,11 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         return findings
     if doubtful:
         names = ", ".join(f"`{fact.text}`" for fact in doubtful[:5])
-        return Untold(says=f"whether the receiver needs {names} of the request can't be told")
+        return NotRecorded(says=f"whether the receiver needs {names} of the request can't be told")
     if not asked_for:
-        return Untold(says="the request holds no number, name or limit that the prompt is about")
+        return NotRecorded(
+            says="the request holds no number, name or limit that the prompt is about"
+        )
     names = ", ".join(f"`{fact.text}`" for fact in asked_for[:5])
     more = f" and {len(asked_for) - 5} more" if len(asked_for) > 5 else ""
     return Clear(says=f"what the request names went along: {names}{more}")
@@ -187,7 +189,7 @@ def _prompt(dispatch: Dispatch) -> str | None:
     return None if dispatch.prompt is None else plain_text(dispatch.prompt)[:120] or None
 
 
-def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | Untold:
+def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorded:
     """Return what the caller was asked itself: by another agent, else by the user."""
     run = sender(trace, dispatch)
     by = (
@@ -196,17 +198,17 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | Untold:
         else next((d for id_ in run.started_by if (d := dispatch_of(trace, id_)) is not None), None)
     )
     if by is not None and dispatch.to_agent == by.from_agent:
-        return Untold(says="the work goes back to the agent it came from")
+        return NotRecorded(says="the work goes back to the agent it came from")
     if by is not None and by.kind == "delegate" and by.prompt is not None:
         return Piece(by.id, plain_text(by.prompt))
     if turn.input is None or not known(trace, turn, "input"):
-        return Untold(says="the user's request was not recorded: record the messages of users")
+        return NotRecorded(says="the user's request was not recorded: record the messages of users")
     if turn.input.text is None or as_json(turn.input.text) is not None:
-        return Untold(says="the request is data, and no words")
+        return NotRecorded(says="the request is data, and no words")
     return Piece(turn.id, plain_text(turn.input))
 
 
-def _given(trace: Trace, dispatch: Dispatch) -> Reading | Untold:
+def _given(trace: Trace, dispatch: Dispatch) -> Reading | NotRecorded:
     """Return what the receiver was given; what it may have seen besides makes that unknown."""
     pieces = asked(dispatch)[1:]
     runs = _receivers(trace, dispatch)
@@ -216,10 +218,10 @@ def _given(trace: Trace, dispatch: Dispatch) -> Reading | Untold:
     pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
     if dispatch.kind == "delegate" and dispatch.continues is None:
         if dispatch.prompt is None:
-            return Untold(says="the prompt was not recorded: record the arguments of calls")
+            return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
         return read(*(piece.text for piece in pieces))
     if not runs or not all(known(trace, run, "input") and run.input is not None for run in runs):
-        return Untold(
+        return NotRecorded(
             says=f"what came along with the {dispatch.kind} was not recorded: the receiver may "
             "have seen the whole conversation"
         )

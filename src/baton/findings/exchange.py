@@ -132,7 +132,7 @@ def _passed_on(
             due += run.steps
 
 
-def all_told(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
+def all_recorded(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
     """Tell whether all that the caller gave out was recorded."""
     run = sender(trace, dispatch)
     return run is not None and known(trace, run, "steps") and known(trace, turn, "output")

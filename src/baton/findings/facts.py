@@ -153,8 +153,8 @@ def rounded_keys(key: str) -> frozenset[str]:
         value.to_integral_value("ROUND_DOWN"),
     }
     with localcontext() as context:
-        for told in range(_DIGITS_TOLD, digits):
-            context.prec = told
+        for digits_kept in range(_DIGITS_TOLD, digits):
+            context.prec = digits_kept
             found.add(+value)
     return frozenset(_key(each) for each in found if each)
 

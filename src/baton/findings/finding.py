@@ -34,7 +34,7 @@ class Clear(msgspec.Struct, frozen=True, kw_only=True):
     details: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Untold(msgspec.Struct, frozen=True, kw_only=True):
+class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
     """The record does not tell; ``says`` what is missing and what would supply it."""
 
     says: str
@@ -45,7 +45,7 @@ TOO_LONG = (
     "others: record it as several traces"
 )
 """Why something is untold once the work that one trace may take is used up."""
-Answer = list[Finding] | Clear | Untold
+Answer = list[Finding] | Clear | NotRecorded
 """Findings (at least one), nothing wrong, or not to be known."""
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from baton.model import AgentRun, Content, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 
-from .finding import Answer, Clear, Finding, Untold, receivers_of
+from .finding import Answer, Clear, Finding, NotRecorded, receivers_of
 
 _WORD = re.compile(r"\w+(?:[.:/'-]\w+)*")
 # Words that make a message longer or politer and ask for nothing else.
@@ -24,10 +24,10 @@ _SMALL = frozenset(_SMALL_WORDS.split())
 
 
 class Deeds(NamedTuple):
-    """What runs did and said, so that the same again is equal; ``told`` false if in part."""
+    """What runs did and said, so that the same again is equal; ``complete`` where all is known."""
 
     pieces: frozenset[tuple[str, ...]]
-    told: bool
+    complete: bool
 
 
 def telling_words(content: Content | None) -> tuple[str, ...]:
@@ -44,16 +44,18 @@ def share_words(first: frozenset[str], second: frozenset[str]) -> bool:
 def deeds_of(trace: Trace, runs: Iterable[AgentRun]) -> Deeds:
     """Return what some runs said, and what they called with what outcome, hand-offs apart."""
     pieces: set[tuple[str, ...]] = set()
-    told = True
+    complete = True
     for run in runs:
-        told = told and known(trace, run, "steps")
+        complete = complete and known(trace, run, "steps")
         for step in run.steps:
             if isinstance(step, Said) and not step.thought:
                 pieces.add((run.agent, *telling_words(step.content)))
             elif isinstance(step, ToolCall) and step.dispatch is None:
-                told = told and known(trace, step, "arguments") and known(trace, step, "result")
+                complete = (
+                    complete and known(trace, step, "arguments") and known(trace, step, "result")
+                )
                 pieces.add((run.agent, *outcome(step)))
-    return Deeds(frozenset(pieces), told)
+    return Deeds(frozenset(pieces), complete)
 
 
 def request(call: ToolCall) -> tuple[str, ...]:
@@ -103,18 +105,18 @@ def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
     runs = {run.id: run for run in turn.runs}
     period = period_of(cycle)
     seen: set[tuple[str, ...]] = set()
-    told = True
+    complete = True
     for place, dispatch in enumerate(cycle):
         news = {("asked", dispatch.to_agent, *telling_words(dispatch.prompt))}
-        told = told and known(trace, dispatch, "prompt")
+        complete = complete and known(trace, dispatch, "prompt")
         if place < len(cycle) - 1:
             deeds = deeds_of(trace, [runs[id_] for id_ in dispatch.runs if id_ in runs])
-            told = told and deeds.told
+            complete = complete and deeds.complete
             news |= deeds.pieces
         if place >= period and not news <= seen:
             return False
         seen |= news
-    return True if told else None
+    return True if complete else None
 
 
 def _length(moves: Sequence[Dispatch], start: int, period: int) -> int:
@@ -247,7 +249,7 @@ def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
     """Tell of each but the first whether it brought nothing new; ``None`` if untold."""
     answers: dict[frozenset[str], None] = {}
     done: set[tuple[str, ...]] = set()
-    told = answered = True
+    complete = answered = True
     for place, dispatch in enumerate(row):
         answered = answered and known(trace, dispatch, "result")
         words = frozenset(telling_words(dispatch.result))
@@ -264,17 +266,17 @@ def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
             elif not deeds.pieces <= done:
                 yield False
             else:
-                yield True if told and deeds.told else None
+                yield True if complete and deeds.complete else None
         answers[words] = None
         done |= deeds.pieces
-        told = told and deeds.told
+        complete = complete and deeds.complete
 
 
 def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
     fields = ("arguments", "result")
-    told = all(known(trace, call, field) for call in (one, other) for field in fields)
+    complete = all(known(trace, call, field) for call in (one, other) for field in fields)
     ended = all(call.status in ("ok", "failed", "refused") for call in (one, other))
-    return told and ended and outcome(one) == outcome(other)
+    return complete and ended and outcome(one) == outcome(other)
 
 
 _NO_NAMES: Mapping[str, str] = {}
@@ -328,7 +330,9 @@ def loops(
     if found:
         return found
     if doubts:
-        return Untold(says=f"{doubts[0]}; record prompts and answers to tell whether it is a loop")
+        return NotRecorded(
+            says=f"{doubts[0]}; record prompts and answers to tell whether it is a loop"
+        )
     return Clear(says="no loop")
 
 

@@ -11,9 +11,9 @@ from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
 from .completed import reports_failure
-from .exchange import Piece, all_told, given_out, had_before, sender
+from .exchange import Piece, all_recorded, given_out, had_before, sender
 from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
-from .finding import TOO_LONG, Answer, Clear, Finding, Untold
+from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded
 from .words import COMMON, UNITS, gives_verdict, wants_verdict
 
 _STATED = re.compile(
@@ -137,38 +137,38 @@ def result_used(
     """Tell whether a caller made anything of what came back.
 
     ``ignored`` and ``regenerated`` are faults, ``contradicted`` is a warning. A failure that is
-    reported was used. Untold: nothing came back, fewer facts than ``limits.facts``, the caller's
-    words were not recorded, or are too few to tell.
+    reported was used. ``NotRecorded``: nothing came back, fewer facts than ``limits.facts``, the
+    caller's words were not recorded, or are too few to tell.
     """
     try:
         return _used(trace, turn, dispatch, limits or Limits())
     except TooMuchTextError:
-        return Untold(says=TOO_LONG)
+        return NotRecorded(says=TOO_LONG)
 
 
 def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answer:
     index, run = index_of(trace), sender(trace, dispatch)
     if not index.spend(1 + len(run.steps if run is not None else ())):
-        return Untold(says=TOO_LONG)
+        return NotRecorded(says=TOO_LONG)
     trip = round_trip(trace, dispatch)
     failed = dispatch.status in ("failed", "refused", "unanswered")
     if trip.result is None and not (failed and dispatch.error):
-        return Untold(says=_nothing_back(trace, dispatch))
+        return NotRecorded(says=_nothing_back(trace, dispatch))
     result = plain_text(trip.result) if trip.result is not None else str(dispatch.error)
     pieces = given_out(trace, turn, trip)
     if not index.spend(len(pieces)):
-        return Untold(says=TOO_LONG)
+        return NotRecorded(says=TOO_LONG)
     if failed:
         return _failure(trip, result, pieces)
     before = had_before(trace, turn, dispatch)
     if not index.spend(len(before)):
-        return Untold(says=TOO_LONG)
+        return NotRecorded(says=TOO_LONG)
     had = read(*(piece.text for piece in before))
     facts = read(result).without(had)
     if len(facts) < limits.facts:
-        told = counted(len(facts), "fact")
-        return Untold(
-            says=f"the result holds {told} that the caller had not already; "
+        amount = counted(len(facts), "fact")
+        return NotRecorded(
+            says=f"the result holds {amount} that the caller had not already; "
             f"{limits.facts} are needed to tell"
         )
     said = read(*(piece.text for piece in pieces))
@@ -185,7 +185,7 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     if case.share < limits.ignored_below:
         doubt = _doubt(trace, turn, case, result)
         if doubt is not None:
-            return Untold(says=f"{_told(case)}, but {doubt}")
+            return NotRecorded(says=f"{_told(case)}, but {doubt}")
         return [
             Finding(
                 kind="ignored",
@@ -232,9 +232,11 @@ def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
     if reported is not None:
         return Clear(says="the failure was reported", details=details)
     if not said.strip() or any(not isinstance(step, Said) for step in trip.after):
-        return Untold(says="the dispatch failed, and what the caller did then may be its answer")
+        return NotRecorded(
+            says="the dispatch failed, and what the caller did then may be its answer"
+        )
     if len(read(said).facts) < TERSE:
-        return Untold(says="the dispatch failed, and the caller said too little to tell")
+        return NotRecorded(says="the dispatch failed, and the caller said too little to tell")
     return [
         Finding(
             kind="ignored",
@@ -247,7 +249,7 @@ def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
 
 def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     """Say why a result may have been used although little of it shows."""
-    if not all_told(trace, turn, case.trip.dispatch):
+    if not all_recorded(trace, turn, case.trip.dispatch):
         return "not all that the caller said was recorded: record its messages and calls"
     if broken(turn) or turn.status != "completed":
         return "the turn did not come to its end"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
 from baton.model.views import run_names
 
-from .finding import Answer, Clear, Finding, Untold, name_key, receiver_name, receivers_of
+from .finding import Answer, Clear, Finding, NotRecorded, name_key, receiver_name, receivers_of
 from .target_known import says_unknown
 
 _SPECIFIED = re.compile(r"(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
@@ -119,9 +119,9 @@ def scope(
     attempts warnings. Calls that pass control on are no use of tools.
     """
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
-    missing = _untold(trace, dispatch, receiver_name(trace, dispatch, renames))
+    missing = _not_recorded(trace, dispatch, receiver_name(trace, dispatch, renames))
     if missing is not None:
-        return Untold(says=missing)
+        return NotRecorded(says=missing)
     runs = receivers_of(trace, dispatch)
     placed = [(run, call) for run in runs for call in _used(trace, run)]
     if dispatch.tools_source == "offered":
@@ -137,13 +137,13 @@ def scope(
         return _findings(trace, dispatch, outside, right, renames, attempts_are_faults)
     unseen = _unseen(trace, turn, runs, name)
     if unseen is not None:
-        return Untold(says=unseen)
+        return NotRecorded(says=unseen)
     if any(verdict is None for _, _, verdict in judged):
-        return Untold(says=f"what `{name}` called its tools with is not recorded in full")
+        return NotRecorded(says=f"what `{name}` called its tools with is not recorded in full")
     return Clear(says=f"`{name}` kept to its tools" if placed else f"`{name}` called no tool")
 
 
-def _untold(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
+def _not_recorded(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
     """Say why the scope of a dispatch is not known, and what would supply it."""
     if dispatch.to_kind != "agent":
         return f"{name} is a {dispatch.to_kind}: it has no tools of its own"
@@ -276,7 +276,7 @@ def _only_offered(
         if _found_no_tool(call)
         and name_key(call.name) not in offered | set(map(name_key, run.tools_offered or ()))
     ]
-    return found or Untold(
+    return found or NotRecorded(
         says=f"only what `{name}` was offered is recorded, which no agent can exceed: "
         f"{_supply(trace, dispatch)}"
     )

@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
 from baton.model.views import in_short, index_of
 
-from .finding import Answer, Clear, Finding, Untold, call_of, has_run, name_key, sender_of, steps_of
+from .finding import (
+    Answer,
+    Clear,
+    Finding,
+    NotRecorded,
+    call_of,
+    has_run,
+    name_key,
+    sender_of,
+    steps_of,
+)
 
 _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
 _UNKNOWN = tuple(
@@ -105,7 +115,7 @@ def target_known(
     if call is not None and call.refused_by in ("policy", "user"):
         return [_refused(dispatch, sender, call, name)]
     if not known(trace, dispatch, "to_agent"):
-        return Untold(says="the hand-off does not name its target: record arguments of calls")
+        return NotRecorded(says="the hand-off does not name its target: record arguments of calls")
     offered = _offered(trace, sender, call) if named_after else None
     if offered:
         return Clear(says=f"`{name}` is known, though it was not started")
@@ -130,7 +140,7 @@ def _by_roster(
         turned_down = dispatch.status in ("refused", "failed")
         if turned_down or nearest(name, others, 1, _MISSPELT):
             return [_unknown(dispatch, sender, name, others, None)]
-    return Untold(
+    return NotRecorded(
         says=f"nothing tells whether there is an agent `{name}`: give the agents' definitions "
         "as `agents:`"
     )

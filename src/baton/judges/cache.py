@@ -52,7 +52,7 @@ def cache_key(
     fenced, how answers are read, the model with its address, the temperature, and the number of
     the sample.
     """
-    told = {
+    parts = {
         "request": msgspec.to_builtins(request),
         "fence": prompts.VERSION,
         "read": verdict.VERSION,
@@ -60,7 +60,7 @@ def cache_key(
         "temperature": temperature,
         "sample": sample,
     }
-    return sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
+    return sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
 
 class VerdictCache:

@@ -402,13 +402,13 @@ class Rehearsal:
     def estimate(self) -> Estimate:
         """Sum up what was counted; the same question counts once."""
         costs = [cost for _, cost in self._counted.values()]
-        told = [cost for cost in costs if cost is not None]
+        known_costs = [cost for cost in costs if cost is not None]
         return Estimate(
             calls=len(self._counted),
             cached=len(self._cached),
             input_tokens=sum(tokens for tokens, _ in self._counted.values()),
             output_tokens=USUAL_OUTPUT * len(self._counted),
-            cost_usd=sum(told) if len(told) == len(costs) else None,
+            cost_usd=sum(known_costs) if len(known_costs) == len(costs) else None,
         )
 
 

@@ -113,7 +113,7 @@ def judge_use(
 ) -> JudgeUse:
     """Sum up what answers took; a cost that one of them lacks is not known."""
     costs = [answer.cost_usd for answer in answers]
-    told = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     models = dict.fromkeys(answer.model for answer in answers)
     return JudgeUse(
         model=", ".join(models) or model or "",
@@ -121,7 +121,7 @@ def judge_use(
         samples=len(answers),
         requests=sum(answer.requests for answer in answers),
         tokens=sum(answer.input_tokens + answer.output_tokens for answer in answers),
-        cost_usd=sum(told) if len(told) == len(costs) else None,
+        cost_usd=sum(known_costs) if len(known_costs) == len(costs) else None,
         cached=bool(answers) and all(answer.cached for answer in answers),
         timings={"seconds": sum(answer.seconds for answer in answers)},
     )

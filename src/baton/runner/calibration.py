@@ -13,7 +13,7 @@ from baton.datasets.labels import HumanLabel
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.evidence import FINDINGS, answers_of
 from baton.evaluators.judging.subject import Subject
-from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.model import EvalContext, InputError, Problem, Trace, nearest, suggestion
 from baton.stats.calibration import (
     Item,
@@ -465,4 +465,4 @@ def _all_findings(subject: Subject) -> list[Answer]:
 
 
 def _faults_in(answer: Answer) -> list[Finding]:
-    return [] if isinstance(answer, Clear | Untold) else answer
+    return [] if isinstance(answer, Clear | NotRecorded) else answer

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from baton.findings.completed import completed
 from baton.findings.context_carried import context_carried
-from baton.findings.finding import Answer, Clear, Finding, Untold
+from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.findings.result_used import result_used
 from baton.findings.scope import scope
 from baton.findings.target_known import target_known
@@ -88,4 +88,4 @@ def evidence_pieces(answers: Mapping[str, Answer]) -> list[Piece]:
 
 
 def _findings(answer: Answer | None) -> list[Finding]:
-    return [] if answer is None or isinstance(answer, Clear | Untold) else answer
+    return [] if answer is None or isinstance(answer, Clear | NotRecorded) else answer

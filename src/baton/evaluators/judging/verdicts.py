@@ -292,9 +292,9 @@ def verdict_of(
         return Verdict(None, f"none of {len(pairs)} counts: {_said(pairs[0])}", details, [])
     value = sum(counted) / len(counted)
     shown = worst[:3] if value < 1 else []
-    told = "; ".join(_said(pair) for pair in shown) or f"all {len(counted)} are fine"
+    summary = "; ".join(_said(pair) for pair in shown) or f"all {len(counted)} are fine"
     evidence = [Evidence(ids=list(i.ids), quote=i.text[:200]) for i, _ in shown if i.ids]
-    return Verdict(value, told, details, evidence, len(counted))
+    return Verdict(value, summary, details, evidence, len(counted))
 
 
 def summed(uses: Sequence[JudgeUse]) -> JudgeUse | None:
@@ -317,7 +317,7 @@ def summed(uses: Sequence[JudgeUse]) -> JudgeUse | None:
 
 def brief(score: Score, names: Mapping[str, str | None]) -> dict[str, Any]:
     """Tell one of several scores in short."""
-    told = {
+    row = {
         "subject": score.subject,
         **names,
         "status": score.status,
@@ -325,7 +325,7 @@ def brief(score: Score, names: Mapping[str, str | None]) -> dict[str, Any]:
         **{key: score.details[key] for key in _KEPT if key in score.details},
         "reason": score.reason,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in row.items() if value is not None}
 
 
 def _single(decision: Decision, sections: Sequence[Section]) -> Verdict:
@@ -352,12 +352,12 @@ def _holders(quote: str, sections: Sequence[Section]) -> list[str] | None:
 
 
 def _told(decision: Decision) -> dict[str, Any]:
-    told: dict[str, Any] = {"label": decision.label, "score": decision.number}
-    told["reason"] = decision.reason
+    details: dict[str, Any] = {"label": decision.label, "score": decision.number}
+    details["reason"] = decision.reason
     tally = decision.tally
     if tally.votes > 1:
-        told |= {"votes": tally.counts, "spread": tally.spread, "tie": tally.tie}
-    return {key: value for key, value in told.items() if value is not None}
+        details |= {"votes": tally.counts, "spread": tally.spread, "tie": tally.tie}
+    return {key: value for key, value in details.items() if value is not None}
 
 
 def _said(pair: tuple[Item, Decision]) -> str:
@@ -442,8 +442,8 @@ class Scorer(NamedTuple):
             f"can't tell: {said_of(left_out)} were not shown to the judge and may hold "
             f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; of the rest {said}"
         )
-        told = {name: details[name] for name in kept if name in details}
-        return self.unscored("error", reason, {**told, "of_the_rest": verdict.details}, use)
+        kept_details = {name: details[name] for name in kept if name in details}
+        return self.unscored("error", reason, {**kept_details, "of_the_rest": verdict.details}, use)
 
     def settled(self, settled: Settled) -> Score:
         """Give the verdict of a finding, for which no judge was asked."""
