@@ -11,6 +11,7 @@ from baton.stats.comparison import PASSED, Axis, AxisChange, CaseChange, Compari
 
 from .baseline import CaseSnapshot, Snapshot
 
+_PASSED_AXIS = Axis(PASSED)
 Outcome = Literal["worse", "unclear", "same", "better", "error"]
 
 
@@ -83,33 +84,30 @@ def compare(
         min_effect=min_effect,
         lower_is_better=lower,
     )
-    sides = before.by_id(), after.by_id()
+    old_cases, new_cases = before.by_id(), after.by_id()
+    # Cases that had a verdict and have none, or not in every repeat: they are no passes.
+    missing = [
+        name
+        for name, case in old_cases.items()
+        if case.of(_PASSED_AXIS)
+        and ((now := new_cases.get(name)) is None or now.errors or not now.of(_PASSED_AXIS))
+    ]
     return Compared(
         before=before,
         after=after,
         comparison=comparison,
         refused=incomparable(old, new),
         changed=changed(old, new),
-        missing=_missing(*sides),
-        cases=[_case(change, *sides) for change in comparison.worse],
+        missing=missing,
+        cases=[
+            _worse_case(change, old_cases[change.case], new_cases[change.case])
+            for change in comparison.worse
+        ],
     )
 
 
-def _missing(before: dict[str, CaseSnapshot], after: dict[str, CaseSnapshot]) -> list[str]:
-    """Return the cases that had a verdict and have none, or not in every repeat."""
-    names = []
-    for name, case in before.items():
-        other = after.get(name)
-        judged = bool(case.of(Axis(PASSED)))
-        if judged and (other is None or other.errors or not other.of(Axis(PASSED))):
-            names.append(name)
-    return names
-
-
-def _case(
-    change: CaseChange, before: dict[str, CaseSnapshot], after: dict[str, CaseSnapshot]
-) -> WorseCase:
-    old, new = before[change.case], after[change.case]
+def _worse_case(change: CaseChange, old: CaseSnapshot, new: CaseSnapshot) -> WorseCase:
+    """Find the first hand-off of a failed run now that differs from a run that passed before."""
     good = old.route if old.route is not None else old.worst
     bad = new.worst if new.worst is not None else new.route
     parted = first_difference(good or [], bad or [])

@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterator
 from typing import IO
 
-from baton.model import CaseResult
 from baton.model.visible import without_commands
 from baton.plugins import Entry
-from baton.store import Header, IndexRow, Reportable
+from baton.store import Reportable
 
 from .figures import gate_lines
 from .markdown import write_markdown
@@ -51,24 +50,18 @@ def _errors(evaluation: Reportable) -> Iterator[str]:
     for row in evaluation.rows():
         if row.status in ("failed", "error"):
             result = evaluation.result(row)
+            lines = [one_line(result.error, 400)] if result.error else []
+            lines += [
+                one_line(f"{score.evaluator}: {score.reason}", 400)
+                for score in result.scores
+                if score.status in ("failed", "error")
+            ]
+            repeat = f" ({row.repeat + 1} of {header.repeats})" if header.repeats > 1 else ""
+            about: dict[str, str | int | None] = {"title": f"{row.case_id}{repeat}: {row.status}"}
             place = place_of(result)
-            about: dict[str, str | int | None] = {"title": _title(row, header)}
             if place is not None:
                 about = {"file": place.file, "line": place.line} | about
-            yield _command("error", "\n".join(_said(result)) or row.status, about)
-
-
-def _title(row: IndexRow, header: Header) -> str:
-    repeat = f" ({row.repeat + 1} of {header.repeats})" if header.repeats > 1 else ""
-    return f"{row.case_id}{repeat}: {row.status}"
-
-
-def _said(result: CaseResult) -> Iterator[str]:
-    if result.error:
-        yield one_line(result.error, 400)
-    for score in result.scores:
-        if score.status in ("failed", "error"):
-            yield one_line(f"{score.evaluator}: {score.reason}", 400)
+            yield _command("error", "\n".join(lines) or row.status, about)
 
 
 def _command(name: str, message: str, about: dict[str, str | int | None]) -> str:
@@ -77,20 +70,17 @@ def _command(name: str, message: str, about: dict[str, str | int | None]) -> str
     A message is one line, or several of ours that were each made safe.
     """
     properties = [
-        f"{key}={_property(without_commands(one_line(str(value), 300)))}"
+        (key, _data(without_commands(one_line(str(value), 300))))
         for key, value in about.items()
         if value is not None
     ]
-    about_it = f" {','.join(properties)}" if properties else ""
-    return f"::{name}{about_it}::{_data(without_commands(message))}"
+    # A colon would end the properties, a comma the one that it is in.
+    texts = [f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in properties]
+    return f"::{name}{' ' if texts else ''}{','.join(texts)}::{_data(without_commands(message))}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 REPORT = Entry("github", write_github, "annotations and the summary of a step, for GitHub Actions")

@@ -77,7 +77,11 @@ def _case(suite: str, result: CaseResult, *, repeated: bool) -> str:
     name = f"{result.case_id} [{result.repeat + 1}]" if repeated else result.case_id
     seconds = (result.timings or {}).get("seconds")
     time = f' time="{seconds:.3f}"' if seconds is not None else ""
-    head = f"    <testcase classname={suite} name={_attribute(name)}{_where(result)}{time}"
+    where, place = "", place_of(result)
+    if place is not None:  # GitLab, and what reads this on GitHub, link to the case by it
+        line = "" if place.line is None else f' line="{place.line}"'
+        where = f" file={_attribute(place.file)}{line}"
+    head = f"    <testcase classname={suite} name={_attribute(name)}{where}{time}"
     if result.status == "passed":
         return f"{head}/>\n"
     tag = {"failed": "failure", "error": "error"}.get(result.status, "skipped")
@@ -89,27 +93,14 @@ def _case(suite: str, result: CaseResult, *, repeated: bool) -> str:
         if score.status in ("failed", "error") or result.status == "skipped"
     ]
     message = lines[0] if lines else result.status
-    inside = _text("\n".join(lines))
+    inside = escape(_shown("\n".join(lines)))
     return (
         f"{head}>\n      <{tag} message={_attribute(message)}>{inside}</{tag}>\n    </testcase>\n"
     )
 
 
-def _where(result: CaseResult) -> str:
-    """Write file and line, by which GitLab and readers on GitHub link to the case."""
-    place = place_of(result)
-    if place is None:
-        return ""
-    line = "" if place.line is None else f' line="{place.line}"'
-    return f" file={_attribute(place.file)}{line}"
-
-
 def _attribute(text: str) -> str:
     return quoteattr(_shown(text))
-
-
-def _text(text: str) -> str:
-    return escape(_shown(text))
 
 
 def _shown(text: str) -> str:
