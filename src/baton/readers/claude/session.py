@@ -33,7 +33,7 @@ from .wire import (
     dict_at,
     failure,
     is_list,
-    is_plumbing,
+    is_written_by_program,
     message_text,
     notices,
     seconds,
@@ -213,7 +213,7 @@ class SessionReader:
             self._told(thread, heard, entry)
         elif entry.data.get("isCompactSummary") is True:
             self._drop("summaries of a compacted conversation", text)
-        elif not is_plumbing(entry, text):
+        elif not is_written_by_program(entry, text):
             self.threads.open_turn(heard, entry.at)
             self.ended_turn = False
 

@@ -432,7 +432,7 @@ def failure(entry: Entry) -> str | None:
     return None
 
 
-def is_plumbing(entry: Entry, text: str) -> bool:
+def is_written_by_program(entry: Entry, text: str) -> bool:
     """Tell a text on the user's side that no user wrote."""
     data = entry.data
     flags = ("isMeta", "isSynthetic", "isVisibleInTranscriptOnly")

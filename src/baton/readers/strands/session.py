@@ -273,7 +273,7 @@ def _run(
     run = builder.run(turn, name or MAIN, info.span_id if info else None, steps=calls.steps)
     if name is None:
         run.unknown.append("agent")
-    if not calls.told:
+    if not calls.has_models:
         run.unknown.append("steps.said")
     if agent is None or info is None:
         run.status = "unknown"

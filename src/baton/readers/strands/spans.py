@@ -147,7 +147,7 @@ class Call(NamedTuple):
 class Calls:
     """What one agent said and called, built from its model calls and tool calls.
 
-    ``steps`` are in the order of time, ``told`` says that models say what they answered.
+    ``steps`` are in the order of time, ``has_models`` says that model calls say what they answered.
     """
 
     def __init__(self, tree: Tree, agent: Span | None, builder: TraceBuilder) -> None:
@@ -156,7 +156,7 @@ class Calls:
         self._timed: list[tuple[float, int, Step]] = []
         self._by_span: dict[int, ToolCall] = {}
         models, tools = tree.models(agent), tree.tools(agent)
-        self.told = bool(models)
+        self.has_models = bool(models)
         self._answers = _answers(models)
         open_calls = {tool.tool_call.tool_call_id: tool for tool in tools if tool.tool_call}
         taken: set[int] = set()
