@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.model import SCHEMA_VERSION, JudgeUse, Score, Source, Trace
-from baton.runner.verdicts import JudgedThing, Shown, of_scores
+from baton.runner.judged_subjects import JudgedThing, Shown, of_scores
 from baton.testing import build
 
 TRACE = Trace(schema_version=SCHEMA_VERSION, id="t1", source=Source(format="baton"), turns=[])

@@ -138,7 +138,7 @@ def test_without_a_judge_nothing_that_waits_is_even_imported() -> None:
         "turn = Turn(id='t', runs=[AgentRun(id='r', agent='desk')])\n"
         "trace = Trace(schema_version=1, id='x', source=Source(format='test'), turns=[turn])\n"
         "assert baton.score(trace, None, ['agent_chain']).results\n"
-        "waits = {'baton.runner.waiting', 'baton.judges.judge', 'sqlite3', 'pydantic'}\n"
+        "waits = {'baton.runner.pending_scores', 'baton.judges.judge', 'sqlite3', 'pydantic'}\n"
         "print(sorted(waits & set(sys.modules)))\n"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 from baton.datasets.labels import HumanLabel
 from baton.model import InputError, Location
 from baton.runner.calibration import people, placed
-from baton.runner.verdicts import JudgedThing
+from baton.runner.judged_subjects import JudgedThing
 from baton.stats.calibration import Opinion, Terms
 
 LABELS = Terms(labels={"right": 1.0, "wrong": 0.0})

@@ -19,7 +19,7 @@ from baton.model.visible import visible_line
 from baton.reports.text import one_line
 from baton.reports.trace import print_sheet, print_trace
 from baton.runner.calibration import DISAGREE, SPLIT, ToLabel
-from baton.runner.verdicts import terms_of
+from baton.runner.judged_subjects import terms_of
 from baton.session.calibrate import things_to_label
 from baton.sink import own_output
 from baton.stats.calibration import FAILED, PASSED, Terms

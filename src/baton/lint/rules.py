@@ -13,7 +13,7 @@ from baton.formats.spelling import snake
 from baton.model import AgentCard, Case, ExpectedTurn, InputError, Problem, suggestion
 
 from .adk_app import App
-from .scope import CaseFile, CriteriaFile, LintWarning, Scope, Written
+from .files import CaseFile, CriteriaFile, LintWarning, Scope, Written
 
 BARE_TURN = "bare-turn"
 

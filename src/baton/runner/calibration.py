@@ -38,7 +38,7 @@ from baton.stats.calibration import (
 from baton.stats.intervals import Estimate, share
 from baton.store.calibrations import Calibration, keep_calibration
 
-from .verdicts import JudgedThing, terms_of
+from .judged_subjects import JudgedThing, terms_of
 
 
 class People(msgspec.Struct, frozen=True, kw_only=True):

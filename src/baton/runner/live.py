@@ -16,10 +16,10 @@ from baton.store import EvaluationWriter, Kept
 
 from .collect import FolderResults, MemoryResults, Results
 from .loop import GRACE, entered
+from .pending_scores import Background
 from .plan import Plan, RunOptions, check_overrides
 from .player import Player, Slot, check_sessions, one_at_a_time
 from .scoring import Unfinished
-from .waiting import Background
 
 OnResult = Callable[[CaseResult], None]
 

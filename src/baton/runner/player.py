@@ -26,9 +26,9 @@ from baton.providers.base import CaseCancelled, ConfiguredProvider
 from baton.providers.functions import call, is_async, named, text_of, worded
 
 from .loop import stop
+from .pending_scores import Complete
 from .plan import Plan, RunOptions
 from .scoring import Unfinished, start_scoring
-from .waiting import Complete
 
 
 class Slot(msgspec.Struct, frozen=True):

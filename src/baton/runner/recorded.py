@@ -228,7 +228,7 @@ def collect(plan: Plan, scored: Iterator[CaseResult | Unfinished], results: Resu
     for each in scored:
         if isinstance(each, Unfinished):
             # Most evaluations wait for nothing, and do without asyncio.
-            from .waiting import finish_all
+            from .pending_scores import finish_all
 
             finish_all(plan, itertools.chain([each], scored), results)
             return

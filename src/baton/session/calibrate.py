@@ -27,10 +27,7 @@ from baton.runner.calibration import (
     placed,
     to_label,
 )
-from baton.runner.loop import run_until_terminated
-from baton.runner.plan import PlannedEvaluator, make_plan
-from baton.runner.recorded import find_case
-from baton.runner.verdicts import (
+from baton.runner.judged_subjects import (
     JudgedThing,
     ask,
     chosen,
@@ -41,6 +38,9 @@ from baton.runner.verdicts import (
     with_model,
     with_reversed_order,
 )
+from baton.runner.loop import run_until_terminated
+from baton.runner.plan import PlannedEvaluator, make_plan
+from baton.runner.recorded import find_case
 from baton.store import evaluation_traces, read_evaluation
 
 from .file_kinds import kind_of_file

@@ -22,9 +22,9 @@ from baton.model.redact import ON
 from baton.model.visible import visible_line
 from baton.plugins import RUBRIC_SUFFIXES
 from baton.readers import iter_traces, load_catalog
+from baton.runner.judged_subjects import judged, judged_types
 from baton.runner.plan import make_plan
 from baton.runner.recorded import find_case
-from baton.runner.verdicts import judged, judged_types
 from baton.store import StoredEvaluation
 
 from .prepare import Note, load_cases
