@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,18 @@ def cost(case: str, usd: float | None, *, least: bool = False) -> IndexRow:
     return row(case, efficiency=plain)
 
 
-def test_the_pass_rate_counts_errors_and_skipped_cases_as_not_passed() -> None:
+def test_the_pass_rate_is_of_what_was_scored_and_names_the_errors() -> None:
     rows = [row("a"), row("b", "failed"), row("c", "error"), row("d", "skipped")]
-    result = one("pass_rate >= 0.5", rows)
-    assert (result.status, result.mean, result.scored) == ("failed", 0.25, 4)
-    assert [low.case_id for low in result.cases] == ["b", "c", "d"]
-    assert result.reason == "1 of 4 passed, 0.25"
+    result = one("pass_rate >= 0.6", rows)
+    assert (result.status, result.mean, result.scored) == ("failed", 0.5, 2)
+    assert [low.case_id for low in result.cases] == ["b"]
+    assert result.reason == "1 of 2 passed, 0.5; not among them: 1 error, 1 skipped"
+
+
+def test_a_pass_rate_of_nothing_but_errors_decides_nothing() -> None:
+    result = one("pass_rate >= 0", [row("a", "error"), row("b", "error")])
+    assert (result.status, result.mean) == ("error", None)
+    assert result.reason == "no case was scored (2 errors)"
 
 
 def test_a_pass_rate_decides_in_place_of_single_cases() -> None:
@@ -137,14 +144,66 @@ def test_thresholds_of_another_dataset_decide_nothing() -> None:
     assert "prompts of desk: they are for p1, this is p2" in problems[1]
 
 
-def compared(tmp_path: Path, before: list[IndexRow], after: list[IndexRow]) -> Decision:
+def compared(
+    tmp_path: Path, before: list[IndexRow], after: list[IndexRow], **how: bool
+) -> Decision:
     builder = SnapshotBuilder()
     for each in before:
         builder.add(each)
     snapshot = Snapshot(id="b", name="b", status="passed", cases=builder.cases())
     write_baseline(snapshot, tmp_path / "b.json")
-    gate = read_gate({"regression": {"baseline": "b.json"}}, tmp_path)
+    gate = read_gate({"regression": {"baseline": "b.json", **how}}, tmp_path)
     return decide(gate, after, Provenance())
+
+
+def many(case: str, *statuses: str) -> list[IndexRow]:
+    return [row(case, status, repeat) for repeat, status in enumerate(statuses)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cases", [3, 4, 7, 30])
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_total_failure_is_red(tmp_path: Path, cases: int, repeats: int) -> None:
+    sides = [
+        [each for n in range(cases) for each in many(f"c{n}", *[status] * repeats)]
+        for status in ("passed", "failed")
+    ]
+    (result,) = compared(tmp_path, *sides).results
+    assert (result.status, result.evaluator) == ("failed", "cases passed")
+
+
+def test_a_case_that_always_passed_and_now_always_fails_is_red_by_itself(tmp_path: Path) -> None:
+    steady = [each for n in range(9) for each in many(f"c{n}", *["passed"] * 5)]
+    before = [*steady, *many("x", *["passed"] * 5)]
+    after = [*steady, *many("x", *["failed"] * 5)]
+    (result,) = compared(tmp_path, before, after).results
+    assert result.status == "failed"
+    assert [low.case_id for low in result.cases] == ["x"]
+    once = compared(tmp_path, [*steady[::5], row("x")], [*steady[::5], row("x", "failed")])
+    assert [each.status for each in once.results] == ["unclear"]
+
+
+def test_other_axes_that_move_at_random_do_not_hide_that_cases_break(tmp_path: Path) -> None:
+    def side(status: str, seed: int) -> list[IndexRow]:
+        draw = random.Random(seed)
+        return [
+            row(
+                f"c{n}",
+                status,  # type: ignore[arg-type]
+                scores=[(f"e{axis}", "passed", draw.random()) for axis in range(20)],
+            )
+            for n in range(7)
+        ]
+
+    results = compared(tmp_path, side("passed", 1), side("failed", 2)).results
+    assert (results[0].evaluator, results[0].status) == ("cases passed", "failed")
+
+
+def test_failures_and_errors_at_once_are_both_said(tmp_path: Path) -> None:
+    before = [row(f"c{n}") for n in range(8)]
+    after = [row(f"c{n}", "failed" if n else "error") for n in range(8)]
+    decision = compared(tmp_path, before, after)
+    assert [result.status for result in decision.results] == ["error", "failed"]
+    assert "1 case (1 with errors), c0" in decision.problems()[0]
 
 
 def test_a_case_that_the_baseline_has_and_nobody_played_is_no_pass(tmp_path: Path) -> None:
@@ -157,11 +216,20 @@ def test_a_case_that_is_skipped_now_is_no_pass(tmp_path: Path) -> None:
     assert decision.problems()
 
 
-def test_failures_that_were_there_before_are_no_regression(tmp_path: Path) -> None:
+def test_failures_that_were_there_before_are_no_regression_and_still_fail(tmp_path: Path) -> None:
     rows = [row(f"c{n}", "failed" if n < 3 else "passed") for n in range(30)]
     decision = compared(tmp_path, rows, rows)
     assert [result.status for result in decision.results] == ["passed"]
-    assert decision.on_cases
+    assert not decision.on_cases
+    assert compared(tmp_path, rows, rows, allow_failures=True).on_cases
+
+
+def test_without_a_baseline_yet_single_failures_decide(tmp_path: Path) -> None:
+    asked = {"baseline": "mian", "allow_failures": True}
+    decision = decide(read_gate({"regression": asked}, tmp_path), [row("a")], Provenance())
+    assert [result.status for result in decision.results] == ["unclear"]
+    assert "`baton baseline set --name mian` keeps this" in decision.results[0].reason
+    assert (decision.on_cases, decision.missed, decision.problems()) == (False, False, [])
 
 
 def test_from_python_a_gate_for_another_dataset_does_not_start() -> None:

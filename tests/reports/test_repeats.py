@@ -19,15 +19,15 @@ Make = Callable[..., StoredEvaluation]
 
 @pytest.fixture
 def played(tmp_path: Path) -> Make:
-    """Store an evaluation by the verdicts of each case: `+` passed, `-` failed."""
+    """Store an evaluation by the verdicts of each case: `+` passed, `-` failed, `e` error."""
 
     def make(**cases: str) -> StoredEvaluation:
         repeats = max(len(marks) for marks in cases.values())
         writer = EvaluationWriter(tmp_path, "e", header={}, repeats=repeats)
         for position, (name, marks) in enumerate(cases.items()):
             for repeat, mark in enumerate(marks):
-                status: Status = "passed" if mark == "+" else "failed"
-                value = float(mark == "+")
+                status: Status = {"+": "passed", "-": "failed", "e": "error", "s": "skipped"}[mark]  # type: ignore[assignment]
+                value = float(mark == "+") if mark in "+-" else None
                 score = Score(evaluator="v", type="v", version="1", status=status, value=value)
                 writer.write(
                     CaseResult(
@@ -49,6 +49,18 @@ def test_single_repeats_have_a_pass_rate_with_the_interval_of_wilson(played: Mak
     assert list(pass_lines(repeats_of(evaluation))) == [
         "pass rate 0.80 [0.49, 0.94]: 8 of 10 cases"
     ]
+
+
+def test_errors_are_no_zeros_and_are_said_beside_the_rate(played: Make) -> None:
+    assert list(pass_lines(repeats_of(played(a="+", b="-", c="e", d="e", e="s")))) == [
+        "pass rate 0.50 [0.09, 0.91]: 1 of 2 passed; 2 of 5 cases scored, 2 errors, 1 skipped"
+    ]
+    assert list(pass_lines(repeats_of(played(a="e", b="e")))) == [
+        "pass rate unknown: 0 of 2 cases scored, 2 errors"
+    ]
+    rate = repeats_of(played(a="+e", b="-+"))
+    assert rate is not None
+    assert (rate.passed, rate.scored, rate.errors, rate.results) == (2, 3, 1, 4)
 
 
 def test_repeats_tell_pass_at_k_pass_hat_k_and_who_flakes(played: Make) -> None:

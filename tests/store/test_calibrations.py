@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from baton.model import InputError
@@ -55,12 +56,22 @@ def test_what_is_no_evidence_is_not_calibrated_and_says_why(tmp_path: Path) -> N
 
 def test_a_later_calibration_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     keep_calibration(FOUND, tmp_path)
-    keep_calibration(Calibration(rubric="scope_fidelity", version="1", model=MODEL, n=9), tmp_path)
+    more = msgspec.structs.replace(FOUND, n=211)
+    keep_calibration(more, tmp_path)
     keep_calibration(Calibration(rubric="scope_fidelity", version="2", model=MODEL, n=8), tmp_path)
     found = kept_calibration("scope_fidelity", "1", MODEL, tmp_path)
     assert found is not None
-    assert found.n == 9
-    assert {one.n for one in kept_calibrations("scope_fidelity", tmp_path)} == {8, 9}
+    assert found.n == 211
+    assert {one.n for one in kept_calibrations("scope_fidelity", tmp_path)} == {8, 211}
+
+
+def test_a_later_calibration_that_says_less_does_not_replace_a_better_one(tmp_path: Path) -> None:
+    keep_calibration(FOUND, tmp_path)
+    for less in ({"n": 60}, {"n": 500, "lacking": ["all labels are alike"]}):
+        keep_calibration(msgspec.structs.replace(FOUND, **less), tmp_path)
+        found = kept_calibration("scope_fidelity", "1", MODEL, tmp_path)
+        assert found is not None
+        assert found.n == 210
 
 
 def test_names_that_look_alike_as_files_are_kept_apart(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from baton.model import InputError
+from baton.model import InputError, counted
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 
-from .messages import say
+from .messages import note, say
 from .options import OUT, Flag
 from .output import readers_may_leave
 
@@ -26,6 +26,7 @@ def baseline_command(
     *,
     name: str = "default",
     force: Flag = False,
+    allow_failing: Flag = False,
     json: Flag = False,
 ) -> int:
     """Keep an evaluation to compare with, or show the one that is kept.
@@ -43,14 +44,20 @@ def baseline_command(
         Name of the baseline, or the path of its file.
     force
         Keep also what was interrupted or could not be evaluated in part.
+    allow_failing
+        Keep also what failed: its failures count as usual from then on.
     json
         Print the baseline as JSON.
     """
     from baton.session.compare import set_baseline, show_baseline
 
     if act == "set":
-        snapshot, file = set_baseline(evaluation, name, stored=OUT, force=force)
-        say(f"baseline {file}: {len(snapshot.cases)} cases of {snapshot.id}")
+        snapshot, file = set_baseline(
+            evaluation, name, stored=OUT, force=force, allow_failing=allow_failing
+        )
+        say(f"baseline {file}: {counted(len(snapshot.cases), 'case')} of {snapshot.id}")
+        if snapshot.status == "failed":
+            note(f"the baseline failed: {snapshot.failures}; that is no regression from now on")
         return 0
     if evaluation is not None:
         raise InputError("`show` takes no evaluation: name the baseline with --name")

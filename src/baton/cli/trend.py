@@ -58,7 +58,8 @@ def trend_command(
         else:
             _print(points, axis)
     if any(not point.same for point in points) and not (json or csv):
-        note("≠ has another dataset or other evaluators than the newest: it does not compare")
+        what = sorted({name for point in points for name in point.differs})
+        note(f"≠ has other {', '.join(what)} than the newest: it does not compare")
     return 0
 
 
@@ -69,7 +70,8 @@ def _write_csv(points: list[Point]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\r\n")
     writer.writerow(names)
     for point in points:
-        writer.writerow([safe(getattr(point, field)) for field in names])
+        plain = {**msgspec.structs.asdict(point), "differs": " ".join(point.differs)}
+        writer.writerow([safe(plain[field]) for field in names])
 
 
 def _print(points: list[Point], axis: str) -> None:
@@ -99,5 +101,5 @@ def _cells(point: Point) -> tuple[str, ...]:
         str(point.cases),
         str(point.errors or ""),
         point.commit,
-        point.dataset + ("" if point.same else " ≠"),
+        point.dataset + ("" if point.same else f" ≠ {', '.join(point.differs)}"),
     )

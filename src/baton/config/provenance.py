@@ -72,11 +72,12 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
     """See to it that thresholds are for this dataset and config, before anything runs.
 
     Raises:
-        InputError: they are for others, or the baseline is not there.
+        InputError: they are for others, or the baseline cannot be read. One that is not there
+            yet is no error.
     """
     if not gate and gate.bound is None:
         return
-    from baton.gate.baseline import open_side
+    from baton.gate.baseline import lacks_baseline, open_side
     from baton.gate.decide import bound_to
 
     others = list(bound_to(gate.bound, provenance, "dataset", "config"))
@@ -85,8 +86,9 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
             Problem(path="gate.for", message=f"the thresholds are not for this {line}")
             for line in others
         )
-    if gate.regression is not None:
-        open_side(gate.regression.baseline, gate.folder)
+    asked = gate.regression
+    if asked is not None and not lacks_baseline(asked.baseline, gate.folder):
+        open_side(asked.baseline, gate.folder)
 
 
 def _lower(rubric: msgspec.Struct) -> bool:

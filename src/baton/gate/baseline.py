@@ -9,7 +9,7 @@ import msgspec
 
 from baton.formats.evaluation_folder import HEADER
 from baton.formats.own_files import make_folder, write_whole
-from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, nearest
+from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, counted, nearest
 from baton.stats.comparison import PASSED, Axis, CaseValues
 from baton.store import IndexRow, StoredEvaluation, read_evaluation
 
@@ -58,6 +58,13 @@ class Snapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
     provenance: Provenance = msgspec.field(default_factory=Provenance)
     spent: dict[str, float] = {}
     cases: list[CaseSnapshot] = []
+
+    @property
+    def failures(self) -> str:
+        """How many cases did not pass in every repeat, in words."""
+        verdicts = [case.of(Axis(PASSED)) for case in self.cases]
+        failing = sum(bool(each) and min(each) < 1 for each in verdicts)
+        return f"{failing} of {counted(len(self.cases), 'case')} did not always pass"
 
     def by_id(self) -> dict[str, CaseSnapshot]:
         """Return the cases by id."""
@@ -202,8 +209,25 @@ def open_side(name: str, folder: Path = Path()) -> Snapshot:
     raise InputError(Problem(file=name, message=message))
 
 
+def lacks_baseline(name: str, folder: Path = Path()) -> str:
+    """Say that there is no such baseline or evaluation yet, and how to keep one; empty: there is.
+
+    What is there and cannot be read is no first use: :func:`open_side` says what is wrong with it.
+    """
+    file = baseline_file(name, folder)
+    if (folder / name).exists() or file.exists():
+        return ""
+    near = _near(file)
+    hint = f" (did you mean `{near[0]}`?)" if near else ""
+    how = "baton baseline set" + (f" --name {name}" if name != DEFAULT else "")
+    return f"there is no baseline `{name}` yet{hint}; `{how}` keeps this evaluation as one"
+
+
+def _near(file: Path) -> list[str]:
+    return nearest(file.stem, sorted(each.stem for each in file.parent.glob("*.json")))
+
+
 def _none(file: Path) -> str:
-    others = sorted(each.stem for each in file.parent.glob("*.json"))
-    near = nearest(file.stem, others)
+    near = _near(file)
     hint = f"; did you mean `{near[0]}`?" if near else ""
     return f"no baseline here{hint} (`baton baseline set EVALUATION` writes one)"

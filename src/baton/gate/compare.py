@@ -32,7 +32,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """A comparison, and what of both sides differs.
 
     ``refused`` is what keeps them from being compared, ``changed`` what may be the reason.
-    ``missing`` are cases with a verdict before and none now: they are no passes.
+    ``missing`` are cases with a verdict before and none now, or not in every repeat: they are no
+    passes.
     """
 
     before: Snapshot
@@ -42,6 +43,11 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     changed: list[Differs]
     missing: list[str]
     cases: list[WorseCase]
+
+    @property
+    def itself(self) -> bool:
+        """Whether both sides are one evaluation, so that nothing is compared."""
+        return bool(self.after.id) and self.before.id == self.after.id
 
     @property
     def open(self) -> list[AxisChange]:
@@ -104,6 +110,16 @@ def compare(
             for change in comparison.worse
         ],
     )
+
+
+def missing_line(compared: Compared) -> str:
+    """Say which cases had a verdict and have none now, or not in every repeat, and why."""
+    after = compared.after.by_id()
+    errors = [name for name in compared.missing if name in after and after[name].errors]
+    some = ", ".join(compared.missing[:5])
+    more = ", …" if len(compared.missing) > 5 else ""
+    why = f" ({len(errors)} with errors)" if errors else ""
+    return f"{cases(len(compared.missing))}{why}, {some}{more}"
 
 
 def _worse_case(change: CaseChange, old: CaseSnapshot, new: CaseSnapshot) -> WorseCase:

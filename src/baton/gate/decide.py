@@ -11,13 +11,13 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from baton.model import AgentCounts, AgentScores, GateResult, Low, Provenance
+from baton.model import AgentCounts, AgentScores, GateResult, Low, Provenance, counted
 from baton.stats.comparison import PASSED, AxisChange
 from baton.stats.intervals import quantile
 from baton.store import IndexRow
 
-from .baseline import Snapshot, SnapshotBuilder, open_side
-from .compare import Compared, axis_line, cases, compare
+from .baseline import Snapshot, SnapshotBuilder, lacks_baseline, open_side
+from .compare import Compared, axis_line, compare, missing_line
 from .rules import BoundTo, Gate, GateRule, Regression, percentile
 
 BOUND = "for"
@@ -83,9 +83,17 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
             decided = [msgspec.structs.replace(result, status="error") for result in decided]
         results += decided
     results += must_pass.results()
-    if regression is not None:
+    on_cases, asked = gate.on_cases, gate.regression
+    if asked is not None and (lacking := lacks_baseline(asked.baseline, gate.folder)):
+        # The first use: it has to run before there can be a baseline. Single failures decide.
+        rule = f"no regression from {asked.baseline}"
+        results.append(
+            GateResult(rule=rule, evaluator="regression", status="unclear", reason=lacking)
+        )
+    elif asked is not None and regression is not None:
         results += regression.results(provenance)
-    return Decision(results, gate.on_cases, gate.on_errors)
+        on_cases = on_cases or asked.allow_failures
+    return Decision(results, on_cases, gate.on_errors)
 
 
 def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iterator[str]:
@@ -169,15 +177,16 @@ class _NoRegression:
         if compared.refused:
             problem = f"they do not compare: {'; '.join(map(str, compared.refused))}"
         elif compared.missing:
-            count, some = cases(len(compared.missing)), ", ".join(compared.missing[:_CASES])
-            problem = f"without a verdict that they have there: {count}, {some}"
+            problem = f"without a verdict that they have there: {missing_line(compared)}"
         elif not compared.comparison.axes:
             problem = "they share no case with a verdict"
         if problem:
             yield GateResult(rule=rule, evaluator="regression", status="error", reason=problem)
-            return
+            if compared.refused:
+                return
+        # What is missing hides nothing of what is there: both are said.
         changes = [*compared.comparison.regressions, *compared.open]
-        if not changes:
+        if not changes and not problem:
             count_all = compared.comparison.cases
             yield GateResult(rule=rule, evaluator="regression", status="passed", scored=count_all)
         for change in changes:
@@ -298,32 +307,48 @@ class OfEvaluator:
 
 
 class OfCases:
-    """The share of results that passed, or are errors, among all there are."""
+    """The share of scored results that passed, or of all results that are errors.
+
+    An error is no failure: it has a rule of its own, and is an error of the evaluation without one.
+    """
 
     def __init__(self, rule: GateRule) -> None:
         self.rule = rule
-        self._hits, self._all = 0, 0
+        self._hits = self._all = self._errors = self._skipped = 0
         self._others: list[Low] = []
 
     def add(self, row: IndexRow) -> None:
         """Take one result."""
-        errors = self.rule.evaluator == "error_rate"
-        hit = row.status == ("error" if errors else "passed")
+        of_errors = self.rule.evaluator == "error_rate"
+        self._errors += row.status == "error"
+        self._skipped += row.status == "skipped"
+        if not of_errors and row.status not in ("passed", "failed"):
+            return
+        hit = row.status == ("error" if of_errors else "passed")
         self._hits += hit
         self._all += 1
-        if hit == errors and len(self._others) < _CASES:
+        if hit == of_errors and len(self._others) < _CASES:
             self._others.append(Low(case_id=row.case_id, repeat=row.repeat))
 
     def results(self) -> list[GateResult]:
-        """Decide by the share of all results."""
+        """Decide by the share; without a result it is of, that is an error."""
+        of_errors = self.rule.evaluator == "error_rate"
+        left = "" if of_errors else self._left_out()
         if not self._all:
-            return [_result_of(self.rule, "error", None, 0, reason="no case")]
+            reason = f"no case was scored ({left})" if left else "no case"
+            return [_result_of(self.rule, "error", None, 0, reason=reason)]
         share = self._hits / self._all
         result = _by_limit(self.rule, share, self._all, "cases", self._others)
-        outcome = "could not be evaluated" if self.rule.evaluator == "error_rate" else "passed"
+        what = "could not be evaluated" if of_errors else "passed"
         if result.status == "failed":
-            result.reason = f"{self._hits} of {self._all} {outcome}, {share:.4g}"
+            result.reason = f"{self._hits} of {self._all} {what}, {share:.4g}"
+            result.reason += f"; not among them: {left}" if left else ""
         return [result]
+
+    def _left_out(self) -> str:
+        counts = [counted(self._errors, "error")] if self._errors else []
+        counts += [f"{self._skipped} skipped"] if self._skipped else []
+        return ", ".join(counts)
 
 
 class OfCounter:
@@ -384,8 +409,7 @@ def _by_limit(
     rule: GateRule, value: float, count: int, of: str, worst: Sequence[Low]
 ) -> GateResult:
     if count < rule.least:
-        counted = of.removesuffix("s") if count == 1 else of
-        reason = f"{count} {counted}, and it takes {rule.least} to tell"
+        reason = f"{counted(count, of.removesuffix('s'))}, and it takes {rule.least} to tell"
         return _result_of(rule, "unclear", value, count, reason=reason)
     if rule.met_by(value):
         return _result_of(rule, "passed", value, count)

@@ -14,7 +14,7 @@ from baton.model import InputError, Problem, suggestion
 
 Sign = Literal[">=", "<=", "=="]
 CASES = ("pass_rate", "error_rate")
-"""Measures of cases: shares of all results, whatever an evaluator says."""
+"""Measures of cases: passes of those that were scored, errors of all there are."""
 COUNTERS = ("cost_usd", "seconds", "tokens", "model_calls", "tool_calls", "dispatches")
 """Measures of what a case took, each with a statistic: ``cost_usd.p95``."""
 STATISTICS = ("mean", "sum", "max", "min")
@@ -50,12 +50,15 @@ class Regression(_Strict, frozen=True, kw_only=True):
     """Red when an axis is worse than in ``baseline`` (a name, or the path of a file or folder).
 
     A drop is real when chance alone would show one with a probability of at most
-    ``1 - confidence``, over all axes together; one of less than ``min_effect`` is none.
+    ``1 - confidence``, over all axes together; one of less than ``min_effect`` is none. Single
+    failures fail the evaluation as well, unless ``allow_failures``: then only the comparison
+    decides by them. Without a baseline yet nothing is compared, and single failures count.
     """
 
     baseline: str = "default"
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
     min_effect: Annotated[float, msgspec.Meta(ge=0)] = 0.05
+    allow_failures: bool = False
 
 
 class BoundTo(_Strict, frozen=True, kw_only=True):
@@ -134,8 +137,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def on_cases(self) -> bool:
-        """Whether it decides how many cases may fail; otherwise none may."""
-        return self.regression is not None or self._has("pass_rate")
+        """Whether a rule decides how many cases may fail; otherwise none may."""
+        return self._has("pass_rate")
 
     @property
     def on_errors(self) -> bool:

@@ -24,7 +24,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation: the mean of the axis over its cases with a 95 % interval.
 
     ``value`` is ``None`` where no case has the axis. ``errors`` counts results without a verdict.
-    ``same`` says whether dataset and evaluators are those of the newest.
+    ``differs`` names what is not that of the newest, so that it does not compare: ``dataset``,
+    ``evaluators``, and ``recordings`` where other cases or traces were scored. ``same``: nothing.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
     dataset: str
     same: bool
+    differs: list[str]
 
 
 def trend(folders: Iterable[Path], axis: str) -> list[Point]:
@@ -93,6 +95,15 @@ def _when(side: Snapshot) -> tuple[str, str]:
 def _point(side: Snapshot, axis: Axis, newest: Snapshot) -> Point:
     made, last = side.provenance, newest.provenance
     means = [fmean(values) for case in side.cases if (values := case.of(axis))]
+    differs = [
+        name
+        for name, own, theirs in (
+            ("dataset", made.dataset, last.dataset),
+            ("evaluators", made.evaluators, last.evaluators),
+            ("recordings", set(side.by_id()), set(newest.by_id())),
+        )
+        if own != theirs
+    ]
     low, high = _interval(means, whole=axis.name == PASSED and side.repeats == 1)
     return Point(
         id=side.id,
@@ -106,7 +117,8 @@ def _point(side: Snapshot, axis: Axis, newest: Snapshot) -> Point:
         errors=sum(case.errors for case in side.cases),
         commit=f"{made.git.commit[:8]}{'+' if made.git.dirty else ''}" if made.git else "",
         dataset=made.dataset.hash[:8] if made.dataset else "",
-        same=(made.dataset, made.evaluators) == (last.dataset, last.evaluators),
+        same=not differs,
+        differs=differs,
     )
 
 

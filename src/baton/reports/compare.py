@@ -8,7 +8,7 @@ from typing import IO, Any
 import msgspec
 from rich.table import Table
 
-from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, p_text
+from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, missing_line, p_text
 from baton.model import Hop
 from baton.stats.comparison import PASSED, AxisChange
 
@@ -81,6 +81,7 @@ def plain_compared(compared: Compared) -> dict[str, Any]:
     comparison = compared.comparison
     return {
         "outcome": compared.outcome,
+        "itself": compared.itself,
         "before": _side(compared.before),
         "after": _side(compared.after),
         "confidence": comparison.confidence,
@@ -90,6 +91,7 @@ def plain_compared(compared: Compared) -> dict[str, Any]:
         "cases": comparison.cases,
         "axes": [_plain_axis(axis) for axis in comparison.axes],
         "worse": [_plain_case(case) for case in compared.cases],
+        "broken": comparison.broken,
         "missing": compared.missing,
         "only_before": comparison.only_before,
         "only_after": comparison.only_after,
@@ -153,11 +155,16 @@ def _hop(hop: Hop | None, *, with_id: bool = False) -> str:
 
 def _whole(compared: Compared) -> Iterator[str]:
     """Say what no axis shows."""
+    if compared.itself:
+        yield "both are the same evaluation: nothing is compared"
+    broken = compared.comparison.broken
+    if broken:
+        some = ", ".join(broken[:5]) + (", …" if len(broken) > 5 else "")
+        yield f"{cases(len(broken))} that always passed before and always fail now: {some}"
     for axis in compared.open:
         yield f"{axis.axis}: {axis_line(axis)}"
     if compared.missing:
-        some = ", ".join(compared.missing[:5])
-        yield f"{cases(len(compared.missing))} with a verdict before and none after: {some}"
+        yield f"with a verdict before and none after, or not always: {missing_line(compared)}"
     fresh = compared.comparison.only_after
     if fresh:
         yield f"{cases(len(fresh))} only after: {', '.join(fresh[:5])}"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from baton.model import AgentScores, Asked, GateResult, RoutingCell, counted
+from baton.model import STATUSES, AgentScores, Asked, GateResult, RoutingCell, Status, counted
 from baton.stats.intervals import mean_interval, share
 from baton.stats.repeats import Repeats, of_repeats
 from baton.stats.routing import agents_of, mistakes
@@ -22,16 +22,21 @@ _FLAKY = 5
 
 
 class PassRate(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of all results that passed, and how repeats of a case differ.
+    """The share of results that passed, of those that were scored, and how repeats differ.
 
-    ``low`` and ``high`` are the 95 % interval: Wilson's, and for cases that were repeated that
-    of the mean over cases, as repeats of one case are not independent. ``None``: not known.
+    An error is no failure and a skipped result no verdict: they are counted beside it, in
+    ``results`` and not in ``scored``. ``value`` is ``None`` where nothing was scored. ``low`` and
+    ``high`` are the 95 % interval: Wilson's, and for cases that were repeated that of the mean
+    over cases, as repeats of one case are not independent. ``None``: not known.
     """
 
-    value: float
+    value: float | None
     low: float | None
     high: float | None
     passed: int
+    scored: int
+    errors: int
+    skipped: int
     results: int
     cases: int
     repeats: Repeats | None = None
@@ -39,52 +44,65 @@ class PassRate(msgspec.Struct, frozen=True, kw_only=True):
 
 def repeats_of(evaluation: Reportable) -> PassRate | None:
     """Read the index once; ``None`` where there are no results."""
-    passed = results = 0
+    counts: dict[Status, int] = dict.fromkeys(STATUSES, 0)
     played = evaluation.header.repeats
     verdicts: dict[str, list[bool]] = {}
-    every: dict[str, list[bool]] = {}
     for row in evaluation.rows():
-        hit = row.status == "passed"
-        passed, results = passed + hit, results + 1
+        counts[row.status] += 1
         if played > 1:
-            every.setdefault(row.case_id, []).append(hit)
+            own = verdicts.setdefault(row.case_id, [])
             if row.status in ("passed", "failed"):
-                verdicts.setdefault(row.case_id, []).append(hit)
+                own.append(row.status == "passed")
+    results, scored = sum(counts.values()), counts["passed"] + counts["failed"]
     if not results:
         return None
-    if played == 1:
-        interval = share(passed, results)
-        low, high = (interval.low, interval.high) if interval else (None, None)
-    else:
-        interval = mean_interval([sum(each) / len(each) for each in every.values()])
+    low = high = None
+    if played == 1 and scored:
+        estimate = share(counts["passed"], scored)
+        low, high = (estimate.low, estimate.high) if estimate else (None, None)
+    elif scored:
+        interval = mean_interval([sum(each) / len(each) for each in verdicts.values() if each])
         low, high = interval.low, interval.high
     return PassRate(
-        value=passed / results,
+        value=counts["passed"] / scored if scored else None,
         low=low,
         high=high,
-        passed=passed,
+        passed=counts["passed"],
+        scored=scored,
+        errors=counts["error"],
+        skipped=counts["skipped"],
         results=results,
-        cases=len(every) or results,
+        cases=len(verdicts) or results,
         repeats=of_repeats(verdicts, played) if played > 1 else None,
     )
 
 
 def pass_lines(rate: PassRate | None) -> Iterator[str]:
-    """Say how many of several results passed, and how repeats differ."""
+    """Say how many of several results passed, what was not scored, and how repeats differ."""
     if rate is None or rate.results < 2:
         return
-    interval = "" if rate.low is None else f" [{rate.low:.2f}, {rate.high:.2f}]"
     of = f"{rate.results:,} results of {rate.cases:,} cases"
     if rate.repeats is None and rate.results == rate.cases:
         of = f"{rate.cases:,} cases"
-    yield f"pass rate {rate.value:.2f}{interval}: {rate.passed:,} of {of}"
+    left = [counted(rate.errors, "error")] if rate.errors else []
+    left += [f"{rate.skipped:,} skipped"] if rate.skipped else []
+    interval = "" if rate.low is None else f" [{rate.low:.2f}, {rate.high:.2f}]"
+    if rate.value is None:
+        yield f"pass rate unknown: 0 of {of} scored, {', '.join(left)}"
+    elif left:
+        yield (
+            f"pass rate {rate.value:.2f}{interval}: {rate.passed:,} of {rate.scored:,} passed; "
+            f"{rate.scored:,} of {of} scored, {', '.join(left)}"
+        )
+    else:
+        yield f"pass rate {rate.value:.2f}{interval}: {rate.passed:,} of {of}"
     repeats = rate.repeats
     if repeats is None:
         return
     flakes = "" if repeats.flake_rate is None else f" · flake rate {repeats.flake_rate:.2f}"
-    left = f" · {repeats.left_out} cases lack verdicts" if repeats.left_out else ""
+    lack = f" · {repeats.left_out} cases lack verdicts" if repeats.left_out else ""
     k = repeats.k
-    yield f"pass@{k} {repeats.pass_at_k:.2f} · pass^{k} {repeats.pass_hat_k:.2f}{flakes}{left}"
+    yield f"pass@{k} {repeats.pass_at_k:.2f} · pass^{k} {repeats.pass_hat_k:.2f}{flakes}{lack}"
     if repeats.flaky:
         names = ", ".join(f"{name} {flake:.2f}" for name, flake in repeats.flaky[:_FLAKY])
         more = f" and {len(repeats.flaky) - _FLAKY} more" if len(repeats.flaky) > _FLAKY else ""
@@ -348,7 +366,7 @@ def gate_line(result: GateResult) -> str:
     if not result.reason:
         mean = _two_digits(result.mean)
         return f"gate: {result.rule}: the mean{who} is {mean} over {result.scored}{worst}"
-    named = result.rule.startswith((result.evaluator, "must pass", "for"))
+    named = result.rule.startswith((result.evaluator, f"no {result.evaluator}", "must pass", "for"))
     axis = f"{'' if named else result.evaluator}{who}".strip()
     return f"gate: {result.rule}: {f'{axis}: ' if axis else ''}{result.reason}{worst}"
 

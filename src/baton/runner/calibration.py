@@ -14,7 +14,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.evidence import FINDINGS, answers_of
 from baton.evaluators.judging.subject import Subject
 from baton.findings.finding import Answer, Clear, Finding, NotRecorded
-from baton.model import EvalContext, InputError, Problem, Trace, nearest, suggestion
+from baton.model import EvalContext, InputError, Problem, Trace, counted, nearest, suggestion
 from baton.stats.calibration import (
     Item,
     JudgeVerdict,
@@ -36,7 +36,7 @@ from baton.stats.calibration import (
     together,
 )
 from baton.stats.intervals import Estimate, share
-from baton.store.calibrations import Calibration, keep_calibration
+from baton.store.calibrations import Calibration, better_calibration, keep_calibration
 
 from .judged_subjects import JudgedThing, terms_of
 
@@ -260,24 +260,31 @@ def calibration_report(
     )
 
 
-def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[Path]:
-    """Store what was found of each judge; return the files."""
-    return [
-        keep_calibration(
-            Calibration(
-                rubric=report.rubric,
-                version=report.version,
-                model=one.model,
-                n=one.quality.n,
-                agreement=one.quality.agreement,
-                kappa=one.quality.kappa,
-                lacking=one.quality.lacking,
-                labels=[str(file) for file in files],
-            ),
-            root,
+def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[str]:
+    """Store what each judge's calibration says; return notes on earlier ones that say more.
+
+    Those stay: a quick look at a few labels does not replace the evidence of many.
+    """
+    notes = []
+    for one in report.judges:
+        calibration = Calibration(
+            rubric=report.rubric,
+            version=report.version,
+            model=one.model,
+            n=one.quality.n,
+            agreement=one.quality.agreement,
+            kappa=one.quality.kappa,
+            lacking=one.quality.lacking,
+            labels=[str(file) for file in files],
         )
-        for one in report.judges
-    ]
+        earlier = better_calibration(calibration, root)
+        file = keep_calibration(calibration, root)
+        if earlier is not None:
+            notes.append(
+                f"the calibration of {counted(earlier.n, 'label')} stays, this one has "
+                f"{calibration.n}; delete {file} to replace it"
+            )
+    return notes
 
 
 def _report(

@@ -113,7 +113,8 @@ def calibrate(request: CalibrateRequest, note: Note) -> CalibrationReport:
             note("verdicts that were given are kept: the next run takes them over")
             raise
     if labels.file is not None:
-        keep(report, [labels.file], request.out)
+        for kept in keep(report, [labels.file], request.out):
+            note(kept)
     return report
 
 

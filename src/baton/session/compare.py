@@ -58,15 +58,21 @@ def compare_evaluations(
 
 
 def set_baseline(
-    folder: Path | None, name: str, *, stored: Path, force: bool = False
+    folder: Path | None,
+    name: str,
+    *,
+    stored: Path,
+    force: bool = False,
+    allow_failing: bool = False,
 ) -> tuple[Snapshot, Path]:
     """Keep an evaluation to compare with; return what is kept, and the file.
 
     ``folder`` is the newest evaluation below ``stored`` when left out. ``name`` is that of the
-    baseline, or the path of its file. ``force`` keeps also what is not whole.
+    baseline, or the path of its file. ``force`` keeps also what is not whole, ``allow_failing``
+    what failed: what is broken then counts as usual from there on.
 
     Raises:
-        InputError: no such evaluation, or one that is not whole.
+        InputError: no such evaluation, or one that is not whole or failed.
     """
     file = baseline_file(name)
     folder = folder if folder is not None else latest_evaluation(stored)
@@ -75,6 +81,11 @@ def set_baseline(
         raise InputError(
             f"{folder}: it is `{snapshot.status}`, not whole: finish it first (baton eval "
             "--resume), or keep it anyway with --force"
+        )
+    if snapshot.status == "failed" and not allow_failing:
+        raise InputError(
+            f"{folder}: it failed: {snapshot.failures}. What fails in a baseline is no regression "
+            "later on: keep one that passed, or this one with --allow-failing"
         )
     write_baseline(snapshot, file)
     return snapshot, file

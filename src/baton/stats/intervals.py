@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from statistics import NormalDist, fmean, stdev
 
 import msgspec
@@ -15,6 +18,7 @@ _RESAMPLED_UP_TO = 2_000
 _DRAWS = 1_000_000
 _RESAMPLES = 2_000, 4_000
 _BYTES = 256
+_PAIRS = 65_536
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -187,7 +191,8 @@ def _resampled_means(values: Sequence[float]) -> list[float]:
     count = max(least, min(most, _DRAWS // n))
     draw = random.Random(20250101)  # noqa: S311 - no secret is made of it
     if n > _BYTES:
-        return sorted(sum(draw.choices(values, k=n)) / n for _ in range(count))
+        drawn = chain.from_iterable(_drawn(draw, values))
+        return sorted(sum(islice(drawn, n)) / n for _ in range(count))
     value_of = values.__getitem__
     places = _places(draw, n, n * count)
     starts = range(0, n * count, n)
@@ -204,6 +209,17 @@ def _places(draw: random.Random, n: int, count: int) -> bytes:
         wanted = (count - len(found)) * _BYTES // fair + 1
         found += draw.randbytes(wanted).translate(table, unfair)
     return bytes(found[:count])
+
+
+def _drawn(draw: random.Random, values: Sequence[float]) -> Iterator[Iterator[float]]:
+    """Draw of up to 65,536 values, all as likely, two bytes each: faster than one by one."""
+    fair = _PAIRS - _PAIRS % len(values)
+    table = [*values] * (fair // len(values))
+    while True:
+        numbers = array("H", draw.randbytes(_PAIRS))
+        if sys.byteorder == "big":  # the same figures on every machine
+            numbers.byteswap()
+        yield map(table.__getitem__, filter(fair.__gt__, numbers))
 
 
 def _bca(values: Sequence[float], mean: float, confidence: float) -> tuple[float, float]:

@@ -37,9 +37,14 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 def keep_calibration(calibration: Calibration, root: Path = FOLDER) -> Path:
     """Write a calibration in place of an earlier one; return its file.
 
+    An earlier one that says more stays (:func:`better_calibration`). Deleting the file lets any
+    other take its place.
+
     Raises:
         InputError: it cannot be written.
     """
+    if better_calibration(calibration, root) is not None:
+        return _file(root, calibration.rubric, calibration.version, calibration.model)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     calibration = msgspec.structs.replace(calibration, timings={"made": now})
     file = _file(root, calibration.rubric, calibration.version, calibration.model)
@@ -51,6 +56,22 @@ def keep_calibration(calibration: Calibration, root: Path = FOLDER) -> Path:
         message = f"the calibration cannot be stored here: {error.strerror}"
         raise InputError(Problem(file=str(file.parent), message=message)) from None
     return file
+
+
+def better_calibration(calibration: Calibration, root: Path = FOLDER) -> Calibration | None:
+    """Return the earlier calibration of the same rubric, version and model, if it says more.
+
+    That is one that is evidence where this one is not, or one of more labels. One that cannot be
+    read says nothing: making it again is what its error asks for.
+    """
+    try:
+        earlier = kept_calibration(calibration.rubric, calibration.version, calibration.model, root)
+    except InputError:
+        return None
+    if earlier is None:
+        return None
+    ranks = [(not one.lacking, one.n) for one in (earlier, calibration)]
+    return earlier if ranks[0] > ranks[1] else None
 
 
 def kept_calibration(
