@@ -100,7 +100,9 @@ def pass_lines(rate: PassRate | None) -> Iterator[str]:
     if repeats is None:
         return
     flakes = "" if repeats.flake_rate is None else f" · flake rate {repeats.flake_rate:.2f}"
-    lack = f" · {repeats.left_out} cases lack verdicts" if repeats.left_out else ""
+    lack = (
+        f" · {counted(repeats.left_out, 'case')} without all verdicts" if repeats.left_out else ""
+    )
     k = repeats.k
     yield f"pass@{k} {repeats.pass_at_k:.2f} · pass^{k} {repeats.pass_hat_k:.2f}{flakes}{lack}"
     if repeats.flaky:
