@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -43,14 +44,14 @@ _ACCEPT = {
 
 
 class Shared:
-    """The way in; an endpoint that cannot be reached is not tried by each case anew."""
+    """What all cases share; an endpoint that cannot be reached is not tried again by each case."""
 
     def __init__(
         self, options: HttpOptions, place: str, headers: dict[str, str], folder: Path
     ) -> None:
         """Connect to nothing yet; raises InputError for the file of a CA.
 
-        ``place`` is the address as errors tell it, ``headers`` go with every request, and the
+        ``place`` is the address as errors show it, ``headers`` go with every request, and the
         command of ``restart`` runs in ``folder``.
         """
         parts = address(options.url, "url")
@@ -74,15 +75,13 @@ class Shared:
             await client.reconnect()
         asking = self.client()
         try:
-            await self._restarter.restart(lambda: asking.answers("OPTIONS", self._root()))
+            # Asking the address up to its first placeholder sets nobody to work.
+            fixed, brace, _ = self._access.url.partition("{")
+            root = fixed.rpartition("/")[0] + "/" if brace else fixed
+            await self._restarter.restart(lambda: asking.answers("OPTIONS", root))
         finally:
             await asking.close()
         self._down = None
-
-    def _root(self) -> str:
-        """Return the address up to its first placeholder; asking there sets nobody to work."""
-        fixed, brace, _ = self._access.url.partition("{")
-        return fixed.rpartition("/")[0] + "/" if brace else fixed
 
     def client(self) -> AgentClient:
         """Return a client of its own for a session: cookies of one are not for another."""
@@ -166,28 +165,23 @@ class Player:
             session: _Session | None = None
             for index, expected in enumerate(self._case.turns):
                 if expected.restart:
-                    await self._restart(session, index)
+                    try:
+                        await self._shared.restart([session.client] if session else [])
+                    except ProviderError as error:
+                        raise ProviderError(f"turn {index + 1}: {error}") from error
                 if session is None or expected.new_session:
                     client = self._shared.client()
                     open_clients.push_async_callback(client.close)
-                    session = _Session(client, self._session_id(first=session is None))
+                    id_ = self._case.session.id if session is None else None
+                    if id_ is None and not self._paths.session:
+                        id_ = f"baton-{uuid.uuid4()}"
+                    session = _Session(client, id_)
                 elif not self._request.continues:
                     raise ProviderError(
                         f"turn {index + 1} goes on with a conversation, and {NO_CONVERSATION}"
                     )
                 await self._turn(session, index)
                 await hooks.after_turn(self._case, self.played.turns[-1].turn)
-
-    async def _restart(self, session: _Session | None, index: int) -> None:
-        try:
-            await self._shared.restart([session.client] if session else [])
-        except ProviderError as error:
-            raise ProviderError(f"turn {index + 1}: {error}") from error
-
-    def _session_id(self, *, first: bool) -> str | None:
-        if first and self._case.session.id is not None:
-            return self._case.session.id
-        return None if self._paths.session else f"baton-{uuid.uuid4()}"
 
     async def _turn(self, session: _Session, index: int) -> None:
         sent = time.time()
@@ -213,7 +207,17 @@ class Player:
 
     async def _asked(self, session: _Session, index: int) -> Stated:
         """Send the message and read the answer; raises what a turn can break by."""
-        values = self._values(session, index)
+        case = self._case
+        values = Values(
+            input=case.turns[index].input.plain(),
+            case_id=case.id,
+            turn=index + 1,
+            session_id=session.id,
+            history=session.history,
+            user=case.session.user,
+            app=case.session.app,
+            state=self._state,
+        )
         body = self._request.body.fill(values) if self._request.body else None
         headers = {name: text.fill(values) for name, text in self._request.headers.items()}
         for name, value in headers.items():
@@ -223,7 +227,7 @@ class Player:
         if self._options.traceparent:
             trace_id = self.played.trace_ids[id_] = secrets.token_hex(16)
             headers["traceparent"] = f"00-{trace_id}-{secrets.token_hex(8)}-01"
-        url = self._request.url.fill(values, _quoted)
+        url = self._request.url.fill(values, partial(quote, safe=""))
         self._shared.check_up()
         try:
             answer = await session.client.message(
@@ -241,44 +245,32 @@ class Player:
 
     def _understood(self, session: _Session, answer: Body, index: int, id_: str) -> Stated:
         """Read an answer, as far as that can be done."""
+        paths = self._paths
         document = self._read(session, answer)
         if document.trouble is not None:
             return self._partly(session, answer, index, document.trouble)
         try:
-            return self._stated(session, document.value, id_, last=self._is_last(index))
+            stated = turn_from(read_answer(document.value, paths), paths, id_)
+            if stated.turn.error is not None:
+                stated.turn.error = session.client.blank(stated.turn.error)
+                return stated
+            if paths.trace_id is not None:
+                # A W3C `traceparent` is `00-TRACE-SPAN-01`; anything else is the trace id itself.
+                traceparent = paths.trace_id.needed(document.value)
+                parts = traceparent.split("-")
+                is_w3c = len(parts) == 4 and len(parts[1]) == 32
+                self.played.trace_ids[id_] = parts[1] if is_w3c else traceparent
+            if paths.session is not None and session.id is None:
+                session.id = paths.session.word(document.value)
+                after = self._case.turns[index + 1 : index + 2]
+                if session.id is None and after and not after[0].new_session:
+                    raise paths.session.nothing(document.value)
+            return stated
         except ProviderError as error:
             return self._partly(session, answer, index, session.client.blank(str(error)))
 
-    def _values(self, session: _Session, index: int) -> Values:
-        case = self._case
-        return Values(
-            input=case.turns[index].input.plain(),
-            case_id=case.id,
-            turn=index + 1,
-            session_id=session.id,
-            history=session.history,
-            user=case.session.user,
-            app=case.session.app,
-            state=self._state,
-        )
-
     def _read(self, session: _Session, answer: Body) -> Document:
         return read_body(answer, self._options.stream, session.client.blank)
-
-    def _stated(self, session: _Session, document: Any, id_: str, *, last: bool) -> Stated:
-        paths = self._paths
-        stated = turn_from(read_answer(document, paths), paths, id_)
-        turn = stated.turn
-        if turn.error is not None:
-            turn.error = session.client.blank(turn.error)
-            return stated
-        if paths.trace_id is not None:
-            self.played.trace_ids[id_] = _trace_id(paths.trace_id.needed(document))
-        if paths.session is not None and session.id is None:
-            session.id = paths.session.word(document)
-            if session.id is None and not last:
-                raise paths.session.nothing(document)
-        return stated
 
     def _partly(self, session: _Session, answer: Body | None, index: int, reason: str) -> Stated:
         """Make a turn of what could be read of an answer, if anything."""
@@ -298,11 +290,6 @@ class Player:
         stated.turn.input = self._case.turns[index].input
         stated.turn.started, stated.turn.ended = sent, time.time()
         self.played.turns.append(stated)
-
-    def _is_last(self, index: int) -> bool:
-        """Tell whether the session ends with this turn."""
-        after = self._case.turns[index + 1 : index + 2]
-        return not after or after[0].new_session
 
 
 async def play(endpoint: Endpoint, case: Case, hooks: Hooks, source: Source, agents: Any) -> Trace:
@@ -324,13 +311,3 @@ async def play(endpoint: Endpoint, case: Case, hooks: Hooks, source: Source, age
             raise
         raise CaseCancelled(player.played.trace(case, source, agents)) from error
     return player.played.trace(case, source, agents)
-
-
-def _quoted(text: str) -> str:
-    return quote(text, safe="")
-
-
-def _trace_id(traceparent: str) -> str:
-    """Return the trace id of a W3C ``traceparent``, or what was told."""
-    parts = traceparent.split("-")
-    return parts[1] if len(parts) == 4 and len(parts[1]) == 32 else traceparent
