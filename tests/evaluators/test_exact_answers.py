@@ -11,13 +11,12 @@ from baton.evaluators.equals import Equals
 from baton.model import (
     Case,
     Content,
-    EvalContext,
     InputError,
     Score,
     Trace,
 )
 from baton.runner.plan import make_plan
-from baton.testing import build
+from baton.testing import build, verdict
 from baton.testing.build import expect, turn
 
 
@@ -42,9 +41,7 @@ def case(*expected: Any) -> Case:
 
 
 def score(kind: type[Any], actual: Trace, expected: Case | None = None, **options: Any) -> Score:
-    (found,) = kind(**options).evaluate(actual, expected, EvalContext())
-    assert isinstance(found, Score)
-    return found
+    return verdict(kind.type, actual, expected, **options)
 
 
 def equal(expected: Any, actual: Any, **options: Any) -> float | None:

@@ -11,26 +11,23 @@ from baton.model import (
     Dispatch,
     Efficiency,
     EfficiencySums,
-    Source,
     ToolCall,
     Trace,
-    Turn,
     Usage,
     plain_sums,
 )
 from baton.runner.scoring import efficiency_of
+from baton.testing import build
 
 
 def run(number: int, *calls: ToolCall, **fields: Any) -> AgentRun:
-    return AgentRun(id=f"r{number}", agent="a", steps=[*calls], **fields)
+    return build.run("a", *calls, id=f"r{number}", **fields)
 
 
 def trace(*runs: AgentRun, usage: Usage | None = None, **fields: Any) -> Trace:
     hand_off = Dispatch(id="d1", kind="delegate", to_agent="b")
     back = Dispatch(id="d2", kind="return", to_agent="a")
-    turn = Turn(id="t", runs=[*runs], dispatches=[hand_off, back], **fields)
-    source = Source(format="test")
-    return Trace(schema_version=1, id="x", source=source, turns=[turn], usage=usage)
+    return build.trace(build.turn(*runs, hand_off, back, **fields), usage=usage)
 
 
 CALLS = (ToolCall(id="c1", name="search"), ToolCall(id="c2", name="task", dispatch="d1"))
