@@ -41,7 +41,7 @@ def test_importing_one_loads_neither_the_others_nor_their_libraries() -> None:
     code = (
         "import sys\nfrom baton.evaluators import AgentChain\n"
         "names = ('numpy', 'jsonschema', 'rouge_score', 'nltk', 'baton.evaluators.tool_calls',\n"
-        "         'baton.evaluators.judged', 'baton.judges.client', 'baton.findings.scope')\n"
+        "         'baton.evaluators.judged', 'baton.judges.client', 'baton.findings.dispatch_scope')\n"
         "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

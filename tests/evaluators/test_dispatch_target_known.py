@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.findings.target_known import listed_names, unknown_name
+from baton.findings.dispatch_target_known import listed_names, unknown_name
 from baton.model import (
     AgentCard,
     Dispatch,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import baton
 from baton.evaluators.intermediate_responses import IntermediateResponses
-from baton.evaluators.visits import assign
+from baton.evaluators.matching.visits import assign
 from baton.model import (
     AgentCard,
     Case,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import baton
 from baton.evaluators.latency import Latency
-from baton.evaluators.spending import share
+from baton.evaluators.usage_limits import share
 from baton.model import (
     Case,
     InputError,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from baton.evaluators.spending import share
+from baton.evaluators.usage_limits import share
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.argument_values import text_similarity
-from baton.evaluators.call_rules import Rule
+from baton.evaluators.matching.argument_values import text_similarity
+from baton.evaluators.matching.call_rules import Rule
 from baton.evaluators.tool_calls import ToolCalls
 from baton.model import (
     InputError,

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.evaluators.assignment import all_in_order, assign, longest_common
-from baton.evaluators.call_pairing import (
+from baton.evaluators.matching.assignment import all_in_order, assign, longest_common
+from baton.evaluators.matching.call_pairing import (
     ORDERED,
     fitting_kinds,
     pair_calls,
     required_text,
 )
-from baton.evaluators.call_rules import CallRules, Made, Rule
+from baton.evaluators.matching.call_rules import CallRules, Made, Rule
 from baton.evaluators.tool_calls import ToolCalls
 from baton.model import (
     EvalContext,

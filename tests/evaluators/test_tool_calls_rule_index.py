@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.evaluators.test_tool_calls_matching import most_in_order, most_pairs
 
-from baton.evaluators import argument_values
-from baton.evaluators.assignment import assign
-from baton.evaluators.call_pairing import fitting_kinds, pair_calls
-from baton.evaluators.call_rules import CallRules, Made, Rule
+from baton.evaluators.matching import argument_values
+from baton.evaluators.matching.assignment import assign
+from baton.evaluators.matching.call_pairing import fitting_kinds, pair_calls
+from baton.evaluators.matching.call_rules import CallRules, Made, Rule
 from baton.model import ExpectedToolCall
 
 numbers = st.one_of(

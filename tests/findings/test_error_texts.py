@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.findings.completed import error_in
+from baton.findings.dispatch_completed import error_in
 from baton.model import Content
 
 ERRORS = [

@@ -13,7 +13,7 @@ import pytest
 
 import baton
 from baton.config.judge import ready
-from baton.evaluators.own import OwnEvaluator
+from baton.evaluators.user_defined import OwnEvaluator
 from baton.model import CaseResult, Evaluator, JudgeError, Trace
 from baton.runner.plan import make_plan
 from baton.runner.recorded import collect, score_in_memory, score_recorded

@@ -256,7 +256,7 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
     }
     assert found == {
         "evaluators/adk_custom_metric.py",
-        "evaluators/own.py",
+        "evaluators/user_defined.py",
         "providers/base.py",
         "providers/instrument/player.py",
         "providers/python.py",

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import baton
-from baton.evaluators.text_match import schema_check
+from baton.evaluators.matching.texts import schema_check
 from baton.formats.patterns import BadPatternError, compiled
 from baton.model import InputError, Trace
 from baton.readers import load_traces

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
+from baton.evaluators.matching.answers import (
+    AnswerDetails,
+    Row,
+    answer_details,
+    answer_text,
+    evidence,
+    no_answer,
+    reason,
+)
+from baton.evaluators.matching.json_values import shown
+from baton.evaluators.matching.texts import CaseSensitive, Reading
 from baton.model import Case, EvalContext, Score, Trace
 from baton.plugins import FROM_CASES, Alias
 
-from .answers import AnswerDetails, Row, answer_details, answer_text, evidence, no_answer, reason
 from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
-from .json_compare import shown
-from .text_match import CaseSensitive, Reading
 
 
 class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace
 from baton.plugins import Alias
 
 from .base import BaseEvaluator, Details, Unscored, describe, unfinished
-from .spending import UNNAMED, Figure, known_cost, total_usage, unpriced, weigh
+from .usage_limits import UNNAMED, Figure, known_cost, total_usage, unpriced, weigh
 
 
 class CostDetails(Details, kw_only=True):

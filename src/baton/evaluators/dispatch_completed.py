@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.findings.completed import completed
+from baton.findings.dispatch_completed import completed
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
@@ -16,5 +16,5 @@ class DispatchCompleted(DispatchEvaluator, frozen=True, kw_only=True):
     summary = "whether work that was handed over was done and answered"
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
-        """See :func:`baton.findings.completed.completed`."""
+        """See :func:`baton.findings.dispatch_completed.completed`."""
         return completed(trace, turn, dispatch, context.agent_names)

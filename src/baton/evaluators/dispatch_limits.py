@@ -22,7 +22,7 @@ from baton.model import (
 from baton.plugins import FROM_CASES
 
 from .base import BaseEvaluator, Details, Unscored, describe, unfinished
-from .spending import Measure, agent_costs, dispatch_costs, require_one, share, weigh
+from .usage_limits import Measure, agent_costs, dispatch_costs, require_one, share, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]

@@ -7,6 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from baton.evaluators.matching.dispatch_pairing import (
+    Met,
+    Sent,
+    Wrong,
+    looker,
+    names_receiver,
+    pair_up,
+    sent_in,
+)
+from baton.evaluators.matching.texts import CaseSensitive, NormalizeWhitespace, Reading
 from baton.model import (
     Dispatch,
     EvalContext,
@@ -23,8 +33,6 @@ from baton.model import (
 from baton.model.views import run_names
 
 from .base import Details, Pair, TurnEvaluator, describe
-from .routing_match import Met, Sent, Wrong, looker, names_receiver, pair_up, sent_in
-from .text_match import CaseSensitive, NormalizeWhitespace, Reading
 
 Kind = Literal["transfer", "delegate", "sequence"]
 

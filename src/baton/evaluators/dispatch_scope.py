@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from baton.findings.dispatch_scope import scope
 from baton.findings.finding import Answer
-from baton.findings.scope import scope
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
 from .base import DispatchEvaluator, describe
@@ -22,6 +22,6 @@ class DispatchScope(DispatchEvaluator, frozen=True, kw_only=True):
     ] = False
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
-        """See :func:`baton.findings.scope.scope`."""
+        """See :func:`baton.findings.dispatch_scope.scope`."""
         allow = self.allow_attempts
         return scope(trace, turn, dispatch, context.agent_names, attempts_are_faults=not allow)

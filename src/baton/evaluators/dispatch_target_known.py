@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from baton.findings.dispatch_target_known import target_known
 from baton.findings.finding import Answer
-from baton.findings.target_known import target_known
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
 from .base import DispatchEvaluator
@@ -16,5 +16,5 @@ class DispatchTargetKnown(DispatchEvaluator, frozen=True, kw_only=True):
     summary = "whether there is such an agent as the one that work was handed to"
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
-        """See :func:`baton.findings.target_known.target_known`."""
+        """See :func:`baton.findings.dispatch_target_known.target_known`."""
         return target_known(trace, turn, dispatch, context.agent_names)

@@ -7,10 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace, Turn
-from baton.plugins import FROM_CASES, Alias
-
-from .answers import (
+from baton.evaluators.matching.answers import (
     AnswerDetails,
     Row,
     answer_details,
@@ -22,9 +19,12 @@ from .answers import (
     no_answer,
     reason,
 )
+from baton.evaluators.matching.json_values import shown
+from baton.evaluators.matching.texts import CaseSensitive, Reading
+from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace, Turn
+from baton.plugins import FROM_CASES, Alias
+
 from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
-from .json_compare import shown
-from .text_match import CaseSensitive, Reading
 
 
 class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from baton.findings.finding import Finding, NotRecorded
-from baton.findings.loops import LoopLimits, loops
+from baton.findings.handoff_loops import LoopLimits, loops
 from baton.model import Case, EvalContext, Score, Trace, known
 from baton.plugins import FROM_CASES
 

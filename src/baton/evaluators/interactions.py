@@ -10,13 +10,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from baton.evaluators.matching.assignment import best_alignment
+from baton.evaluators.matching.texts import Match
+from baton.evaluators.matching.visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator
 from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, Trace, Turn, known
 from baton.plugins import Alias
 
-from .assignment import best_alignment
 from .base import TOLERANCE, Details, Pair, describe
-from .text_match import Match
-from .visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator
 
 
 class Seen(NamedTuple):

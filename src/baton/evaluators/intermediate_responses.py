@@ -8,6 +8,9 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from baton.evaluators.matching.answers import quote
+from baton.evaluators.matching.texts import Match, match_score
+from baton.evaluators.matching.visits import GRADED, VisitsEvaluator, assign
 from baton.model import (
     AgentRun,
     EvalContext,
@@ -21,10 +24,7 @@ from baton.model import (
 )
 from baton.model.views import run_names
 
-from .answers import quote
 from .base import TOLERANCE, Details, Pair, describe
-from .text_match import Match, match_score
-from .visits import GRADED, VisitsEvaluator, assign
 
 
 class Voice(NamedTuple):

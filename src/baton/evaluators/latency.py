@@ -11,7 +11,7 @@ from baton.model import Case, EvalContext, Evidence, Score, Trace, Turn, known
 from baton.plugins import Alias
 
 from .base import BaseEvaluator, Details, Unscored, describe, unfinished
-from .spending import Figure, require_one, share, weigh
+from .usage_limits import Figure, require_one, share, weigh
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 

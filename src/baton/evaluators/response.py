@@ -11,10 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
-from baton.plugins import FROM_CASES, Alias
-
-from .answers import (
+from baton.evaluators.matching.answers import (
     AnswerDetails,
     Row,
     answer_details,
@@ -25,8 +22,7 @@ from .answers import (
     quote,
     reason,
 )
-from .base import TOLERANCE, Pair, TurnEvaluator, Unscored, describe, last_turn
-from .text_match import (
+from baton.evaluators.matching.texts import (
     AnswerRules,
     CaseSensitive,
     Check,
@@ -37,6 +33,10 @@ from .text_match import (
     require_rouge,
     stated_checks,
 )
+from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
+from baton.plugins import FROM_CASES, Alias
+
+from .base import TOLERANCE, Pair, TurnEvaluator, Unscored, describe, last_turn
 
 
 class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):

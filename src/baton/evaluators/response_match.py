@@ -10,10 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.model import EvalContext, Score, Trace
-from baton.plugins import Alias
-
-from .answers import (
+from baton.evaluators.matching.answers import (
     AnswerDetails,
     Row,
     answer_details,
@@ -25,8 +22,11 @@ from .answers import (
     quote,
     reason,
 )
+from baton.evaluators.matching.texts import require_rouge, rouge1
+from baton.model import EvalContext, Score, Trace
+from baton.plugins import Alias
+
 from .base import TOLERANCE, Pair, TurnEvaluator, describe
-from .text_match import require_rouge, rouge1
 
 
 class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from baton.evaluators.matching.answers import json_differences
 from baton.model import Case, EvalContext, Evidence, Score, Trace, known
 from baton.plugins import FROM_CASES, Alias
 
-from .answers import json_differences
 from .base import BaseEvaluator, Details, Unscored, describe, not_played_or_broken
 
 

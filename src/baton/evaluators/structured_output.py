@@ -10,10 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.model import EvalContext, ExpectedTurn, Score, Trace
-from baton.plugins import Alias
-
-from .answers import (
+from baton.evaluators.matching.answers import (
     NOTHING,
     AnswerDetails,
     Row,
@@ -27,9 +24,12 @@ from .answers import (
     stated_object,
     tells_data,
 )
+from baton.evaluators.matching.json_values import Same, differences, shown
+from baton.evaluators.matching.texts import CaseSensitive, NormalizeWhitespace
+from baton.model import EvalContext, ExpectedTurn, Score, Trace
+from baton.plugins import Alias
+
 from .base import Pair, TurnEvaluator, Unknown, describe
-from .json_compare import Same, differences, shown
-from .text_match import CaseSensitive, NormalizeWhitespace
 
 
 class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 from baton.model import Case, EvalContext, Evidence, Score, Trace, Usage
 
 from .base import BaseEvaluator, Details, Unscored, describe, unfinished
-from .spending import Figure, require_one, token_count, total_usage, weigh
+from .usage_limits import Figure, require_one, token_count, total_usage, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

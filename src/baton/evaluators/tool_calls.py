@@ -8,6 +8,17 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.evaluators.matching.call_pairing import Mode, pair_calls, turn_score
+from baton.evaluators.matching.call_report import (
+    CallDetails,
+    TurnCalls,
+    evidence,
+    only_more_arguments,
+    turn_calls,
+    turn_details,
+    wrong,
+)
+from baton.evaluators.matching.call_rules import ArgumentMode, CallRules, Made, NameMode, Rule
 from baton.formats.adk import TRANSFER_TOOL
 from baton.model import (
     AgentRun,
@@ -23,17 +34,6 @@ from baton.model.views import placed_calls, run_names, tool_calls, turn_tree
 from baton.plugins import FROM_CASES, Alias
 
 from .base import Pair, TurnEvaluator, Unknown, Unscored, describe, every_turn
-from .call_pairing import Mode, pair_calls, turn_score
-from .call_report import (
-    CallDetails,
-    TurnCalls,
-    evidence,
-    only_more_arguments,
-    turn_calls,
-    turn_details,
-    wrong,
-)
-from .call_rules import ArgumentMode, CallRules, Made, NameMode, Rule
 
 
 class Scope(NamedTuple):

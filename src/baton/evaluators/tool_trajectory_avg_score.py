@@ -7,14 +7,21 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.evaluators.matching.argument_values import identity
+from baton.evaluators.matching.assignment import Pair as Places
+from baton.evaluators.matching.assignment import longest_common
+from baton.evaluators.matching.call_report import (
+    CallDetails,
+    TurnCalls,
+    evidence,
+    turn_calls,
+    turn_details,
+    wrong,
+)
+from baton.evaluators.matching.call_rules import Made
 from baton.model import Case, EvalContext, ExpectedToolCall, ExpectedTurn, Score, Trace
 
-from .argument_values import identity
-from .assignment import Pair as Places
-from .assignment import longest_common
 from .base import Pair, TurnEvaluator, Unknown, Unscored, describe
-from .call_report import CallDetails, TurnCalls, evidence, turn_calls, turn_details, wrong
-from .call_rules import Made
 from .tool_calls import calls_in_scope, unknown_of
 
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.evaluators.own import NotLoaded, own_evaluator
 from baton.evaluators.registry import (
     all_evaluators,
     evaluator_entry,
     known_evaluator_names,
     own_rubrics,
 )
+from baton.evaluators.user_defined import NotLoaded, own_evaluator
 from baton.formats.explain import checked
 from baton.gate.rules import Gate
 from baton.model import (

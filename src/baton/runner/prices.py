@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from baton.evaluators.spending import (
+from baton.evaluators.usage_limits import (
     model_of,
     runs_usage,
     sole_model,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.evaluators.spending import known_cost, token_count, total_usage, unpriced
+from baton.evaluators.usage_limits import known_cost, token_count, total_usage, unpriced
 from baton.model import (
     STATUSES,
     AgentRun,

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.evaluators.assignment import assign
+from baton.evaluators.matching.assignment import assign
 
 tables = st.integers(0, 4).flatmap(
     lambda columns: st.lists(

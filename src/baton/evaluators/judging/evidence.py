@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from baton.findings.completed import completed
 from baton.findings.context_carried import context_carried
+from baton.findings.dispatch_completed import completed
+from baton.findings.dispatch_scope import scope
+from baton.findings.dispatch_target_known import target_known
 from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.findings.result_used import result_used
-from baton.findings.scope import scope
-from baton.findings.target_known import target_known
 from baton.model import Dispatch, Trace, Turn
 
 from .material import Piece, line, piece

@@ -303,10 +303,11 @@ def loops(
     """Look for loops in one turn.
 
     - ``hand_off_cycle``: control goes round the same agents ``rounds`` times in a row, and after
-      the first round nobody does or says anything new (:func:`baton.findings.loops.cycles`). A
-      graph that was built to loop makes no such hand-offs.
+      the first round nobody does or says anything new
+      (:func:`baton.findings.handoff_loops.cycles`). A graph that was built to loop makes no such
+      hand-offs.
     - ``repeated_dispatch``: an agent asks another ``dispatches`` times for the same, and gets
-      nothing new (:func:`baton.findings.loops.same_dispatches`).
+      nothing new (:func:`baton.findings.handoff_loops.same_dispatches`).
     - ``repeated_call``: a run makes the same call with the same answer ``calls`` times in a row.
     """
     found: list[Finding] = []

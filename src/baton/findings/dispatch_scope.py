@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
 from baton.model.views import run_names
 
+from .dispatch_target_known import says_unknown
 from .finding import Answer, Clear, Finding, NotRecorded, name_key, receiver_name, receivers_of
-from .target_known import says_unknown
 
 _SPECIFIED = re.compile(r"(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
 _JOINTS = re.compile(r"&&|\|\||[;|&\n]")

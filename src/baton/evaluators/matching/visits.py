@@ -6,6 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
+from baton.evaluators.base import TurnEvaluator
+from baton.evaluators.matching.answers import quote
+from baton.evaluators.matching.texts import (
+    CaseSensitive,
+    Match,
+    NormalizeWhitespace,
+    Reading,
+    match_score,
+    require_rouge,
+)
 from baton.model import (
     AgentRun,
     Dispatch,
@@ -17,17 +27,6 @@ from baton.model import (
     known,
 )
 from baton.model.views import run_names
-
-from .answers import quote
-from .base import TurnEvaluator
-from .text_match import (
-    CaseSensitive,
-    Match,
-    NormalizeWhitespace,
-    Reading,
-    match_score,
-    require_rouge,
-)
 
 SeenTurn = TypeVar("SeenTurn")
 

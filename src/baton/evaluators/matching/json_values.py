@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from .assignment import assign
-from .text_match import Reading
+from baton.evaluators.matching.assignment import assign
+from baton.evaluators.matching.texts import Reading
 
 _ABSENT: Any = object()
 

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.evaluators.base import Details
 from baton.formats.nesting import decode_json
 from baton.model import Content, Evidence, ExpectedTurn, Trace, Turn, known
-
-from .base import Details
 
 
 class Row(NamedTuple):

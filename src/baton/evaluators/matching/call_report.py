@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.evaluators.base import Details
+from baton.evaluators.matching.assignment import Pair
+from baton.evaluators.matching.call_rules import Made, OneCall
 from baton.model import Evidence, ExpectedToolCall
-
-from .assignment import Pair
-from .base import Details
-from .call_rules import Made, OneCall
 
 _NAMED = 4
 _LONGEST_VALUE = 60

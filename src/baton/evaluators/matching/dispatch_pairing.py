@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from baton.evaluators.matching.answers import quote
+from baton.evaluators.matching.assignment import assign
+from baton.evaluators.matching.texts import Reading
 from baton.model import Dispatch, ExpectedDispatch, Trace, Turn, known
-
-from .answers import quote
-from .assignment import assign
-from .text_match import Reading
 
 
 class Part(NamedTuple):

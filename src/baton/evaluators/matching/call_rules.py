@@ -9,11 +9,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from baton.evaluators import argument_values
+from baton.evaluators.matching import argument_values
+from baton.evaluators.matching.argument_values import ABSENT
 from baton.formats.patterns import compiled
 from baton.model import ExpectedToolCall
-
-from .argument_values import ABSENT
 
 _SWITCHES = ("equal", "any", "tolerant")
 _NEAR = ("within", "within_percent")

@@ -12,11 +12,10 @@ from urllib.parse import unquote
 
 import msgspec
 
+from baton.evaluators.matching.answers import json_in, quote
 from baton.formats.nesting import TOO_DEEP, is_value_too_deep
 from baton.formats.patterns import BadPatternError, Pattern, compiled, has_several_repeats
 from baton.model import Content, ExpectedTurn, InputError, Problem
-
-from .answers import json_in, quote
 
 # Written without spaces, and each character a word: kana, CJK ideographs, Hangul syllables.
 _WORD_EACH = ((0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF))

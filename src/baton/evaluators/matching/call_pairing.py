@@ -11,11 +11,10 @@ from itertools import accumulate, chain
 from operator import xor
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from baton.evaluators.matching.argument_values import folded, identity, number, words
+from baton.evaluators.matching.assignment import Pair, all_in_order, assign, longest_common
+from baton.evaluators.matching.call_rules import CallRules, Made, Reach, exact
 from baton.model import ExpectedToolCall
-
-from .argument_values import folded, identity, number, words
-from .assignment import Pair, all_in_order, assign, longest_common
-from .call_rules import CallRules, Made, Reach, exact
 
 Numbers = dict[str, Fraction]
 Reaches = dict[str, Reach]
