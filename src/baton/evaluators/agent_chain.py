@@ -24,8 +24,8 @@ from baton.model import (
 from baton.model.views import agent_chain, broken, in_short
 from baton.plugins import Alias
 
-from . import assignment
 from .base import TOLERANCE, Details, Pair, TurnEvaluator, Unscored, describe
+from .matching import assignment
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
 
