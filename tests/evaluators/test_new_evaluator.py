@@ -22,7 +22,7 @@ from typing import Annotated
 from baton.model import EvalContext, Score, Trace
 from baton.plugins import Alias
 
-from .answers import AnswerDetails, Row, answer_details, answer_text, evidence, mean, reason
+from .matching.answers import AnswerDetails, Row, answer_details, answer_text, evidence, mean, reason
 from .base import Pair, TurnEvaluator, describe
 
 
