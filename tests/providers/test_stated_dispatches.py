@@ -22,7 +22,7 @@ from baton.model import (
     integrity_problems,
     known,
 )
-from baton.providers.stated import stated_turn
+from baton.providers.answer_turns import stated_turn
 from baton.testing import build
 
 Run = Callable[..., Any]

@@ -17,7 +17,7 @@ from tests.reports.hostile import hostile_evaluation
 
 from baton.model.visible import without_commands
 from baton.reports.markdown import cell
-from baton.sink import SafeStream, own_output
+from baton.safe_output import SafeStream, own_output
 
 from .hostile_project import Project, commands, hostile_project
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 
 from baton.model.secrets import Masker, masked, remember, secrets_in
-from baton.sink import safe_output
+from baton.safe_output import safe_output
 
 SECRETS = {
     "URL_PART": "s3cr3t-path/with+signs",

@@ -26,7 +26,7 @@ from tests.reports.hostile import hostile_trace
 from baton.model import Content, Part
 from baton.model.visible import visible, visible_line
 from baton.reports.text import Text, console_for
-from baton.sink import safe_output
+from baton.safe_output import safe_output
 
 from .hostile_project import Project, commands, hostile_project
 

@@ -16,7 +16,7 @@ from baton.formats.own_files import naming
 from baton.model import InputError, Terminated
 from baton.model.secrets import forget
 from baton.model.visible import exception_line
-from baton.sink import safe_output
+from baton.safe_output import safe_output
 
 from .messages import DEBUG, debugging, say, usage_message
 from .signals import exit_of, terminable

@@ -20,8 +20,8 @@ from baton.reports.text import one_line
 from baton.reports.trace import print_sheet, print_trace
 from baton.runner.calibration import DISAGREE, SPLIT, ToLabel
 from baton.runner.judged_subjects import terms_of
+from baton.safe_output import own_output
 from baton.session.calibrate import things_to_label
-from baton.sink import own_output
 from baton.stats.calibration import FAILED, PASSED, Terms
 from baton.store import latest_evaluation
 

@@ -14,8 +14,8 @@ from baton.formats.own_files import naming
 from baton.model.visible import visible_line
 from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
+from baton.safe_output import command_output, expect_commands
 from baton.session.report import Written, deliver, write_reports
-from baton.sink import command_output, expect_commands
 from baton.store import read_evaluation
 
 from .messages import note, say

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from baton.model import STATUSES, CaseResult, Status
 from baton.reports.text import Console, console_for
-from baton.sink import safe_around
+from baton.safe_output import safe_around
 
 _LINES = 10
 

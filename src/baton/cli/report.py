@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
+from baton.safe_output import command_output
 from baton.session.report import check_outputs, write_reports
-from baton.sink import command_output
 from baton.store import latest_evaluation, read_evaluation, recordings_of
 
 from .messages import note

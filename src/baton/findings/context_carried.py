@@ -13,7 +13,7 @@ from typing import NamedTuple
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, index_of
 
-from .exchange import Piece, asked, dispatch_of, sender, shown_by
+from .caller_texts import Piece, asked, dispatch_of, sender, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded
 from .words import forbids, sentences, sets_limit

@@ -10,8 +10,8 @@ import msgspec
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
+from .caller_texts import Piece, all_recorded, given_out, had_before, sender
 from .dispatch_completed import reports_failure
-from .exchange import Piece, all_recorded, given_out, had_before, sender
 from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded
 from .words import COMMON, UNITS, gives_verdict, wants_verdict

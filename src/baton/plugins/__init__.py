@@ -1,6 +1,6 @@
 """What can be named in a config, and where it lives."""
 
-from .origins import (
+from .data_limits import (
     FROM_CASES,
     FROM_CONFIGS,
     FROM_FILES,

@@ -12,8 +12,8 @@ import msgspec
 from baton.http.answers import NOT_JSON, Body, Stream, is_html, utf8, what_it_is
 from baton.model import InputError, Problem, ProviderError, ToolCall, Usage, usage_problems
 from baton.model.secrets import Masker
+from baton.providers.answer_turns import Stated, StatedCall, StatedDispatch, StatedTurn, turn_of
 from baton.providers.http_options import Absent, DispatchPaths, HttpOptions, ToolPaths, UsagePaths
-from baton.providers.stated import Stated, StatedCall, StatedDispatch, StatedTurn, turn_of
 
 if TYPE_CHECKING:
     from jsonpath_rfc9535 import JSONPathQuery

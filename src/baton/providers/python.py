@@ -23,6 +23,7 @@ from baton.model.dataset import Need
 from baton.model.views import sum_usage
 from baton.plugins.user_code import load_function
 
+from .answer_turns import Stated, stated_turn
 from .base import (
     CaseCancelled,
     ConfiguredProvider,
@@ -32,7 +33,6 @@ from .base import (
 )
 from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
 from .instrument.wire import Setup, Workers
-from .stated import Stated, stated_turn
 
 if TYPE_CHECKING:
     from baton.providers.instrument.driver import Driver

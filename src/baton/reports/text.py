@@ -16,7 +16,7 @@ from rich.text import Text as RichText
 
 from baton.model import CaseResult, Content, Score
 from baton.model.visible import folded_line, visible, visible_line
-from baton.sink import own_output
+from baton.safe_output import own_output
 
 _NAMED = 5
 

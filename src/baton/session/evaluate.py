@@ -14,7 +14,7 @@ from baton.config.evaluators import left_unchecked
 from baton.config.judge import JudgeFlags
 from baton.config.load import chosen_backend
 from baton.config.trust import Trust, trust_of
-from baton.datasets.load import choose
+from baton.datasets.filter import choose
 from baton.formats.explain import checked, explain
 from baton.gate.decide import for_some_cases
 from baton.model import Case, CaseResult, Dataset, InputError, Problem, Provider

@@ -13,7 +13,7 @@ from baton import __version__
 from baton.config import Config, load_config
 from baton.config.judge import JudgeFlags
 from baton.config.trust import Trust
-from baton.datasets.load import choose
+from baton.datasets.filter import choose
 from baton.model import InputError
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.protocol import Backend, Recipe, make_backend

@@ -244,7 +244,7 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kinds; ``agents``: judge only dispatches to these (runs and tool calls: of these).
     ``max_chars``: how much material a judge is shown, the rest is cut from the middle of what is
     longest. The others replace parts of the rubric. The marks say what files of data may set: see
-    :mod:`baton.plugins.origins`.
+    :mod:`baton.plugins.data_limits`.
     """
 
     judge: Annotated[dict[str, Any], JUDGE_FROM_FILES] = msgspec.field(default_factory=dict)

@@ -15,9 +15,9 @@ from opentelemetry.context import Context
 
 from baton.model import Case, ExpectedTurn, ProviderError, Trace
 from baton.plugins.user_code import load_function
+from baton.providers.answer_turns import stated_turn
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.functions import NO_SESSION, Target, worded
-from baton.providers.stated import stated_turn
 
 from .collector import Collected, Play
 from .install import tracing

@@ -18,7 +18,7 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.views import sum_usage
-from baton.providers.stated import Stated
+from baton.providers.answer_turns import Stated
 from baton.readers import Catalog
 from baton.readers.otlp.span import Span
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import msgspec
 
 from baton.formats.explain import checked
-from baton.sink import safe_output
+from baton.safe_output import safe_output
 
 from .protocol import Done
 from .work import JobWorker

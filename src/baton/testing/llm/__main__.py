@@ -16,7 +16,7 @@ from typing import IO
 import msgspec
 
 from baton.model import InputError, counted
-from baton.sink import safe_output
+from baton.safe_output import safe_output
 
 from .exchange import ScriptError
 from .server import LlmServer, llm_server
