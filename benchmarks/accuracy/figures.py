@@ -10,7 +10,6 @@ import msgspec
 
 from baton.evaluators.registry import evaluator_entry
 from baton.model import EvalContext, Evaluator, InputError
-from baton.plugins import resolve
 
 from .trials import Trial
 
@@ -79,7 +78,7 @@ def outcome(evaluator: Evaluator, trial: Trial) -> Counts:
 @cache
 def _evaluator(name: str) -> Evaluator | None:
     try:
-        made: Evaluator = resolve(evaluator_entry(name))()
+        made: Evaluator = evaluator_entry(name).target()
     except InputError:
         return None
     return made

@@ -11,10 +11,11 @@ from rich.table import Table
 
 from baton.evaluators.registry import evaluator_entries, rubric_entries
 from baton.model import InputError, suggestion
-from baton.plugins import BACKENDS, Entry, resolve
+from baton.plugins import Entry
 from baton.providers.registry import provider_entries
 from baton.reports.registry import report_entries
 from baton.reports.text import console_for
+from baton.runner.backends.registry import backend_entries
 
 _RUBRICS = "evaluators that ask a judge"
 
@@ -32,7 +33,7 @@ def list_command(*names: str) -> int:
         (_RUBRICS, rubric_entries()),
         ("providers", provider_entries()),
         ("reporters", report_entries()),
-        ("backends", BACKENDS),
+        ("backends", backend_entries()),
     )
     known = [name for _, entries in kinds for entry in entries for name in entry.names]
     for name in names:
@@ -61,7 +62,7 @@ def list_command(*names: str) -> int:
 
 def _options(entry: Entry) -> Iterator[tuple[str, str]]:
     """Yield each option with its default, and what it means where that is stated."""
-    target = resolve(entry)
+    target = entry.target
     struct = getattr(target, "options_type", target)
     if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
         return

@@ -21,10 +21,10 @@ from baton.judges.settings import JudgeSettings
 from baton.model import Evaluator, InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
-from baton.plugins import Entry, resolve
+from baton.plugins import Entry
 from baton.providers.registry import provider_entry
 from baton.reports.registry import report_entry
-from baton.runner.backends.protocol import backend_spec
+from baton.runner.backends.registry import backend_spec
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
@@ -413,7 +413,7 @@ def _options_of(name: str) -> set[str]:
         entry = evaluator_entry(name)
     except InputError:
         return set()
-    target = resolve(entry)
+    target = entry.target
     struct = getattr(target, "options_type", target)
     if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
         return set()

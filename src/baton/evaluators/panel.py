@@ -11,7 +11,7 @@ import msgspec
 from baton.formats.explain import checked
 from baton.judges.votes import Vote, tally
 from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Unit
-from baton.plugins import Alias, Entry, resolve
+from baton.plugins import Alias, Entry
 
 from .base import describe
 from .judged import Judged
@@ -215,7 +215,7 @@ def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequenc
         entry = evaluator_entry(options.rubric, rubrics)
     except InputError as error:
         raise InputError(Problem(path="config.rubric", message=str(error))) from None
-    maker = resolve(entry)
+    maker = entry.target
     if not isinstance(maker, Maker):
         message = f"`{options.rubric}` asks no judge"
         raise InputError(Problem(path="config.rubric", message=message))

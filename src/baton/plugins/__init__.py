@@ -1,4 +1,4 @@
-"""What can be named in a config, and where it lives."""
+"""What can be named in a config, and what files of data may name."""
 
 from .data_limits import (
     FROM_CASES,
@@ -10,17 +10,12 @@ from .data_limits import (
     refused_options,
 )
 from .registry import (
-    BACKENDS,
     RUBRIC_SUFFIXES,
     Alias,
     Entry,
-    backend_entry,
-    resolve,
-    resolve_target,
 )
 
 __all__ = [
-    "BACKENDS",
     "FROM_CASES",
     "FROM_CONFIGS",
     "FROM_FILES",
@@ -29,9 +24,6 @@ __all__ = [
     "Alias",
     "Entry",
     "Origin",
-    "backend_entry",
     "names_code",
     "refused_options",
-    "resolve",
-    "resolve_target",
 ]

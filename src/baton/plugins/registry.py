@@ -1,8 +1,7 @@
-"""What can be named in a config, where it lives, and what other tools call it."""
+"""What can be named in a config, and what other tools call it."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -86,7 +85,7 @@ class Alias(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A name, what it stands for or where that lives (``module:attribute``), and its use.
+    """A name, the class (or other maker) that it stands for, and its use.
 
     ``runs_code``: its options name code of the user's own.
     """
@@ -109,30 +108,5 @@ class Entry(NamedTuple):
         return next(found, Alias(self.type, self.type))
 
 
-BACKENDS = (
-    Entry("local", "baton.runner.backends.local:Local", "processes on this machine"),
-    Entry("ray", "baton.runner.backends.ray:Ray", "a Ray cluster, or one made for the run"),
-)
-
 RUBRIC_SUFFIXES = (".yaml", ".yml")
 """What the name of a rubric's file ends in."""
-
-
-def backend_entry(name: str) -> Entry:
-    """Find a backend by its name; raises InputError with the nearest ones."""
-    known = {entry.type: entry for entry in BACKENDS}
-    if name not in known:
-        raise InputError(f"unknown backend `{name}`; {suggestion(name, known)}")
-    return known[name]
-
-
-def resolve(entry: Entry) -> Any:
-    """Return what an entry names; it is imported where it is named only."""
-    target = entry.target
-    return resolve_target(target) if isinstance(target, str) else target
-
-
-def resolve_target(target: str) -> Any:
-    """Import ``module:attribute`` of Baton's own."""
-    module, _, attribute = target.partition(":")
-    return getattr(importlib.import_module(module), attribute)

@@ -40,7 +40,6 @@ from baton.plugins import (
     Origin,
     names_code,
     refused_options,
-    resolve,
 )
 
 from .prices import ModelPrice
@@ -361,7 +360,7 @@ def _plan_one(
         spec = msgspec.structs.replace(spec, type=rubrics[0].type)
     entry = evaluator_entry(spec.type, rubrics)
     alias = entry.asked_as(spec.type)
-    maker = resolve(entry)
+    maker = entry.target
     if of_data and entry.runs_code:
         raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     if of_data:
@@ -412,7 +411,7 @@ def _refuse_unasked(name: str, options: Mapping[str, Any]) -> None:
     """Raise InputError for options of an evaluator that is not asked for, if it is one of ours."""
     entry = next((each for each in all_evaluators() if name in each.names), None)
     if entry is not None:
-        _refuse_options(resolve(entry), entry, name, options, "case")
+        _refuse_options(entry.target, entry, name, options, "case")
 
 
 def _not_loaded(spec: EvaluatorSpec, entry: Entry, options: msgspec.Struct) -> PlannedEvaluator:

@@ -18,7 +18,6 @@ from baton.evaluators.judging.verdicts import Item, answer_schema
 from baton.evaluators.registry import all_evaluators, evaluator_entries, evaluator_entry
 from baton.judges.verdict import check_schema
 from baton.model.dataset import _STATED
-from baton.plugins import resolve
 
 DOCS = (ROOT / "docs" / "rubrics.md").read_text(encoding="utf-8")
 RUBRICS = shipped()
@@ -39,7 +38,7 @@ SEED_002 = {
 @pytest.mark.parametrize("name", sorted(SEED_002))
 def test_a_rubric_goes_by_the_class_name_of_another_tool(name: str) -> None:
     entry = evaluator_entry(name)
-    evaluator = resolve(entry).from_options(entry.asked_as(name).name, {})
+    evaluator = entry.target.from_options(entry.asked_as(name).name, {})
     assert isinstance(evaluator, Judged)
     assert (evaluator.type, evaluator.unit, evaluator.threshold) == SEED_002[name]
     assert entry.asked_as(name).class_name == name
@@ -55,7 +54,7 @@ def test_every_name_of_a_rubric_makes_an_evaluator_with_the_options_of_that_name
         alias = entry.asked_as(name)
         told = [{}, *({option: value} for option, values in alias.values for value in values)]
         for options in told:
-            made = resolve(entry).from_options(
+            made = entry.target.from_options(
                 name, {**text, **alias.presets, **alias.translate(options)}
             )
             assert (made.name, made.type) == (name, rubric.name)
