@@ -8,7 +8,7 @@ DESK := examples/adk/recordings/support_desk
 BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk test test-heavy torture browser check format bench accuracy schemas frameworks clean
+.PHONY: help demo demo-adk test test-heavy torture browser check format bench accuracy house schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -76,6 +76,9 @@ bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the ai
 
 accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds them into docs/accuracy.md.
 	cd benchmarks && ../$(BIN)/python -m accuracy --write
+
+house: $(VENV)/.dev ## Print how the source is cut: modules, lines, and the path of one score.
+	$(BIN)/python -m tests.house
 
 schemas: $(VENV)/.core ## Write JSON Schemas and the reference of options from the types.
 	$(BIN)/python -m baton.schemas docs/schemas

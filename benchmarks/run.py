@@ -151,15 +151,29 @@ def start_up(bench: Bench) -> list[Row]:
 
 
 def help_text(bench: Bench) -> list[Row]:
-    """Time ``baton --help``."""
-    runs = [child([baton(), "--help"]) for _ in range(bench.repeat * 2)]
-    return [_row("baton --help", "s", 0.25, [run.seconds for run in runs])]
+    """Time ``--help`` beside that of an empty application with as many commands."""
+    empty = [sys.executable, str(HERE / "empty_app.py"), "--help"]
+    helped, bare, versions = [], [], []
+    for _ in range(bench.repeat * 3):
+        helped.append(child([baton(), "--help"]).seconds)
+        bare.append(child(empty).seconds)
+        versions.append(child([baton(), "--version"]).seconds)
+    least = statistics.median(bare)
+    return [
+        _row("baton --help", "s", 0.25, helped),
+        _row("--help: times an empty application", "x", 1.1, [each / least for each in helped]),
+        _row("baton --version", "s", 0.05, versions),
+    ]
 
 
 def three(bench: Bench) -> list[Row]:
-    """Time the smallest evaluation."""
+    """Time the smallest evaluation, also as a ratio to ``--help``."""
+    least = statistics.median(child([baton(), "--help"]).seconds for _ in range(bench.repeat * 2))
     runs = bench.score(3, "document", bench.repeat * 2)
-    return [_row("score 3 recorded cases", "s", 0.6, [run.seconds for run in runs])]
+    return [
+        _row("score 3 recorded cases", "s", 0.25, [run.seconds for run in runs]),
+        _row("3 cases: times --help", "x", None, [run.seconds / least for run in runs]),
+    ]
 
 
 def thousand(bench: Bench) -> list[Row]:
@@ -182,7 +196,7 @@ def document(bench: Bench) -> list[Row]:
     runs = bench.score(10_000, "document", evaluators=TOOLS)
     plain = bench.floor(10_000)
     return [
-        *_both("10,000, one document: chain, tools", runs, 8.0, 300.0),
+        *_both("10,000, one document: chain, tools", runs, 8.0, 150.0),
         _row("10,000: times the floor", "x", 2.0, [run.seconds / plain for run in runs]),
     ]
 
@@ -241,17 +255,22 @@ def spans(bench: Bench) -> list[Row]:
     """Time reading OTLP lines from bytes to traces, and tell whether memory grows with them."""
     script = str(HERE / "spans.py")
     few, many = (_read_spans(bench, script, traces) for traces in (2000, 10_000))
+    packed = _read_spans(bench, script, 10_000, ".pb")
     base = statistics.median(run.peak for run in few)
-    each = [run.seconds / (10_000 * SPANS) * 1e6 for run in many]
+
+    def each(runs: list[Run]) -> list[float]:
+        return [run.seconds / (10_000 * SPANS) * 1e6 for run in runs]
+
     return [
-        _row("OTLP, bytes to traces, a span", "us", 50.0, each),
+        _row("OTLP JSON, bytes to traces, a span", "us", 25.0, each(many)),
+        _row("OTLP protobuf, the same", "us", 25.0, each(packed)),
         *_both("10,000 OTLP traces of 25 spans", many, None, None),
         _row("growth of that peak from 2,000", "%", 10.0, [_growth(run, base) for run in many]),
     ]
 
 
-def _read_spans(bench: Bench, script: str, traces: int) -> list[Run]:
-    file = bench.scratch / f"spans-{traces}.jsonl"
+def _read_spans(bench: Bench, script: str, traces: int, suffix: str = ".jsonl") -> list[Run]:
+    file = bench.scratch / f"spans-{traces}{suffix}"
     child([sys.executable, script, "write", str(file), str(traces)])
     read = [sys.executable, script, "read", str(file), str(traces)]
     return [child(read) for _ in range(bench.repeat)]

@@ -1,13 +1,15 @@
 """Traces of 25 spans as the OpenTelemetry Collector writes them to a file, and reading these.
 
-``spans.py write FILE TRACES`` makes a file, one trace a line; ``spans.py read FILE TRACES`` reads
-it to the end as Baton does and fails when traces are missing.
+``spans.py write FILE TRACES`` makes a file, one trace a line, or one protobuf message for all where
+the file ends in ``.pb``; ``spans.py read FILE TRACES`` reads it to the end as Baton does and fails
+when traces are missing.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +27,30 @@ _TOOLS = [
 
 def write(file: Path, traces: int) -> None:
     """Write so many traces of three agents that hand over, each with models and tools."""
+    if file.suffix == ".pb":
+        from google.protobuf.json_format import ParseDict
+        from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+        with file.open("wb") as packed:  # messages of one type join to one message
+            for number in range(1, traces + 1):
+                packed.write(
+                    ParseDict(_with_base64(_trace(number)), TracesData()).SerializeToString()
+                )
+        return
     with file.open("w", encoding="utf-8") as lines:
         for number in range(1, traces + 1):
             lines.write(json.dumps(_trace(number), separators=(",", ":")) + "\n")
+
+
+def _with_base64(trace: JSON) -> JSON:
+    """Write ids as protobuf's own JSON has them, where OTLP's has hexadecimal digits."""
+    for resource in trace["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            for span in scope["spans"]:
+                for name in ("traceId", "spanId", "parentSpanId"):
+                    if span.get(name):
+                        span[name] = b64encode(bytes.fromhex(span[name])).decode()
+    return trace
 
 
 def read(file: Path, traces: int) -> None:
