@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
-from baton.model import AgentCounts, AgentScores, GateResult, Low, Provenance, counted
-from baton.stats.comparison import PASSED, AxisChange
-from baton.stats.intervals import quantile
+from baton.model import GateResult, Low, Provenance
 from baton.store import IndexRow
 
-from .baseline import Snapshot, SnapshotBuilder, lacks_baseline, open_side
-from .compare import Compared, axis_line, compare, missing_line
-from .rules import BoundTo, Gate, GateRule, Regression, percentile
+from .baseline import lacks_baseline
+from .figures import figure_of
+from .regression import NoRegression
+from .rules import NAMED_CASES, BoundTo, Gate
 
 BOUND = "for"
 
@@ -53,7 +49,6 @@ class Decision(NamedTuple):
 NOTHING = Decision([])
 
 
-_CASES = 3
 MUST_PASS = "must_pass"
 
 
@@ -64,7 +59,7 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
     provenance = provenance or Provenance()
     figures = [figure_of(rule) for rule in gate.rules]
     must_pass = _MustPass(gate.must_pass)
-    regression = _NoRegression(gate.regression, gate.folder) if gate.regression else None
+    regression = NoRegression(gate.regression, gate.folder) if gate.regression else None
     for row in rows:
         for figure in figures:
             if figure.rule.tag is None or figure.rule.tag in row.tags:
@@ -134,95 +129,13 @@ class _MustPass:
                 evaluator=MUST_PASS,
                 status="failed" if failing else "passed" if met else "error",
                 scored=met,
-                cases=failing[:_CASES],
+                cases=failing[:NAMED_CASES],
             )
             if failing:
                 result.reason = f"{len(failing)} of {met} results did not pass"
             elif not met:
                 result.reason = "no case of this name"
             yield result
-
-
-class _NoRegression:
-    """Compares the results with a baseline.
-
-    It also keeps what proves the low verdicts of failed cases, which is named for those that got
-    worse.
-    """
-
-    def __init__(self, asked: Regression, folder: Path) -> None:
-        self._asked, self._folder = asked, folder
-        self._builder = SnapshotBuilder()
-        self._lows: dict[str, list[tuple[str, str | None, Low]]] = {}
-
-    def add(self, row: IndexRow) -> None:
-        self._builder.add(row)
-        if row.status == "failed":
-            kept = self._lows.setdefault(row.case_id, [])
-            for scores in row.by_agent:
-                kept += [(scores.evaluator, scores.agent, low) for low in scores.worst]
-
-    def results(self, provenance: Provenance) -> Iterator[GateResult]:
-        asked = self._asked
-        now = Snapshot(id="", name="", status="", provenance=provenance)
-        now.cases = self._builder.cases()
-        compared = compare(
-            open_side(asked.baseline, self._folder),
-            now,
-            confidence=asked.confidence,
-            min_effect=asked.min_effect,
-        )
-        rule = f"no regression from {asked.baseline}"
-        problem = ""
-        if compared.refused:
-            problem = f"they do not compare: {'; '.join(map(str, compared.refused))}"
-        elif compared.missing:
-            problem = f"without a verdict that they have there: {missing_line(compared)}"
-        elif not compared.comparison.axes:
-            problem = "they share no case with a verdict"
-        if problem:
-            yield GateResult(rule=rule, evaluator="regression", status="error", reason=problem)
-            if compared.refused:
-                return
-        # What is missing hides nothing of what is there: both are said.
-        changes = [*compared.comparison.regressions, *compared.open]
-        if not changes and not problem:
-            count_all = compared.comparison.cases
-            yield GateResult(rule=rule, evaluator="regression", status="passed", scored=count_all)
-        for change in changes:
-            is_worse = change.change == "worse"
-            yield GateResult(
-                rule=rule,
-                evaluator=change.axis.name,
-                agent=change.axis.agent,
-                status="failed" if is_worse else "unclear",
-                mean=change.difference.after,
-                scored=change.difference.difference.n,
-                cases=list(self._worse_cases(change, compared)) if is_worse else [],
-                reason=axis_line(change),
-            )
-
-    def _worse_cases(self, change: AxisChange, compared: Compared) -> Iterator[Low]:
-        """Yield the first cases that got worse on an axis, with the dispatch and its steps."""
-        axis = change.axis
-        worse = [case for case in compared.cases if axis.name in (PASSED, case.change.axis.name)]
-        for case in worse[:_CASES]:
-            proof = min(
-                (
-                    low
-                    for evaluator, agent, low in self._lows.get(case.change.case, ())
-                    if axis.name in (PASSED, evaluator) and axis.agent in (None, agent)
-                ),
-                key=lambda low: low.value or 0.0,
-                default=None,
-            )
-            subject = proof.subject if proof is not None else []
-            yield Low(
-                case_id=case.change.case,
-                value=case.change.after,
-                subject=[case.after.id] if case.after is not None else subject,
-                steps=proof.steps if proof is not None else [],
-            )
 
 
 class PartOfGate(NamedTuple):
@@ -254,179 +167,3 @@ def for_some_cases(gate: Gate, ids: Collection[str], tags: Collection[str]) -> P
         gate, rules=tuple(rules), must_pass=tuple(met), regression=None, bound=bound
     )
     return PartOfGate(part, left)
-
-
-class Figure(Protocol):
-    """Collects what one rule is about."""
-
-    rule: GateRule
-
-    def add(self, row: IndexRow) -> None:
-        """Take one result."""
-
-    def results(self) -> list[GateResult]:
-        """Say what the rule comes to, for each agent where it asks for that."""
-
-
-def figure_of(rule: GateRule) -> Figure:
-    """Return what collects the figure of a rule."""
-    if rule.statistic is not None:
-        return OfCounter(rule, rule.statistic)
-    return OfEvaluator(rule) if rule.of_evaluator else OfCases(rule)
-
-
-class OfEvaluator:
-    """The mean of all verdicts of an evaluator."""
-
-    def __init__(self, rule: GateRule) -> None:
-        self.rule = rule
-        self._counts = AgentCounts(frozenset({rule.evaluator} if rule.at_most else ()))
-
-    def add(self, row: IndexRow) -> None:
-        """Take one result."""
-        own = [one for one in row.by_agent if one.evaluator == self.rule.evaluator]
-        self._counts.add(own, row.case_id, row.repeat)
-
-    def results(self) -> list[GateResult]:
-        """Decide by the mean; without verdicts it is an error."""
-        own = [one for one in self._counts.sums() if one.scored]
-        if not own:
-            return [_result_of(self.rule, "error", None, 0, reason="no verdict")]
-        if self.rule.by_agent:
-            return [self._result(one.agent, [one]) for one in own]
-        return [self._result(None, own)]
-
-    def _result(self, agent: str | None, sums: Sequence[AgentScores]) -> GateResult:
-        rule = self.rule
-        scored = sum(one.scored for one in sums)
-        mean = sum(one.total for one in sums) / scored
-        worst = [low for one in sums for low in one.worst if not rule.met_by(low.value or 0.0)]
-        worst.sort(key=lambda low: -(low.value or 0.0) if rule.at_most else low.value or 0.0)
-        result = _by_limit(rule, mean, scored, "verdicts", _distinct(worst))
-        return msgspec.structs.replace(result, agent=agent)
-
-
-class OfCases:
-    """The share of scored results that passed, or of all results that are errors.
-
-    An error is no failure: it has a rule of its own, and is an error of the evaluation without one.
-    """
-
-    def __init__(self, rule: GateRule) -> None:
-        self.rule = rule
-        self._hits = self._all = self._errors = self._skipped = 0
-        self._others: list[Low] = []
-
-    def add(self, row: IndexRow) -> None:
-        """Take one result."""
-        of_errors = self.rule.evaluator == "error_rate"
-        self._errors += row.status == "error"
-        self._skipped += row.status == "skipped"
-        if not of_errors and row.status not in ("passed", "failed"):
-            return
-        hit = row.status == ("error" if of_errors else "passed")
-        self._hits += hit
-        self._all += 1
-        if hit == of_errors and len(self._others) < _CASES:
-            self._others.append(Low(case_id=row.case_id, repeat=row.repeat))
-
-    def results(self) -> list[GateResult]:
-        """Decide by the share; without a result it is of, that is an error."""
-        of_errors = self.rule.evaluator == "error_rate"
-        left = "" if of_errors else self._left_out()
-        if not self._all:
-            reason = f"no case was scored ({left})" if left else "no case"
-            return [_result_of(self.rule, "error", None, 0, reason=reason)]
-        share = self._hits / self._all
-        result = _by_limit(self.rule, share, self._all, "cases", self._others)
-        what = "could not be evaluated" if of_errors else "passed"
-        if result.status == "failed":
-            result.reason = f"{self._hits} of {self._all} {what}, {share:.4g}"
-            result.reason += f"; not among them: {left}" if left else ""
-        return [result]
-
-    def _left_out(self) -> str:
-        counts = [counted(self._errors, "error")] if self._errors else []
-        counts += [f"{self._skipped} skipped"] if self._skipped else []
-        return ", ".join(counts)
-
-
-class OfCounter:
-    """A statistic of what cases took; those that could not be evaluated are left out."""
-
-    def __init__(self, rule: GateRule, statistic: str) -> None:
-        self.rule = rule
-        self._statistic = statistic
-        self._values = array("d")
-        self._unknown, self._bounds = 0, 0
-        self._worst: list[Low] = []
-
-    def add(self, row: IndexRow) -> None:
-        """Take one result."""
-        if row.status == "error":
-            return
-        name, spent = self.rule.evaluator, row.efficiency
-        value = None
-        if spent is not None:
-            value = spent.timings.get(name) if name == "seconds" else getattr(spent, name)
-        if value is None or spent is None:
-            self._unknown += 1
-            return
-        self._values.append(value)
-        self._bounds += name in spent.at_least
-        sign = -1 if self.rule.at_most else 1
-        low = Low(case_id=row.case_id, repeat=row.repeat, value=float(value))
-        self._worst = sorted([*self._worst, low], key=lambda one: sign * (one.value or 0))[:_CASES]
-
-    def results(self) -> list[GateResult]:
-        """Decide by the statistic; what is not known of some cases decides nothing."""
-        rule, known = self.rule, len(self._values)
-        if not known or self._unknown:
-            reason = f"it is not known of {self._unknown} of {known + self._unknown} cases"
-            return [_result_of(rule, "error", None, known, reason=reason)]
-        result = _by_limit(rule, self._figure(), known, "cases", self._worst)
-        if self._bounds and result.status == "passed" and rule.sign != ">=":
-            reason = f"it is known in part only of {self._bounds} of {known} cases"
-            return [_result_of(rule, "error", result.mean, known, reason=reason)]
-        if result.status == "failed":
-            cases = "case" if known == 1 else "cases"
-            result.reason = f"{result.mean:.4g} over {known} {cases}"
-        return [result]
-
-    def _figure(self) -> float:
-        values = sorted(self._values)
-        share = percentile(self._statistic)
-        if share is not None:
-            return quantile(values, share)
-        if self._statistic == "sum":
-            return math.fsum(values)
-        if self._statistic == "mean":
-            return math.fsum(values) / len(values)
-        return values[-1] if self._statistic == "max" else values[0]
-
-
-def _by_limit(
-    rule: GateRule, value: float, count: int, of: str, worst: Sequence[Low]
-) -> GateResult:
-    if count < rule.least:
-        reason = f"{counted(count, of.removesuffix('s'))}, and it takes {rule.least} to tell"
-        return _result_of(rule, "unclear", value, count, reason=reason)
-    if rule.met_by(value):
-        return _result_of(rule, "passed", value, count)
-    return msgspec.structs.replace(_result_of(rule, "failed", value, count), cases=list(worst))
-
-
-def _result_of(
-    rule: GateRule, status: str, value: float | None, count: int, reason: str = ""
-) -> GateResult:
-    plain = {"rule": rule.text, "status": status, "mean": value, "scored": count}
-    name = rule.evaluator if rule.statistic is None else f"{rule.evaluator}.{rule.statistic}"
-    more = {"evaluator": name, "tag": rule.tag, "threshold": rule.limit, "reason": reason}
-    return msgspec.convert({**plain, **more}, GateResult)
-
-
-def _distinct(worst: Sequence[Low]) -> list[Low]:
-    firsts: dict[tuple[str, int], Low] = {}
-    for low in worst:
-        firsts.setdefault((low.case_id, low.repeat), low)
-    return list(firsts.values())[:_CASES]

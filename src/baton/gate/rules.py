@@ -18,6 +18,8 @@ CASES = ("pass_rate", "error_rate")
 COUNTERS = ("cost_usd", "seconds", "tokens", "model_calls", "tool_calls", "dispatches")
 """Measures of what a case took, each with a statistic: ``cost_usd.p95``."""
 STATISTICS = ("mean", "sum", "max", "min")
+NAMED_CASES = 3
+"""Cases that are named for each result of a gate: a report links to the rest."""
 _EXAMPLE = "write `EVALUATOR >= 0.85` or `... by agent >= 0.9`"
 _RULE = re.compile(
     r"\s*(?P<name>\S+)(?:\s+by\s+(?:(?P<agent>agent)|tag:(?P<tag>\S+)))*"

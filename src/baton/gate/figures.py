@@ -1,0 +1,194 @@
+"""The figures that thresholds are about: of evaluators, of cases, and of what cases took."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from baton.model import AgentCounts, AgentScores, GateResult, Low, counted
+from baton.stats.intervals import quantile
+from baton.store import IndexRow
+
+from .rules import NAMED_CASES, GateRule, percentile
+
+
+class Figure(Protocol):
+    """Collects what one rule is about."""
+
+    rule: GateRule
+
+    def add(self, row: IndexRow) -> None:
+        """Take one result."""
+
+    def results(self) -> list[GateResult]:
+        """Say what the rule comes to, for each agent where it asks for that."""
+
+
+def figure_of(rule: GateRule) -> Figure:
+    """Return what collects the figure of a rule."""
+    if rule.statistic is not None:
+        return OfCounter(rule, rule.statistic)
+    return OfEvaluator(rule) if rule.of_evaluator else OfCases(rule)
+
+
+class OfEvaluator:
+    """The mean of all verdicts of an evaluator."""
+
+    def __init__(self, rule: GateRule) -> None:
+        self.rule = rule
+        self._counts = AgentCounts(frozenset({rule.evaluator} if rule.at_most else ()))
+
+    def add(self, row: IndexRow) -> None:
+        """Take one result."""
+        own = [one for one in row.by_agent if one.evaluator == self.rule.evaluator]
+        self._counts.add(own, row.case_id, row.repeat)
+
+    def results(self) -> list[GateResult]:
+        """Decide by the mean; without verdicts it is an error."""
+        own = [one for one in self._counts.sums() if one.scored]
+        if not own:
+            return [_result_of(self.rule, "error", None, 0, reason="no verdict")]
+        if self.rule.by_agent:
+            return [self._result(one.agent, [one]) for one in own]
+        return [self._result(None, own)]
+
+    def _result(self, agent: str | None, sums: Sequence[AgentScores]) -> GateResult:
+        rule = self.rule
+        scored = sum(one.scored for one in sums)
+        mean = sum(one.total for one in sums) / scored
+        worst = [low for one in sums for low in one.worst if not rule.met_by(low.value or 0.0)]
+        worst.sort(key=lambda low: -(low.value or 0.0) if rule.at_most else low.value or 0.0)
+        result = _by_limit(rule, mean, scored, "verdicts", _distinct(worst))
+        return msgspec.structs.replace(result, agent=agent)
+
+
+class OfCases:
+    """The share of scored results that passed, or of all results that are errors.
+
+    An error is no failure: it has a rule of its own, and is an error of the evaluation without one.
+    """
+
+    def __init__(self, rule: GateRule) -> None:
+        self.rule = rule
+        self._hits = self._all = self._errors = self._skipped = 0
+        self._others: list[Low] = []
+
+    def add(self, row: IndexRow) -> None:
+        """Take one result."""
+        of_errors = self.rule.evaluator == "error_rate"
+        self._errors += row.status == "error"
+        self._skipped += row.status == "skipped"
+        if not of_errors and row.status not in ("passed", "failed"):
+            return
+        hit = row.status == ("error" if of_errors else "passed")
+        self._hits += hit
+        self._all += 1
+        if hit == of_errors and len(self._others) < NAMED_CASES:
+            self._others.append(Low(case_id=row.case_id, repeat=row.repeat))
+
+    def results(self) -> list[GateResult]:
+        """Decide by the share; without a result it is of, that is an error."""
+        of_errors = self.rule.evaluator == "error_rate"
+        left = "" if of_errors else self._left_out()
+        if not self._all:
+            reason = f"no case was scored ({left})" if left else "no case"
+            return [_result_of(self.rule, "error", None, 0, reason=reason)]
+        share = self._hits / self._all
+        result = _by_limit(self.rule, share, self._all, "cases", self._others)
+        what = "could not be evaluated" if of_errors else "passed"
+        if result.status == "failed":
+            result.reason = f"{self._hits} of {self._all} {what}, {share:.4g}"
+            result.reason += f"; not among them: {left}" if left else ""
+        return [result]
+
+    def _left_out(self) -> str:
+        counts = [counted(self._errors, "error")] if self._errors else []
+        counts += [f"{self._skipped} skipped"] if self._skipped else []
+        return ", ".join(counts)
+
+
+class OfCounter:
+    """A statistic of what cases took; those that could not be evaluated are left out."""
+
+    def __init__(self, rule: GateRule, statistic: str) -> None:
+        self.rule = rule
+        self._statistic = statistic
+        self._values = array("d")
+        self._unknown, self._bounds = 0, 0
+        self._worst: list[Low] = []
+
+    def add(self, row: IndexRow) -> None:
+        """Take one result."""
+        if row.status == "error":
+            return
+        name, spent = self.rule.evaluator, row.efficiency
+        value = None
+        if spent is not None:
+            value = spent.timings.get(name) if name == "seconds" else getattr(spent, name)
+        if value is None or spent is None:
+            self._unknown += 1
+            return
+        self._values.append(value)
+        self._bounds += name in spent.at_least
+        sign = -1 if self.rule.at_most else 1
+        low = Low(case_id=row.case_id, repeat=row.repeat, value=float(value))
+        self._worst = sorted([*self._worst, low], key=lambda one: sign * (one.value or 0))[
+            :NAMED_CASES
+        ]
+
+    def results(self) -> list[GateResult]:
+        """Decide by the statistic; what is not known of some cases decides nothing."""
+        rule, known = self.rule, len(self._values)
+        if not known or self._unknown:
+            reason = f"it is not known of {self._unknown} of {known + self._unknown} cases"
+            return [_result_of(rule, "error", None, known, reason=reason)]
+        result = _by_limit(rule, self._figure(), known, "cases", self._worst)
+        if self._bounds and result.status == "passed" and rule.sign != ">=":
+            reason = f"it is known in part only of {self._bounds} of {known} cases"
+            return [_result_of(rule, "error", result.mean, known, reason=reason)]
+        if result.status == "failed":
+            cases = "case" if known == 1 else "cases"
+            result.reason = f"{result.mean:.4g} over {known} {cases}"
+        return [result]
+
+    def _figure(self) -> float:
+        values = sorted(self._values)
+        share = percentile(self._statistic)
+        if share is not None:
+            return quantile(values, share)
+        if self._statistic == "sum":
+            return math.fsum(values)
+        if self._statistic == "mean":
+            return math.fsum(values) / len(values)
+        return values[-1] if self._statistic == "max" else values[0]
+
+
+def _by_limit(
+    rule: GateRule, value: float, count: int, of: str, worst: Sequence[Low]
+) -> GateResult:
+    if count < rule.least:
+        reason = f"{counted(count, of.removesuffix('s'))}, and it takes {rule.least} to tell"
+        return _result_of(rule, "unclear", value, count, reason=reason)
+    if rule.met_by(value):
+        return _result_of(rule, "passed", value, count)
+    return msgspec.structs.replace(_result_of(rule, "failed", value, count), cases=list(worst))
+
+
+def _result_of(
+    rule: GateRule, status: str, value: float | None, count: int, reason: str = ""
+) -> GateResult:
+    plain = {"rule": rule.text, "status": status, "mean": value, "scored": count}
+    name = rule.evaluator if rule.statistic is None else f"{rule.evaluator}.{rule.statistic}"
+    more = {"evaluator": name, "tag": rule.tag, "threshold": rule.limit, "reason": reason}
+    return msgspec.convert({**plain, **more}, GateResult)
+
+
+def _distinct(worst: Sequence[Low]) -> list[Low]:
+    firsts: dict[tuple[str, int], Low] = {}
+    for low in worst:
+        firsts.setdefault((low.case_id, low.repeat), low)
+    return list(firsts.values())[:NAMED_CASES]
