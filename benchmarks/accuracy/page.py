@@ -14,7 +14,7 @@ BEGIN = "<!-- tables: written by `make accuracy` -->"
 END = "<!-- end of tables -->"
 _Namer = Callable[[str, str, str], str]
 HEAD = (
-    "| {} | seeded | found | not told | clean | false alarms | precision | recall |\n"
+    "| {} | seeded | found | skipped | clean | false alarms | precision | recall |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 

@@ -73,7 +73,7 @@ def test_files_that_are_there_stay_unless_force_is_given(baton: Baton, tmp_path:
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ([], "nobody can be asked here: give --agent"),
+        ([], "not a terminal: give --agent"),
         (["--agent", "sample"], "give --message"),
         (["--agent", "nowhere", "--message", "x", "--ci", "none"], "`nowhere` is no agent"),
         ([*WITH_FLAGS, "--ci", "jenkins"], "known: github, gitlab, none"),

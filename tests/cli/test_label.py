@@ -221,7 +221,7 @@ def test_labels_that_were_given_so_calibrate_the_judge(
 
 def test_without_a_terminal_it_refuses(baton: Run, evaluation: Path) -> None:
     outcome = baton("label", evaluation)
-    assert (outcome.code, "in a terminal, and this is none" in outcome.err) == (2, True)
+    assert (outcome.code, "labelling needs a terminal" in outcome.err) == (2, True)
 
 
 def test_a_broken_labels_file_is_not_written_to(evaluation: Path, tmp_path: Path) -> None:

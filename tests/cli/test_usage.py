@@ -23,7 +23,7 @@ CASES = "cases:\n  - {id: a, input: hi, response: hello}\n"
         (["export"], "say where to: `--otlp FILE.jsonl`"),
         (["baseline"], "say what to do: set or show"),
         (["eval", "--resume"], "`--resume` needs a value"),
-        (["report", "a", "b"], "`b` is too much here: `baton report --help`"),
+        (["report", "a", "b"], "unexpected argument `b`; see `baton report --help`"),
         (["rubrics", "shw"], "no command `shw`; did you mean `show`?"),
         (["rubrics", "request"], "no command `request`; known: list, show, test"),
     ],

@@ -128,7 +128,10 @@ def test_a_pattern_chooses_among_the_files_of_a_folder(tmp_path: Path) -> None:
     text = "dataset: {loader: directory, paths: [evals], pattern: '*.test.json'}\n"
     config = load_config(write(tmp_path, text), {})
     assert [Path(path).name for path in config.dataset] == ["a.test.json", "b.test.json"]
-    assert "no file of evals meets it" in problems(tmp_path, text.replace("test", "evalset"))[0]
+    assert (
+        "no file in evals matches the pattern"
+        in problems(tmp_path, text.replace("test", "evalset"))[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _of(entry: Entry) -> Iterator[str]:
     details = getattr(entry.target, "details", None)
     if details is not None:
         listed = ", ".join(f"`{name}`" for name in details.__struct_encode_fields__)
-        beside = "Details beside the options" if entry.target.states_options else "Details"
+        beside = "Details besides the options" if entry.target.states_options else "Details"
         yield f"\n{beside}: {listed}."
     yield ""
 

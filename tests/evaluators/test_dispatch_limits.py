@@ -119,7 +119,7 @@ def test_unknown_dispatches_are_skipped_until_those_that_are_known_are_too_many(
     actual.turns[0].unknown = ["dispatches"]
     found = score(actual, max_dispatches=5)
     assert (found.status, found.value) == ("skipped", None)
-    assert found.reason.startswith("turn 1: the trace does not tell all hand-offs")
+    assert found.reason.startswith("turn 1: not all dispatches are recorded")
     assert score(actual, max_dispatches=2).status == "failed"
     assert score(actual, max_agents=5).status == "passed"
 

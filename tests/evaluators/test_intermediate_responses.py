@@ -96,7 +96,7 @@ def test_visits_of_one_agent_take_its_runs_in_order() -> None:
     found = score(trace([("a", ["one"])]), case([visit("a"), visit("a")]))
     assert found.reason == "turn 1: `a` ran 1 of 2 times; 1 of 2 visits are not met"
     found = score(trace(back_and_forth), case([visit("a", "three"), visit("a", "one")]))
-    assert "`a` said this in no run that is left for this visit" in found.reason
+    assert "no remaining run of `a` has this text" in found.reason
 
 
 def test_the_best_assignment_is_found_where_the_first_fit_would_miss() -> None:

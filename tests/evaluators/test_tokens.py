@@ -85,14 +85,14 @@ def test_the_usage_that_the_source_sums_up_goes_before_the_sum_of_runs() -> None
 def test_a_trace_that_tells_no_tokens_is_skipped(actual: Trace) -> None:
     found = score(actual, max_total=10)
     assert (found.status, found.value) == ("skipped", None)
-    assert "tells no tokens" in found.reason
+    assert "records no tokens" in found.reason
 
 
 def test_output_that_is_not_told_hides_the_total_and_not_the_input() -> None:
     actual = trace(Usage(input_tokens=100))
     assert score(actual, max_input=100).status == "passed"
     assert score(actual, max_total=100).status == "skipped"
-    assert score(actual, max_output=100).reason == "the trace tells no output tokens: record them"
+    assert score(actual, max_output=100).reason == "the trace records no output tokens: record them"
     assert score(actual, max_total=50).reason == "at least 100 tokens; at most 50 allowed"
 
 

@@ -54,14 +54,16 @@ def test_what_an_object_names_as_unknown_has_no_value(
 ) -> None:
     trace = record("claude_two_dispatches")
     find(trace, id_).unknown.append(field)
-    assert integrity_problems(trace) == [f"{name}: `{field}` has a value and stands in `unknown`"]
+    assert integrity_problems(trace) == [
+        f"{name}: `{field}` has a value but is listed in `unknown`"
+    ]
 
 
 def test_what_a_trace_names_as_unknown_of_itself_has_no_value(record: Record) -> None:
     trace = record("claude_two_dispatches")
     trace.state, trace.unknown = {}, ["state"]
     assert integrity_problems(trace) == [
-        f"trace {trace.id}: `state` has a value and stands in `unknown`"
+        f"trace {trace.id}: `state` has a value but is listed in `unknown`"
     ]
 
 

@@ -40,7 +40,7 @@ VERBS = {
     "check": "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",
     "report": "Report on a stored evaluation.",
     "baseline": "Keep an evaluation to compare with, or show the one that is kept.",
-    "compare": "Compare two evaluations: what got worse, and where agents took another way.",
+    "compare": "Compare two evaluations: what got worse, and where routing changed.",
     "trend": "Show an axis over evaluations, for each model.",
     "label": "Label the dispatches of an evaluation, to compare judges with.",
     "calibrate": "Compare a judge with labels that people gave.",

@@ -57,7 +57,10 @@ def baseline_command(
         )
         say(f"baseline {file}: {counted(len(snapshot.cases), 'case')} of {snapshot.id}")
         if snapshot.status == "failed":
-            note(f"the baseline failed: {snapshot.failures}; that is no regression from now on")
+            note(
+                f"the baseline failed: {snapshot.failures}; "
+                "this will not count as a regression later"
+            )
         return 0
     if evaluation is not None:
         raise InputError("`show` takes no evaluation: name the baseline with --name")

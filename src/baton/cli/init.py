@@ -90,7 +90,7 @@ def _asked(question: _Question, given: str | None) -> str:
             raise InputError(f"{question.flag} is empty")
         return given
     if not sys.stdin.isatty():
-        raise InputError(f"nobody can be asked here: give {question.flag}")
+        raise InputError(f"not a terminal: give {question.flag}")
     sys.stderr.write(f"{question.text} [{question.default}]: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() or question.default

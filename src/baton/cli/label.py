@@ -110,10 +110,7 @@ def label_command(
         moved. May be given several times.
     """
     if not has_terminal():
-        raise InputError(
-            "labels are given in a terminal, and this is none; write them to a file instead: "
-            "docs/calibration.md says how"
-        )
+        raise InputError("labelling needs a terminal; see docs/calibration.md for label files")
     folder = evaluation if evaluation is not None else latest_evaluation(OUT)
     evaluator, things = things_to_label(
         folder, rubric=rubric, config=config, agents=agents, traces=traces

@@ -47,8 +47,9 @@ def list_command(*names: str) -> int:
         table = Table(title, "", box=None, pad_edge=False, header_style="bold")
         for entry in entries:
             table.add_row(entry.type, entry.summary)
-            if entry.aliases:
-                table.add_row("", f"also {', '.join(entry.names[1:])}", style="dim")
+            also = [name for name in entry.names[1:] if name != entry.type]
+            if also:
+                table.add_row("", f"also {', '.join(also)}", style="dim")
             # All rubrics have the same options: once is enough.
             for option, meaning in _options(entry) if names or title != _RUBRICS else ():
                 table.add_row("", option, style="dim")

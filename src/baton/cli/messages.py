@@ -69,7 +69,7 @@ def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         command = " ".join(error.command_chain or ())
         words = " ".join(error.unused_tokens)
-        return f"`{words}` is too much here: `baton {command} --help` tells what goes there"
+        return f"unexpected argument `{words}`; see `baton {command} --help`"
     return " ".join(str(error).split())
 
 

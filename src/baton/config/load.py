@@ -382,7 +382,7 @@ def _dataset_paths(
     for path in paths:
         files += sorted(path.rglob(spec.pattern)) if path.is_dir() else [path]
     if not files:
-        message = f"no file of {', '.join(spec.paths)} meets it"
+        message = f"no file in {', '.join(spec.paths)} matches the pattern"
         raise InputError(document.problem_at(("dataset", "pattern"), message))
     return [str(file) for file in files]
 

@@ -170,5 +170,5 @@ def _chosen(
         index.take(part.lookup, position, f"{label}/{case_id}" if case_id in shared else case_id)
     if shared:
         some = ", ".join(f"`{id_}`" for id_ in sorted(shared)[:3])
-        notes.append(f"ids that stand in several files got the file's name before them: {some}")
+        notes.append(f"duplicate ids were prefixed with their file's name: {some}")
     return JoinedCases([Place(p.cases, n) for p, n, _ in places], index.ids), index

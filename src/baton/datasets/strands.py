@@ -255,10 +255,8 @@ STRANDS = Writer(
         "turns.tool_calls": (
             "a trajectory names agents or tools, not both, and never that there are none"
         ),
-        "turns.interactions": "there is one visit at least, and none says nothing",
-        "+turns.interactions": (
-            "the agents stand as visits, too: without any, a trajectory is taken for tools"
-        ),
+        "turns.interactions": "an empty list of visits cannot be written",
+        "+turns.interactions": "agents are also written as visits",
         "turns.rubrics": "one rubric is stated, as the assertion",
         "+turns.rubrics": "a rubric is an assertion",
         "rubrics": "rubrics of a whole conversation are not stated",

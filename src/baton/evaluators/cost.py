@@ -50,7 +50,7 @@ class Cost(BaseEvaluator, frozen=True, kw_only=True):
         spent = known_cost(trace)
         doubt = unfinished(trace, case) or _unknown(trace, spent)
         if spent is None:
-            doubt = doubt or Unscored("skipped", "the trace tells no cost")
+            doubt = doubt or Unscored("skipped", "the trace records no cost")
             return [self.unscored(doubt.status, doubt.reason)]
         cost = f"{'at least ' if doubt else ''}{_dollars(spent)} spent"
         limit = self.max_usd
@@ -77,7 +77,7 @@ def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
     usage = total_usage(trace)
     if usage is None or usage.cost_usd is None:
         supply = "record token counts or costs of the model requests"
-        return Unscored("skipped", f"the trace tells neither tokens nor cost: {supply}")
+        return Unscored("skipped", f"the trace records neither tokens nor cost: {supply}")
     if not usage.complete:
         return Unscored("skipped", f"{at_least}some requests reported no usage: record all of it")
     return None

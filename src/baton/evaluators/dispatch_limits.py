@@ -120,9 +120,7 @@ def _of_turn(
     issued = [d for d in turn.dispatches if d.kind != "return"]
     not_recorded = None
     if not known(trace, turn, "dispatches"):
-        not_recorded = (
-            f"{place}the trace does not tell all hand-offs: record the agents' calls and spans"
-        )
+        not_recorded = f"{place}not all dispatches are recorded: record the agents' calls and spans"
     if (limit := options.max_dispatches) is not None:
         words = f"{place}{counted(len(issued), 'dispatch')}"
         beyond = [d.id for d in issued[limit:]]
@@ -143,7 +141,7 @@ def _depth(
     deepest = max((d.depth for d in issued), default=0)
     beyond = [d.id for d in issued if d.depth > limit]
     if not all(known(trace, d, "depth") for d in issued):
-        not_recorded = not_recorded or f"{place}the trace does not tell how deep its hand-offs are"
+        not_recorded = not_recorded or f"{place}the depth of some dispatches is not recorded"
     return Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, not_recorded)
 
 
@@ -157,7 +155,7 @@ def _fan_out(
     widest = max((len(ids) for ids in groups.values()), default=0)
     beyond = [id_ for ids in groups.values() for id_ in ids[limit:]]
     if len(issued) > limit and not all(known(trace, d, "group") for d in issued):
-        supply = "the trace does not tell which hand-offs were made together"
+        supply = "which dispatches were made together is not recorded"
         not_recorded = not_recorded or f"{place}{supply}"
     words = f"{place}{counted(widest, 'dispatch')} at once"
     return Measure("max_fan_out", limit, widest, words, beyond, not_recorded)

@@ -191,7 +191,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         return self._about(pair, 0.0, says, expected, None, (expected.to, None), [fault])
 
     def _unsure(self, pair: Pair, expected: ExpectedDispatch, why: str) -> Score:
-        says = f"turn {pair.number}: no hand-off to `{expected.to}` is told; {why}"
+        says = f"turn {pair.number}: no dispatch to `{expected.to}` was recorded; {why}"
         details = RoutingDetails(turn=pair.number, expected=_plain(expected))
         return self.unscored("skipped", says, details)
 
@@ -241,7 +241,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
 def _not_recorded(trace: Trace, turn: Turn) -> str | None:
     """Say why there may have been more dispatches than the record tells."""
     if not known(trace, turn, "dispatches"):
-        return "the trace does not tell all hand-offs: record the agents' calls and spans"
+        return "not all dispatches are recorded: record the agents' calls and spans"
     if not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
         return "a hand-off does not name its receiver: record the arguments of calls as well"
     if turn.status == "incomplete":

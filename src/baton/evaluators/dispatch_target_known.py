@@ -1,4 +1,4 @@
-"""``dispatch_target_known``: whether there is such an agent as the one that got the work."""
+"""``dispatch_target_known``: whether the target agent of a dispatch exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class DispatchTargetKnown(DispatchEvaluator, frozen=True, kw_only=True):
     """Fails a dispatch to an agent that does not exist, or that a policy or person refused."""
 
     type = "dispatch_target_known"
-    summary = "whether there is such an agent as the one that work was handed to"
+    summary = "whether the target agent of a dispatch exists"
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
         """See :func:`baton.findings.dispatch_target_known.target_known`."""

@@ -83,7 +83,7 @@ def _not_recorded(trace: Trace) -> Unscored | None:
     for number, turn in enumerate(trace.turns, 1):
         if not known(trace, turn, "dispatches") or not known(trace, turn, "runs"):
             supply = "record the agents' calls and spans"
-            said = f"turn {number}: the trace does not tell all hand-offs: {supply}"
+            said = f"turn {number}: not all dispatches are recorded: {supply}"
             return Unscored("skipped", said)
     return None
 

@@ -75,7 +75,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     """Lays the visits that turns state against the runs there were, both in order."""
 
     type = "interactions"
-    summary = "which agents had their turn, after whom, and what they said"
+    summary = "which agents ran, which agent started them, and what they said"
     aliases = (Alias("interactions", "InteractionsEvaluator"),)
     details = InteractionsDetails
 
@@ -90,10 +90,15 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     ] = 0.8
     dependencies: Annotated[
         Literal["exact", "ignore"],
-        describe("Whether it counts who set an agent to work; `ignore` looks at order alone."),
+        describe(
+            "Whether the agent that started a run has to match; `ignore` compares only the order."
+        ),
     ] = "exact"
     order: Annotated[
-        bool, describe("Whether who set whom to work also counts where only order tells it.")
+        bool,
+        describe(
+            "Whether to also check which agent started which where only the order of runs shows it."
+        ),
     ] = False
     allow_extra: Annotated[bool, describe("Whether there may be runs that no visit names.")] = True
     threshold: Annotated[

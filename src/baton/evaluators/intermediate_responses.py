@@ -150,7 +150,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         elif len(own) < expected:
             problem = f"`{visit.agent}` ran {len(own)} of {expected} times"
         else:
-            problem = f"`{visit.agent}` said this in no run that is left for this visit"
+            problem = f"no remaining run of `{visit.agent}` has this text"
         return Seen(
             visit,
             met=False,

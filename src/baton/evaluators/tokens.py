@@ -97,11 +97,11 @@ def _unknown(
     """Say which of the counts asked for is not known in full."""
     if usage is None or counts["total"] is None:
         supply = "record the usage of the model requests"
-        return Unscored("skipped", f"the trace tells no tokens: {supply}")
+        return Unscored("skipped", f"the trace records no tokens: {supply}")
     not_recorded = [kind for kind in ("input", "output") if counts[kind] is None]
     for kind in not_recorded:
         if kind in asked or "total" in asked:
-            return Unscored("skipped", f"the trace tells no {kind} tokens: record them")
+            return Unscored("skipped", f"the trace records no {kind} tokens: record them")
     if not usage.complete:
         least = ", ".join(f"at least {_words(kind, counts[kind] or 0)}" for kind in asked)
         return Unscored("skipped", f"{least}; some requests reported no usage: record all of it")

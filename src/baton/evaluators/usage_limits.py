@@ -260,9 +260,7 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
         cost, missing = _cost(trace, to_agent)
         not_recorded = f"what `{agent}` cost is not known: {_SUPPLY_COSTS}" if missing else None
         if hidden:
-            not_recorded = (
-                "the trace does not tell all hand-offs: record the agents' calls and spans"
-            )
+            not_recorded = "not all dispatches are recorded: record the agents' calls and spans"
         found.append(
             Measure(
                 option=f"max_agent_cost_usd {agent}",

@@ -1,4 +1,4 @@
-"""Whether there is such an agent as the one that work was handed to."""
+"""Whether the target agent of a dispatch exists."""
 
 from __future__ import annotations
 
@@ -141,8 +141,7 @@ def _by_roster(
         if turned_down or nearest(name, others, 1, _MISSPELT):
             return [_unknown(dispatch, sender, name, others, None)]
     return NotRecorded(
-        says=f"nothing tells whether there is an agent `{name}`: give the agents' definitions "
-        "as `agents:`"
+        says=f"unknown whether agent `{name}` exists: give the agents' definitions as `agents:`"
     )
 
 

@@ -215,4 +215,4 @@ def _unknown_names(obj: Trace | Turn | AgentRun | Dispatch | ToolCall, name: str
         if rest not in none_by_default:
             yield f"{name}: unknown names `{field}`, which is no field"
         elif not kind and none_by_default[rest] and getattr(obj, rest) is not None:
-            yield f"{name}: `{rest}` has a value and stands in `unknown`"
+            yield f"{name}: `{rest}` has a value but is listed in `unknown`"

@@ -327,7 +327,9 @@ def _owners(
         return list(names) or msgspec.UNSET
     for call in calls or ():
         if call.agent is None and len(set(agents)) > 1:
-            raise ProviderError(f"nothing says whose call `{call.name}` is: state `tools.agent`")
+            raise ProviderError(
+                f"cannot tell which agent made call `{call.name}`: state `tools.agent`"
+            )
     return agents
 
 
@@ -464,5 +466,5 @@ def _usage(document: Any, paths: Paths) -> Usage | msgspec.UnsetType:
         figures["input_tokens"] -= figures.get("cache_read_tokens", 0)
     usage = Usage(**figures)
     for problem in usage_problems(usage):
-        raise ProviderError(f"the answer tells impossible figures: {problem}")
+        raise ProviderError(f"the answer reports impossible token counts: {problem}")
     return usage

@@ -84,8 +84,8 @@ def set_baseline(
         )
     if snapshot.status == "failed" and not allow_failing:
         raise InputError(
-            f"{folder}: it failed: {snapshot.failures}. What fails in a baseline is no regression "
-            "later on: keep one that passed, or this one with --allow-failing"
+            f"{folder}: it failed: {snapshot.failures}. What fails in a baseline will not "
+            "count as a regression later: keep one that passed, or this one with --allow-failing"
         )
     write_baseline(snapshot, file)
     return snapshot, file

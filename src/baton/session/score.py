@@ -290,15 +290,15 @@ def _prepare(request: ScoreRequest, note: Note) -> _Ready:
     if backend is None and len(files) < len(words):
         backend = {"type": "local"}  # what lies at an address is read in pieces, as workers do
     if backend is not None and request.jobs != 1:
-        raise InputError("--jobs is for traces that are scored here: --workers goes there")
+        raise InputError("--jobs cannot be used with a backend; use --workers")
     return _Ready(plan, inputs, words, files, backend)
 
 
 def _expanded(traces: Sequence[str]) -> list[str]:
-    """Put the files that meet a glob in its place; addresses stay what they are.
+    """Put the files that match a glob in its place; addresses stay what they are.
 
     Raises:
-        InputError: a glob that no file meets.
+        InputError: a glob that no file matches.
     """
     words: list[str] = []
     for word in traces:
@@ -307,7 +307,7 @@ def _expanded(traces: Sequence[str]) -> list[str]:
             continue
         files = sorted(glob.glob(word, recursive=True))  # noqa: PTH207 - it may be absolute
         if not files:
-            raise InputError(f"no file meets {word}")
+            raise InputError(f"no file matches {word}")
         words += files
     return words
 

@@ -173,7 +173,7 @@ def test_the_trace_id_of_an_answer_is_kept_for_joining_spans(endpoint: Endpoint)
         (
             {"reply": "ok", "by": ["a", "b"], "calls": ["lookup"]},
             {"agents": "$.by[*]", "tools": {"path": "$.calls[*]", "name": "$"}},
-            "nothing says whose call `lookup` is: state `tools.agent`",
+            "cannot tell which agent made call `lookup`: state `tools.agent`",
         ),
         (
             {"reply": "ok", "to": ["b"]},
@@ -182,7 +182,7 @@ def test_the_trace_id_of_an_answer_is_kept_for_joining_spans(endpoint: Endpoint)
         ),
         ({"reply": ["a", 1]}, {"answer": "$.reply[*]"}, "matches several values, not all text"),
         ({"reply": "ok", "n": "7"}, {"usage": {"requests": "$.n"}}, 'is not a number: "7"'),
-        ({"reply": "ok", "n": -7}, {"usage": {"requests": "$.n"}}, "impossible figures"),
+        ({"reply": "ok", "n": -7}, {"usage": {"requests": "$.n"}}, "impossible token counts"),
         ({"error": {"code": 5}}, {"error": "$.error"}, 'turn 1: {"code":5}'),
         ({"reply": "sorry", "error": "boom"}, {"error": "$.error"}, "turn 1: boom"),
     ],

@@ -93,7 +93,7 @@ def test_a_glob_takes_what_it_meets(baton: Baton, tmp_path: Path) -> None:
         write_lines(tmp_path / name, 2)
     folder = both(baton, "*.jsonl")
     assert len((folder / "index.jsonl").read_bytes().splitlines()) == 4
-    assert baton("score", "*.sse").err == "baton: no file meets *.sse\n"
+    assert baton("score", "*.sse").err == "baton: no file matches *.sse\n"
 
 
 def test_a_folder_that_holds_no_trace_leaves_no_evaluation(baton: Baton, tmp_path: Path) -> None:

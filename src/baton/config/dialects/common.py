@@ -21,7 +21,7 @@ def judge_model(name: str) -> str:
     """Return a model as Baton names it: ``gemini-2.5-flash`` is ``google:gemini-2.5-flash``.
 
     Raises:
-        InputError: its provider cannot be told from the name.
+        InputError: its provider is not clear from the name.
     """
     provider, slash, rest = name.partition("/")
     if slash:
@@ -34,7 +34,7 @@ def judge_model(name: str) -> str:
         if not slash and name.startswith(start):
             return f"{ours}:{name}"
     raise InputError(
-        f"whose model `{name}` is cannot be told; write PROVIDER/NAME with one of "
+        f"cannot tell the provider of model `{name}`; write PROVIDER/NAME, with one of "
         f"{', '.join(PROVIDERS)}"
     )
 

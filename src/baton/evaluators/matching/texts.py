@@ -116,9 +116,7 @@ def _tokenizer() -> Any:
 Match = Literal["equals", "contains", "regex", "jaccard", "recall", "rouge1"]
 
 
-CaseSensitive = Annotated[
-    bool, msgspec.Meta(description="Whether upper and lower case are told apart.")
-]
+CaseSensitive = Annotated[bool, msgspec.Meta(description="Whether case matters.")]
 NormalizeWhitespace = Annotated[
     bool, msgspec.Meta(description="Whether any white space counts as one space.")
 ]
