@@ -74,14 +74,13 @@ async def ask_all(judge: LlmJudge, questions: int) -> dict[str, float]:
     async with judge:
         await judge.ask(question(-1))  # connections and imports are not what is measured
         requests = [question(number) for number in range(questions)]
-        before, start, used = judge.spending, time.perf_counter(), _processor()
-        await asyncio.gather(*(judge.ask(request) for request in requests))
-        after = judge.spending
+        start, used = time.perf_counter(), _processor()
+        answers = await asyncio.gather(*(judge.ask(request) for request in requests))
     return {
         "seconds": time.perf_counter() - start,
         "processor": _processor() - used,
-        "requests": after.requests - before.requests,
-        "hits": after.hits - before.hits,
+        "requests": sum(answer.requests for answer in answers),
+        "hits": sum(answer.cached for answer in answers),
     }
 
 

@@ -36,11 +36,11 @@ def test_requests_that_are_under_way_count_at_their_estimate() -> None:
     assert budget.spent == pytest.approx(0.3)
 
 
-def test_a_request_whose_cost_is_not_known_is_counted_as_such() -> None:
+def test_a_request_whose_cost_is_not_known_counts_as_a_request() -> None:
     budget = Budget()
     budget.book(None)
     budget.settle(None, None)
-    assert (budget.calls, budget.spent, budget.unpriced) == (1, 0.0, 1)
+    assert (budget.calls, budget.spent) == (1, 0.0)
 
 
 def test_a_part_of_a_budget_ends_with_the_whole_and_counts_in_it() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 
 from baton.formats.document import Document, read_bytes
-from baton.formats.opening import iter_lines
 from baton.formats.own_files import make_folder, naming, write_whole
 from baton.model import Dataset, InputError, Location, Problem, suggestion
 
@@ -64,20 +63,6 @@ class HumanLabel(msgspec.Struct, frozen=True, kw_only=True):
     def problem(self, message: str) -> Problem:
         """Word a problem of this label."""
         return Problem(file=self.where.file, line=self.where.line, message=message)
-
-
-def is_labels_file(path: Path) -> bool:
-    """Tell a file of labels: its first line is an object with ``rubric`` and what it says."""
-    if not path.is_file() or path.suffix not in (".jsonl", ".json"):
-        return False
-    try:
-        first = next((line for line in iter_lines(path) if line.strip()), b"")
-        value = msgspec.json.decode(first)
-    except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return (
-        isinstance(value, dict) and "rubric" in value and not {"label", "score"}.isdisjoint(value)
-    )
 
 
 def read_labels(path: Path) -> list[HumanLabel]:

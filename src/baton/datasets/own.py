@@ -286,8 +286,8 @@ def _steps_turn(spec: StepSpec) -> ExpectedTurn:
         input=Content(text=spec.input),
         new_session=spec.new_session,
         restart=spec.restart,
-        response_contains=_steps_list(spec.expected_response_contains),
-        response_not_contains=_steps_list(spec.expected_response_not_contains),
+        response_contains=_list(spec.expected_response_contains),
+        response_not_contains=_list(spec.expected_response_not_contains),
     )
 
 
@@ -300,10 +300,6 @@ def _refuse_expectations(document: Document, extra_keys: list[ExtraKey]) -> None
     ]
     if problems:
         raise InputError(problems)
-
-
-def _steps_list(value: Texts | None) -> list[str] | None:
-    return [value] if isinstance(value, str) else value
 
 
 def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace
 from baton.plugins import Alias
 
 from .base import BaseEvaluator, Details, Unscored, describe, unfinished
-from .usage_limits import UNNAMED, Figure, known_cost, total_usage, unpriced, weigh
+from .usage_limits import UNNAMED, Figure, dollars, known_cost, total_usage, unpriced, weigh
 
 
 class CostDetails(Details, kw_only=True):
@@ -52,9 +52,9 @@ class Cost(BaseEvaluator, frozen=True, kw_only=True):
         if spent is None:
             doubt = doubt or Unscored("skipped", "the trace records no cost")
             return [self.unscored(doubt.status, doubt.reason)]
-        cost = f"{'at least ' if doubt else ''}{_dollars(spent)} spent"
+        cost = f"{'at least ' if doubt else ''}{dollars(spent)} spent"
         limit = self.max_usd
-        figure = Figure(limit, spent, cost, _dollars(limit))
+        figure = Figure(limit, spent, cost, dollars(limit))
         details = CostDetails(
             cost_usd=spent,
             agents=_by_agent(trace, context),
@@ -65,7 +65,7 @@ class Cost(BaseEvaluator, frozen=True, kw_only=True):
 
 def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
     """Say what of the cost is not known, and what would supply it."""
-    at_least = "" if spent is None else f"at least {_dollars(spent)} spent; "
+    at_least = "" if spent is None else f"at least {dollars(spent)} spent; "
     models = unpriced(trace)
     named = [f"`{model}`" for model in models if model != UNNAMED]
     if named:
@@ -97,7 +97,7 @@ def _evidence(trace: Trace) -> list[Evidence]:
     paid = sorted(_paid(trace), key=lambda run: -_cost_of(run))
     if not paid:
         return [Evidence(ids=[turn.id for turn in trace.turns])]
-    return [Evidence(ids=[run.id], quote=_dollars(_cost_of(run))) for run in paid]
+    return [Evidence(ids=[run.id], quote=dollars(_cost_of(run))) for run in paid]
 
 
 def _paid(trace: Trace) -> list[AgentRun]:
@@ -106,7 +106,3 @@ def _paid(trace: Trace) -> list[AgentRun]:
 
 def _cost_of(run: AgentRun) -> float:
     return (run.usage.cost_usd if run.usage else None) or 0.0
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:.6g}"

@@ -246,8 +246,8 @@ def dispatch_costs(
         if cost > limit:
             beyond += [dispatch.id, *dispatch.runs]
         if cost >= dearest:
-            dearest, words = cost, f"{place}{_dollars(cost)} for one dispatch to `{name}`"
-    return Measure("max_cost_usd", limit, dearest, words, beyond, not_recorded, _dollars(limit))
+            dearest, words = cost, f"{place}{dollars(cost)} for one dispatch to `{name}`"
+    return Measure("max_cost_usd", limit, dearest, words, beyond, not_recorded, dollars(limit))
 
 
 def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext) -> list[Measure]:
@@ -266,10 +266,10 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
                 option=f"max_agent_cost_usd {agent}",
                 limit=limit,
                 found=cost,
-                words=f"{_dollars(cost)} for all dispatches to `{agent}`",
+                words=f"{dollars(cost)} for all dispatches to `{agent}`",
                 beyond=[d.id for d in to_agent],
                 unknown=not_recorded,
-                most=_dollars(limit),
+                most=dollars(limit),
             )
         )
     return found
@@ -300,5 +300,6 @@ def _cost_is_recorded(run: AgentRun) -> bool:
     return usage.cost_usd is not None or usage.requests == 0
 
 
-def _dollars(amount: float) -> str:
+def dollars(amount: float) -> str:
+    """Write US dollars with the digits that count: ``$0.00012``."""
     return f"${amount:.6g}"

@@ -10,6 +10,7 @@ from baton.model import AgentRun, Dispatch, HandedOff, Said, Step, ToolCall, Tra
 from baton.model.views import RoundTrip, child_runs, dispatch_view, index_of
 
 from .facts import plain_text
+from .finding import sender_of
 
 
 class Piece(NamedTuple):
@@ -25,11 +26,6 @@ def turns_to(trace: Trace, turn: Turn) -> list[Turn]:
     return trace.turns[: ids.index(turn.id) + 1]
 
 
-def sender(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
-    """Return the run that made a dispatch; ``None`` when a program did."""
-    return index_of(trace).runs.get(dispatch.from_run or "")
-
-
 def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
     """Return what the caller knew: users' words, its input and earlier steps, the prompt."""
     pieces = []
@@ -38,7 +34,7 @@ def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
             pieces.append(Piece(each.id, plain_text(each.input)))
         if each.output is not None and each.id != turn.id:
             pieces.append(Piece(each.id, plain_text(each.output)))
-    run = sender(trace, dispatch)
+    run = sender_of(trace, dispatch)
     if run is not None and run.input is not None:
         pieces.append(Piece(run.id, plain_text(run.input)))
     made = _by_id(trace)
@@ -134,5 +130,5 @@ def _passed_on(
 
 def all_recorded(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
     """Tell whether all that the caller gave out was recorded."""
-    run = sender(trace, dispatch)
+    run = sender_of(trace, dispatch)
     return run is not None and known(trace, run, "steps") and known(trace, turn, "output")

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, index_of
 
-from .caller_texts import Piece, asked, dispatch_of, sender, shown_by
+from .caller_texts import Piece, asked, dispatch_of, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
-from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded
+from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .words import forbids, sentences, sets_limit
 
 _SMALL = frozenset(
@@ -80,7 +80,7 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
             says=f"the request holds {len(facts)} numbers and names: which of them the receiver "
             "needs can't be told"
         )
-    run = sender(trace, dispatch)
+    run = sender_of(trace, dispatch)
     taken_up = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
     if not index_of(trace).spend(len(taken_up) + len(run.steps if run is not None else ())):
         return NotRecorded(says=TOO_LONG)
@@ -191,7 +191,7 @@ def _prompt(dispatch: Dispatch) -> str | None:
 
 def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorded:
     """Return what the caller was asked itself: by another agent, else by the user."""
-    run = sender(trace, dispatch)
+    run = sender_of(trace, dispatch)
     by = (
         None
         if run is None
@@ -211,7 +211,7 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
 def _given(trace: Trace, dispatch: Dispatch) -> Reading | NotRecorded:
     """Return what the receiver was given; what it may have seen besides makes that unknown."""
     pieces = asked(dispatch)[1:]
-    runs = _receivers(trace, dispatch)
+    runs = receivers_of(trace, dispatch)
     pieces += [Piece(run.id, plain_text(run.input)) for run in runs if run.input is not None]
     pieces += [piece for run in runs for piece in shown_by(trace, run)]
     card = trace.agents.get(dispatch.to_agent)
@@ -228,10 +228,6 @@ def _given(trace: Trace, dispatch: Dispatch) -> Reading | NotRecorded:
     return read(*(piece.text for piece in pieces))
 
 
-def _receivers(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
-    return index_of(trace).chosen(set(dispatch.runs))
-
-
 def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
     """Read what the caller took up in other dispatches and calls, and the numbers it answers with.
 
@@ -244,7 +240,7 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
             if other.id not in index.texts:
                 index.texts[other.id] = [piece.text for piece in asked(other)[1:]]
             texts += index.texts[other.id]
-    run = sender(trace, dispatch)
+    run = sender_of(trace, dispatch)
     for step in run.steps if run is not None else ():
         if isinstance(step, ToolCall) and step.dispatch is None:
             texts.append(plain_text(step.arguments))
@@ -256,7 +252,7 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
 
 def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
     """Find numbers and identifiers of a prompt that the receiver's input has not."""
-    runs = [run for run in _receivers(trace, dispatch) if run.input]
+    runs = [run for run in receivers_of(trace, dispatch) if run.input]
     if dispatch.prompt is None or not runs or not all(known(trace, r, "input") for r in runs):
         return None
     facts = [fact for fact in read(plain_text(dispatch.prompt)).facts if fact.kind in HARD]
@@ -277,7 +273,7 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
 
 def _output_lost(trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading) -> Finding | None:
     """Find an agent whose output reached the next one in no part."""
-    run = sender(trace, dispatch)
+    run = sender_of(trace, dispatch)
     if run is None or run.output is None or dispatch.kind != "sequence":
         return None
     had = read(*(plain_text(each) for each in (turn.input, run.input) if each is not None))

@@ -12,6 +12,7 @@ from baton.model import AgentRun, Content, Dispatch, Evidence, Trace, Turn, know
 from baton.model.views import in_short
 
 from .finding import (
+    NO_NAMES,
     Answer,
     Clear,
     Finding,
@@ -95,12 +96,11 @@ def _quote(data: Any) -> str | None:
 
 
 _QUOTE = 200
-_NO_NAMES: Mapping[str, str] = {}
 _STOPPED = ("the agent was stopped", "was stopped", "was cancelled", "was canceled", "was killed")
 
 
 def completed(
-    trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = _NO_NAMES
+    trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str] = NO_NAMES
 ) -> Answer:
     """Tell whether a dispatch was completed.
 

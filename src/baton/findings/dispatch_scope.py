@@ -12,7 +12,16 @@ from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, kno
 from baton.model.views import run_names
 
 from .dispatch_target_known import says_unknown
-from .finding import Answer, Clear, Finding, NotRecorded, name_key, receiver_name, receivers_of
+from .finding import (
+    NO_NAMES,
+    Answer,
+    Clear,
+    Finding,
+    NotRecorded,
+    name_key,
+    receiver_name,
+    receivers_of,
+)
 
 _SPECIFIED = re.compile(r"(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
 _JOINTS = re.compile(r"&&|\|\||[;|&\n]")
@@ -89,7 +98,6 @@ _SUPPLY = "give the agents' definitions as `agents:`"
 _ADDED = frozenset(
     {"finalanswer", "setmodelresponse", "structuredoutput", "transfertoagent", "handofftoagent"}
 )
-_NO_NAMES: Mapping[str, str] = {}
 
 Reach = Literal["executed", "attempted"]
 
@@ -107,7 +115,7 @@ def scope(
     trace: Trace,
     turn: Turn,
     dispatch: Dispatch,
-    renames: Mapping[str, str] = _NO_NAMES,
+    renames: Mapping[str, str] = NO_NAMES,
     *,
     attempts_are_faults: bool = True,
 ) -> Answer:

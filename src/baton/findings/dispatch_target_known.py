@@ -9,6 +9,7 @@ from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, kno
 from baton.model.views import in_short, index_of
 
 from .finding import (
+    NO_NAMES,
     Answer,
     Clear,
     Finding,
@@ -83,14 +84,13 @@ def agent_of(tool: str) -> str:
 _ALIKE = 0.6
 _MISSPELT = 0.8
 _SAYS_AGENT = re.compile(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
-_NO_NAMES: Mapping[str, str] = {}
 
 
 def target_known(
     trace: Trace,
     turn: Turn,  # noqa: ARG001 - questions about dispatches all take the turn
     dispatch: Dispatch,
-    renames: Mapping[str, str] = _NO_NAMES,
+    renames: Mapping[str, str] = NO_NAMES,
 ) -> Answer:
     """Tell whether the target of a dispatch is known, where nothing was started.
 

@@ -49,6 +49,10 @@ Answer = list[Finding] | Clear | NotRecorded
 """Findings (at least one), nothing wrong, or not to be known."""
 
 
+NO_NAMES: Mapping[str, str] = {}
+"""Agents that are called what the record calls them."""
+
+
 def sender_of(trace: Trace, dispatch: Dispatch) -> AgentRun | None:
     """Return the run that made a dispatch; ``None`` for a program or the user."""
     if dispatch.from_run is None:

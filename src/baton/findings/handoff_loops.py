@@ -11,7 +11,7 @@ import msgspec
 
 from baton.model import AgentRun, Content, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 
-from .finding import Answer, Clear, Finding, NotRecorded, receivers_of
+from .finding import NO_NAMES, Answer, Clear, Finding, NotRecorded, receivers_of
 
 _WORD = re.compile(r"\w+(?:[.:/'-]\w+)*")
 # Words that make a message longer or politer and ask for nothing else.
@@ -279,9 +279,6 @@ def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
     return complete and ended and outcome(one) == outcome(other)
 
 
-_NO_NAMES: Mapping[str, str] = {}
-
-
 class LoopLimits(NamedTuple):
     """From how many repetitions on something is a loop; ``ignore_tools`` may be called again."""
 
@@ -298,7 +295,7 @@ def loops(
     trace: Trace,
     turn: Turn,
     limits: LoopLimits = _DEFAULT,
-    renames: Mapping[str, str] = _NO_NAMES,
+    renames: Mapping[str, str] = NO_NAMES,
 ) -> Answer:
     """Look for loops in one turn.
 

@@ -10,10 +10,10 @@ import msgspec
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
-from .caller_texts import Piece, all_recorded, given_out, had_before, sender
+from .caller_texts import Piece, all_recorded, given_out, had_before
 from .dispatch_completed import reports_failure
 from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
-from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded
+from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
 from .words import COMMON, UNITS, gives_verdict, wants_verdict
 
 _STATED = re.compile(
@@ -147,7 +147,7 @@ def result_used(
 
 
 def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answer:
-    index, run = index_of(trace), sender(trace, dispatch)
+    index, run = index_of(trace), sender_of(trace, dispatch)
     if not index.spend(1 + len(run.steps if run is not None else ())):
         return NotRecorded(says=TOO_LONG)
     trip = round_trip(trace, dispatch)
@@ -270,7 +270,7 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
 
 def _asked_for(trace: Trace, turn: Turn, dispatch: Dispatch) -> str:
     """Return what the caller itself was asked: its input, else the user's message."""
-    run = sender(trace, dispatch)
+    run = sender_of(trace, dispatch)
     asked = (run.input if run is not None else None) or turn.input
     return plain_text(asked) if asked is not None else ""
 

@@ -31,7 +31,7 @@ class Fault(NamedTuple):
 
 def explain(value: Any, type_: Any, path: Path = ()) -> list[Fault]:
     """Return every fault of ``value`` (plain JSON data) as a ``type_``."""
-    return _explain(value, _info(type_), path) or _own_words(value, type_, path)
+    return _explain(value, type_info(type_), path) or _own_words(value, type_, path)
 
 
 def checked(value: Any, type_: type[T], path: Path = ()) -> T:
@@ -58,7 +58,8 @@ def path_text(path: Path) -> str:
 
 
 @cache
-def _info(type_: Any) -> inspect.Type:
+def type_info(type_: Any) -> inspect.Type:
+    """Return what msgspec knows of a type; kept, as it takes long to find out."""
     return inspect.type_info(type_)
 
 

@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from baton.model import nearest
 
-from .explain import Path
+from .explain import Path, type_info
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
@@ -33,12 +33,7 @@ def normalise(value: Any, type_: Any) -> Any:
     Free-form parts (tool arguments, state) keep their keys. A key that the type does not know
     in either spelling stays as it is; where both spellings of one key stand, so do both.
     """
-    return _normalise(value, _info(type_))
-
-
-@cache
-def _info(type_: Any) -> inspect.Type:
-    return inspect.type_info(type_)
+    return _normalise(value, type_info(type_))
 
 
 @cache
@@ -131,7 +126,7 @@ class ExtraKey(NamedTuple):
 def prune(value: Any, type_: Any) -> tuple[Any, list[ExtraKey]]:
     """Copy plain data without the keys that ``type_`` does not name; say which those were."""
     extra_keys: list[ExtraKey] = []
-    return _prune(value, _info(type_), (), extra_keys), extra_keys
+    return _prune(value, type_info(type_), (), extra_keys), extra_keys
 
 
 def _prune(value: Any, info: inspect.Type, path: Path, extra_keys: list[ExtraKey]) -> Any:

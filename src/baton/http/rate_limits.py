@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -27,6 +28,11 @@ class Patience(Protocol):
 
 HEARD: ContextVar[Patience | None] = ContextVar("baton_patience", default=None)
 """Set by the runner for all that it plays."""
+
+
+def loop_time() -> float:
+    """Return the seconds on the clock of the running event loop, which pauses are measured by."""
+    return asyncio.get_running_loop().time()
 
 
 def tell(seconds: float | None) -> None:

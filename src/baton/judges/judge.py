@@ -62,15 +62,6 @@ _NOT_REACHED = frozenset({"outage", "timeout", "rate_limit", "rejected"})
 """Kinds of errors after which a fallback is asked: those that say nothing about the question."""
 
 
-class Spending(msgspec.Struct, frozen=True, kw_only=True):
-    """What judges took so far; ``unpriced`` are answers whose cost is not known."""
-
-    requests: int
-    hits: int
-    cost_usd: float
-    unpriced: int
-
-
 class _Here:
     """What belongs to one event loop: connections, and questions that are being asked."""
 
@@ -88,7 +79,6 @@ class _Shared:
     ) -> None:
         self.cache, self.cache_only = cache, cache_only
         self.costs = costs
-        self.hits = 0
         self.made: dict[bytes, LlmJudge] = {}
         self._connect = connect
         self._here: _Here | None = None
@@ -137,17 +127,6 @@ class LlmJudge:
     def samples(self) -> int:
         """How many samples are taken of each question, unless a rubric says otherwise."""
         return self.settings.samples
-
-    @property
-    def spending(self) -> Spending:
-        """What this judge took so far, with all that were made of it."""
-        budget = self._budget
-        return Spending(
-            requests=budget.calls,
-            hits=self._shared.hits,
-            cost_usd=budget.spent,
-            unpriced=budget.unpriced,
-        )
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
         """Return this judge with some settings replaced; raises InputError for a wrong one.
@@ -272,7 +251,6 @@ class LlmJudge:
         verdict = next((found for key in keys if (found := cache.get(key)) is not None), None)
         if verdict is None:
             return None
-        self._shared.hits += 1
         return JudgeResponse(
             value=verdict.value, model=verdict.model, requests=0, cost_usd=0.0, cached=True
         )

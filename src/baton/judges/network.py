@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from baton.http.rate_limits import loop_time
 from baton.model import InputError, JudgeError, Problem, Usage, counted
 from baton.model.prices import ModelPrice, cost_of
 
@@ -38,7 +39,6 @@ class Budget:
         self.whole = whole
         self.calls = 0
         self.spent = 0.0
-        self.unpriced = 0
         self._booked = 0.0
 
     @property
@@ -65,7 +65,6 @@ class Budget:
         while budget is not None:
             budget._booked -= estimate or 0.0
             budget.spent += cost or 0.0
-            budget.unpriced += cost is None
             budget = budget.whole
 
     def _check(self, estimate: float) -> None:
@@ -148,12 +147,12 @@ class Brake:
 
     def hold(self, seconds: float) -> None:
         """Let nobody ask for so many seconds from now."""
-        self._until = max(self._until, _now() + seconds)
+        self._until = max(self._until, loop_time() + seconds)
 
     async def wait(self) -> bool:
         """Wait until asking is allowed, and tell whether that took time."""
         waited = False
-        while (left := self._until - _now()) > 0:
+        while (left := self._until - loop_time()) > 0:
             await asyncio.sleep(left)
             waited = True
         return waited
@@ -176,8 +175,8 @@ class Ramp:
         if self._left <= 0 and not again:
             return
         self._left -= 1
-        wait = max(0.0, self._next - _now())
-        self._next = _now() + wait + self._apart
+        wait = max(0.0, self._next - loop_time())
+        self._next = loop_time() + wait + self._apart
         await asyncio.sleep(wait)
 
 
@@ -203,8 +202,8 @@ class Window:
         """Wait until ``amount`` fits; more than ``most`` fits when all else has passed."""
         async with self._order:
             while self._any_left() and self._sum + amount > self.most:
-                await asyncio.sleep(max(0.001, self._taken[0].at + self.seconds - _now()))
-            share = Share(_now(), amount)
+                await asyncio.sleep(max(0.001, self._taken[0].at + self.seconds - loop_time()))
+            share = Share(loop_time(), amount)
             self._taken.append(share)
             self._sum += amount
             return share
@@ -217,7 +216,7 @@ class Window:
 
     def _any_left(self) -> bool:
         """Forget what has passed, and tell whether anything is left."""
-        while self._taken and self._taken[0].at + self.seconds <= _now():
+        while self._taken and self._taken[0].at + self.seconds <= loop_time():
             passed = self._taken.popleft()
             passed.gone = True
             self._sum -= passed.amount
@@ -291,10 +290,6 @@ class Pace:
                 else:
                     await asyncio.sleep(delay)
         raise AssertionError("unreachable")
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 Connect = Callable[[Endpoint, JudgeSettings], JudgeClient]

@@ -252,8 +252,8 @@ def dispatch_view(trace: Trace, dispatch: Dispatch) -> DispatchView:
     group = {d.id for d in group_of(trace, dispatch)}
     steps = list(_sender_steps(trace, dispatch, group))
     start = _start(steps, dispatch)
-    if any(_comes_back(step, {dispatch.id}) for step in steps):
-        last = max(i for i, step in enumerate(steps) if _comes_back(step, group))
+    if any(comes_back(step, {dispatch.id}) for step in steps):
+        last = max(i for i, step in enumerate(steps) if comes_back(step, group))
         after = steps[last + 1 :]
     else:
         after = [] if dispatch.kind == "delegate" else steps[start + 1 :]
@@ -321,7 +321,8 @@ def _start(steps: list[Step], dispatch: Dispatch) -> int:
     return len(steps)
 
 
-def _comes_back(step: Step, group: set[str]) -> bool:
+def comes_back(step: Step, group: set[str]) -> bool:
+    """Tell whether a step gets the answer of one of the dispatches in ``group``, by their ids."""
     return isinstance(step, GotBack) and step.dispatch in group
 
 

@@ -17,9 +17,15 @@ from baton.http.credentials import (
     is_header_name,
     is_header_value,
 )
-from baton.model import Case, InputError, Problem, Source, Trace
+from baton.model import Case, Source, Trace
 from baton.providers.adk_play import play
-from baton.providers.base import ConfiguredProvider, ProviderOptions, ServerOptions, Surroundings
+from baton.providers.base import (
+    ConfiguredProvider,
+    ProviderOptions,
+    ServerOptions,
+    Surroundings,
+    option_error,
+)
 
 if TYPE_CHECKING:
     from baton.providers.adk_server import Shared
@@ -102,7 +108,7 @@ def credentials(
     if kind == "basic":
         _refuse(kind, api_key=options.api_key)
         if username is None:
-            raise _problem("auth_type", "`basic` needs `username` and `password`")
+            raise option_error("auth_type", "`basic` needs `username` and `password`")
         return Credentials(headers=options.headers, basic=(username, password or ""))
     _refuse(kind, username=username, password=password)
     if kind == "none":
@@ -110,9 +116,11 @@ def credentials(
         return Credentials(headers=options.headers)
     key = options.api_key or environment.get("ADK_API_KEY")
     if not key:
-        raise _problem("auth_type", f"`{kind}` needs `api_key`, or ADK_API_KEY in the environment")
+        raise option_error(
+            "auth_type", f"`{kind}` needs `api_key`, or ADK_API_KEY in the environment"
+        )
     if not is_header_value(key):
-        raise _problem("api_key", NO_HEADER_VALUE)
+        raise option_error("api_key", NO_HEADER_VALUE)
     header = {"Authorization": f"Bearer {key}"} if kind == "bearer" else {options.auth_header: key}
     return Credentials(headers={**options.headers, **header})
 
@@ -122,9 +130,9 @@ def _check_headers(headers: Mapping[str, str], kind: AuthType, key_header: str) 
     taken = {"none": "", "api_key": key_header.lower()}.get(kind, "authorization")
     for name, value in headers.items():
         if not is_header_name(name) or not is_header_value(value):
-            raise _problem("headers", f"`{name}` {NO_HEADER_VALUE}")
+            raise option_error("headers", f"`{name}` {NO_HEADER_VALUE}")
         if name.lower() == taken:
-            raise _problem("headers", f"`{name}` is what `auth_type: {kind}` sends: state one")
+            raise option_error("headers", f"`{name}` is what `auth_type: {kind}` sends: state one")
 
 
 def _plain(quoted: str | None) -> str | None:
@@ -134,7 +142,7 @@ def _plain(quoted: str | None) -> str | None:
 def _parts(endpoint_url: str) -> SplitResult:
     parts = address(endpoint_url, "endpoint_url")
     if parts.query or parts.fragment:
-        raise _problem("endpoint_url", "what follows `?` or `#` is not sent: leave it out")
+        raise option_error("endpoint_url", "what follows `?` or `#` is not sent: leave it out")
     return parts
 
 
@@ -147,11 +155,7 @@ def _told_by(api_key: str | None, username: str | None) -> AuthType:
 def _refuse(kind: AuthType, **given: str | None) -> None:
     for name, value in given.items():
         if value is not None:
-            raise _problem(name, f"is given and not used by `auth_type: {kind}`")
-
-
-def _problem(path: str, message: str) -> InputError:
-    return InputError(Problem(path=path, message=message))
+            raise option_error(name, f"is given and not used by `auth_type: {kind}`")
 
 
 class AdkHttp(ConfiguredProvider[AdkHttpOptions]):

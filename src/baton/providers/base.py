@@ -159,6 +159,11 @@ class Hooks:
             await _run("after_turn", self._after_turn, case, turn)
 
 
+def option_error(path: str, message: str) -> InputError:
+    """Return the error of one option, which stands at ``path``."""
+    return InputError(Problem(path=path, message=message))
+
+
 def refuse_unplayable(case: Case, *, restarts: bool = False) -> None:
     """Raise ProviderError for a case that has no messages to send, or nothing to restart."""
     if case.scenario is not None:

@@ -17,7 +17,7 @@ from baton.http.credentials import (
     is_header_value,
 )
 from baton.model import InputError, Problem, ProviderError, suggestion
-from baton.providers.base import ServerOptions
+from baton.providers.base import ServerOptions, option_error
 
 PLACEHOLDERS = (
     "input", "session_id", "case_id", "turn", "history", "messages", "user", "app", "state",
@@ -282,9 +282,9 @@ class Request:
         """Compile the templates; raises InputError for what cannot be sent."""
         parts = address(options.url, "url")
         if parts.fragment:
-            raise _problem("url", "what follows `#` is not sent: leave it out")
+            raise option_error("url", "what follows `#` is not sent: leave it out")
         if "{" in parts.netloc:
-            raise _problem("url", "placeholders may stand after the host only")
+            raise option_error("url", "placeholders may stand after the host only")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self.url = text_template(
             place + parts.path + (f"?{parts.query}" if parts.query else ""), "url"
@@ -300,11 +300,13 @@ class Request:
         }
         names = names_in(self.url) | (self.body.names if self.body else set())
         if not names & _SAYS_IT:
-            raise _problem("request", "the message goes nowhere: write `{input}` or `{messages}`")
+            raise option_error(
+                "request", "the message goes nowhere: write `{input}` or `{messages}`"
+            )
         for header in self.headers.values():
             names |= names_in(header)
         if options.session[:1] == "$" and "session_id" not in names:
-            raise _problem("session", "the id of the answer is not sent: write `{session_id}`")
+            raise option_error("session", "the id of the answer is not sent: write `{session_id}`")
         self.continues = bool(names & _CONTINUES) or options.session == "cookie"
 
 
@@ -312,19 +314,19 @@ def check_options(options: HttpOptions) -> None:
     """Raise InputError for options that contradict each other."""
     if options.session not in ("client", "cookie") and options.session[:1] != "$":
         message = f"`{options.session}` is neither `client` nor `cookie` nor a JSONPath (`$...`)"
-        raise _problem("session", message)
+        raise option_error("session", message)
     if options.answer is None and options.structured is None:
         message = "is missing: where in an answer does the text stand, like `$.reply`?"
-        raise _problem("answer", message)
+        raise option_error("answer", message)
     if options.tools is not None and options.tools.agent and options.agents is None:
-        raise _problem("tools.agent", "needs `agents`: which agents ran at all?")
+        raise option_error("tools.agent", "needs `agents`: which agents ran at all?")
 
 
 def _body(options: HttpOptions) -> Template | None:
     if options.request is None:
         return None
     if options.method == "GET":
-        raise _problem("request", "is not sent by GET: write the placeholders into `url`")
+        raise option_error("request", "is not sent by GET: write the placeholders into `url`")
     return Template(options.request, "request")
 
 
@@ -335,15 +337,11 @@ def _headers(options: HttpOptions) -> dict[str, Text]:
     taken |= {"authorization"} if basic_of(address(options.url, "url")) else set()
     for name, value in options.headers.items():
         if not is_header_name(name) or not is_header_value(value):
-            raise _problem("headers", f"`{name}` {NO_HEADER_VALUE}")
+            raise option_error("headers", f"`{name}` {NO_HEADER_VALUE}")
         if name.lower() in taken:
-            raise _problem("headers", f"`{name}` is sent already: state one")
+            raise option_error("headers", f"`{name}` is sent already: state one")
         compiled[name] = text_template(value, f"headers.{name}")
         refused = names_in(compiled[name]) & {"input", "history", "messages", "state"}
         if refused:
-            raise _problem("headers", f"`{name}`: `{{{min(refused)}}}` fits into no header")
+            raise option_error("headers", f"`{name}`: `{{{min(refused)}}}` fits into no header")
     return compiled
-
-
-def _problem(path: str, message: str) -> InputError:
-    return InputError(Problem(path=path, message=message))

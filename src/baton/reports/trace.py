@@ -214,7 +214,6 @@ def gaps(trace: Trace) -> Iterator[str]:
 _BEFORE = 3
 _STEPS = 8
 _SHORT, _FULL = 300, 20_000
-_MARGIN = 8
 
 
 def print_sheet(

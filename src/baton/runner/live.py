@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from baton.http.rate_limits import HEARD, LONGEST_WAIT
+from baton.http.rate_limits import HEARD, LONGEST_WAIT, loop_time
 from baton.model import CaseResult, Dataset, Evaluation, Provider, Trace
 from baton.store import EvaluationWriter, Kept
 
@@ -368,14 +368,14 @@ class Throttle:
 
     async def __aexit__(self, *_: object) -> None:
         self._in_play -= 1
-        if self._limit < self.most and _now() >= self._until:
+        if self._limit < self.most and loop_time() >= self._until:
             self._limit = min(float(self.most), self._limit + _STEP)
         self._changed.set()
 
     def slow(self, seconds: float | None) -> None:
         """Hear of a complaint; those that come during one pause are of the same trouble."""
         self.complaints += 1
-        now = _now()
+        now = loop_time()
         if now >= self._until:
             self._limit = max(1.0, min(self._limit, float(self._in_play)) / 2)
             self.lowest = min(self.lowest, self.limit)
@@ -385,7 +385,7 @@ class Throttle:
 
     async def wait(self) -> None:
         """Wait for the end of a pause."""
-        while (left := self._until - _now()) > 0:
+        while (left := self._until - loop_time()) > 0:
             await asyncio.sleep(left)
 
     def notes(self) -> list[str]:
@@ -394,7 +394,3 @@ class Throttle:
             return []
         times = f"{self.complaints} times (429)"
         return [f"servers asked for patience {times}: down to {self.lowest} of {self.most} at once"]
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

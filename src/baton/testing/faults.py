@@ -24,6 +24,7 @@ from baton.model import (
     Turn,
     known,
 )
+from baton.model.views import comes_back
 
 
 class Seeded(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,13 +64,9 @@ class Place(NamedTuple):
             if d.from_run == self.sender.id and d.group is not None
             if d.group == self.dispatch.group
         } | {self.dispatch.id}
-        if not any(_answers(step, {self.dispatch.id}) for step in self.sender.steps):
+        if not any(comes_back(step, {self.dispatch.id}) for step in self.sender.steps):
             return -1
-        return max(i for i, step in enumerate(self.sender.steps) if _answers(step, group))
-
-
-def _answers(step: Step, group: set[str]) -> bool:
-    return isinstance(step, GotBack) and step.dispatch in group
+        return max(i for i, step in enumerate(self.sender.steps) if comes_back(step, group))
 
 
 def copied(trace: Trace) -> Trace:

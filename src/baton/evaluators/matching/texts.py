@@ -67,11 +67,6 @@ def require_rouge() -> None:
         raise InputError("ROUGE needs rouge-score: pip install 'baton-evals[text]'")
 
 
-def rouge_tokens(text: str) -> list[str]:
-    """Return the tokens of a text: NFKC, lower case, words of ASCII letters stemmed."""
-    return [token for word in _folded_words(text) for token in _stemmed(word)]
-
-
 def rouge1(expected: str, actual: str) -> Rouge:
     """Compare the tokens of two texts, in any order.
 

@@ -244,7 +244,6 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "tool_call": ToolCall,
     "dispatch": Dispatch,
 }
-KIND_OF = {owner: kind for kind, owner in KINDS.items()}
 TIMES: dict[type[msgspec.Struct], tuple[str, ...]] = {
     Trace: (),
     Turn: ("started", "ended"),

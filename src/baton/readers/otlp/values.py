@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
@@ -31,6 +32,19 @@ def parsed(value: Any) -> Any:
         return decode_json(value)
     except msgspec.DecodeError:
         return value
+
+
+def printed_value(printed: Any, *, otherwise: Any) -> Any:
+    """Return the plain value that Python printed as this text; ``otherwise`` where it is none.
+
+    What is no text stays as it is.
+    """
+    if not isinstance(printed, str):
+        return printed
+    try:
+        return literal_eval(printed)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return otherwise
 
 
 def text(value: Any) -> str | None:

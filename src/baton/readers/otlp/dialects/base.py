@@ -10,6 +10,11 @@ from baton.readers.otlp.readings import Node, Reading
 from baton.readers.otlp.span import Event, Span
 
 
+def with_attribute(name: str) -> Callable[[Span], bool]:
+    """Return what claims the spans that have an attribute of this name."""
+    return lambda span: name in span.attributes
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
     """A convention in which an instrumentation writes spans.

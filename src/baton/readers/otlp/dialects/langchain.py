@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,7 +22,7 @@ from baton.readers.otlp.readings import (
     as_workflow,
 )
 from baton.readers.otlp.span import Span
-from baton.readers.otlp.values import content, first, parsed, text
+from baton.readers.otlp.values import content, first, parsed, printed_value, text
 
 from .base import Framework
 
@@ -187,21 +186,13 @@ def _printed(says: ToolSpan, value: str) -> Any:
         return value
     status = "error" if " status='error'" in value[call.end() :] else None
     answer = {"role": "tool", "tool_call_id": call.group(1), "status": status}
-    return {**answer, "content": _literal(said.group(1))}
-
-
-def _literal(printed: str) -> Any:
-    """Return the plain value that Python printed so, else the text."""
-    try:
-        return literal_eval(printed)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return printed
+    return {**answer, "content": printed_value(said.group(1), otherwise=said.group(1))}
 
 
 def _arguments(value: Any) -> Any:
     """Unwrap arguments that stand among other things."""
     if isinstance(value, str) and value.startswith("{'"):
-        return _literal(value)
+        return printed_value(value, otherwise=value)
     if isinstance(value, dict) and "input_str" in value:
         value = parsed(first(value, "inputs", "input_str"))
     if isinstance(value, dict):

@@ -10,17 +10,12 @@ from baton.readers.otlp.readings import AgentSpan, ModelSpan, PlainSpan, Reading
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
 
-from .base import Dialect
+from .base import Dialect, with_attribute
 from .genai import fail
 from .handover import hand_over
 
 _PREFIX = "langfuse.observation."
 KIND = _PREFIX + "type"
-
-
-def claims(span: Span) -> bool:
-    """Tell an observation."""
-    return KIND in span.attributes
 
 
 def read(span: Span) -> Reading:
@@ -86,5 +81,9 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
 
 
 DIALECT = Dialect(
-    name="langfuse", rank=60, claims=claims, read=read, sessions=("langfuse.session.id",)
+    name="langfuse",
+    rank=60,
+    claims=with_attribute(KIND),
+    read=read,
+    sessions=("langfuse.session.id",),
 )

@@ -9,7 +9,6 @@ operation name, and a prompt template is a ``chat``, too.
 from __future__ import annotations
 
 import re
-from ast import literal_eval
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +29,7 @@ from baton.readers.otlp.values import (
     content,
     first,
     parsed,
+    printed_value,
     shown,
     text,
     usage,
@@ -162,10 +162,7 @@ def _arguments(given: Any) -> Any:
     """
     printed = given.get("input") if isinstance(given, dict) and set(given) == {"input"} else None
     if isinstance(printed, str) and printed.startswith(_PYTHON):
-        try:
-            return literal_eval(printed)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return shown(given)
+        return printed_value(printed, otherwise=shown(given))
     return shown(given)
 
 
@@ -179,9 +176,11 @@ def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage 
         counted = {
             "input_tokens": attributes.get("gen_ai.usage.input_tokens"),
             "output_tokens": attributes.get("gen_ai.usage.output_tokens"),
-            "input_token_details": _literal(attributes.get("gen_ai.usage.input_token_details")),
-            "output_token_details": _literal(attributes.get("gen_ai.usage.output_token_details")),
         }
+        for details in ("input_token_details", "output_token_details"):
+            counted[details] = printed_value(
+                attributes.get(f"gen_ai.usage.{details}"), otherwise=None
+            )
     counts = {name: whole(counted.get(f"{name}_tokens")) for name in ("input", "output")}
     if counts["input"] is None and counts["output"] is None:
         return usage_of(attributes, "gen_ai.usage.")
@@ -196,21 +195,11 @@ def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage 
     )
 
 
-def _literal(printed: Any) -> Any:
-    """Return the object that the exporter wrote down as Python prints it."""
-    if not isinstance(printed, str):
-        return printed
-    try:
-        return literal_eval(printed)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-
-
 def _error(said: str | None) -> str | None:
     """Return what an exception says, out of ``RuntimeError('it says')Traceback (most ...``."""
     printed = (said or "").partition(_TRACEBACK)[0].strip()
     found = _PRINTED.fullmatch(printed)
-    message = _literal(found.group(1)) if found is not None else None
+    message = printed_value(found.group(1), otherwise=None) if found is not None else None
     return message if isinstance(message, str) and message else printed or said
 
 

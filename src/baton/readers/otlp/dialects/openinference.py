@@ -29,7 +29,7 @@ from baton.readers.otlp.values import (
     whole,
 )
 
-from .base import Dialect
+from .base import Dialect, with_attribute
 from .genai import fail
 from .handover import hand_over, tool_names
 
@@ -40,11 +40,6 @@ _ANSWERED = "llm.output_messages."
 _CALLING = ("tool_call", "tool_use", "function_call")
 _SCOPE = "openinference.instrumentation."
 _FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
-
-
-def claims(span: Span) -> bool:
-    """Tell a span of this convention."""
-    return KIND in span.attributes
 
 
 def read(span: Span) -> Reading:
@@ -214,5 +209,9 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
 
 
 DIALECT = Dialect(
-    name="openinference", rank=40, claims=claims, read=read, prefixes=("openinference.", "llm.")
+    name="openinference",
+    rank=40,
+    claims=with_attribute(KIND),
+    read=read,
+    prefixes=("openinference.", "llm."),
 )

@@ -22,7 +22,7 @@ from baton.readers.otlp.readings import (
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, shown, text
 
-from .base import Dialect
+from .base import Dialect, with_attribute
 
 KIND = "claude_agent.span_kind"
 _TOOL = "claude_agent.tool."
@@ -31,10 +31,7 @@ _DISPATCH = frozenset({"Agent", "Task"})
 _DEFAULT = "general-purpose"
 _LAUNCHED = "async_launched"
 
-
-def claims(span: Span) -> bool:
-    """Tell a span of this convention."""
-    return KIND in span.attributes
+claims = with_attribute(KIND)
 
 
 def read(span: Span) -> Reading:
