@@ -65,6 +65,7 @@ def calls_in_scope(
     """
     runs, unknown = _runs(trace, turn, agents, also, renames)
     callers: dict[str, tuple[str, frozenset[str]]] = {}
+    unnamed: set[str] = set()
     nameless: set[str] = set()
     bare: set[str] = set()
     calls: list[Made] = []
@@ -73,10 +74,13 @@ def calls_in_scope(
         if caller is None:
             names = _names(trace, run, renames)
             caller = callers[run.id] = names[0], frozenset(names)
+            if not known(trace, run, "agent"):
+                unnamed.add(run.id)
         calls.append(Made(call.id, call.name, call.arguments, *caller))
-        if not known(trace, run, "agent"):
+        if run.id in unnamed:
             nameless.add(call.id)
-        if not known(trace, call, "arguments"):
+        # Arguments that are there are known, unless the call itself says otherwise.
+        if (call.unknown or call.arguments is None) and not known(trace, call, "arguments"):
             bare.add(call.id)
     for run in runs:
         unknown = unknown or _no_steps(trace, run)

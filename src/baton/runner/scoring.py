@@ -310,7 +310,7 @@ def start_scoring(
 def _result(
     plan: Plan, trace: Trace, case: Case | None, position: int, scores: list[Score]
 ) -> CaseResult:
-    scores = [plan.redaction.value(score) for score in scores]
+    scores = plan.redaction.value(scores)
     status, mean = verdict(plan.pass_rule, scores)
     broken = broken_turn(trace)
     return CaseResult(
