@@ -1,4 +1,4 @@
-"""Traces with one hand-off each, labels of people, and a judge that says what they tell it to."""
+"""Traces with one dispatch each, labels of people, and a judge that says what they tell it to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RUBRIC = "dispatch_correctness"
 
 
 def hand_off(number: int, says: str, *, padding: int = 0) -> Trace:
-    """Return a trace whose one hand-off the judge of :func:`answer` calls ``says``."""
+    """Return a trace whose one dispatch the judge of :func:`answer` calls ``says``."""
     prompt = Content(text=f"find file {number}, verdict={says}; {'x' * padding}")
     made = Dispatch(
         id="d1",

@@ -79,7 +79,7 @@ def terminal(folder: Path, *arguments: str | Path) -> Iterator[Terminal]:
 
 @pytest.fixture
 def evaluation(baton: Run, tmp_path: Path) -> Path:
-    """Three hand-offs that were judged; the findings say of all of them that nothing is wrong."""
+    """Three dispatches that were judged; the findings say of all of them that nothing is wrong."""
     with llm_server(answer) as server:
         config = write_config(tmp_path, server.judge())
         baton("score", write_traces(tmp_path, JUDGE), "-c", config, "--out", "stored")

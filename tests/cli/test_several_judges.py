@@ -1,4 +1,4 @@
-"""Several judges on the same hand-offs: how they agree, and what a panel of them says."""
+"""Several judges on the same dispatches: how they agree, and what a panel of them says."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ cases:
 def test_no_agents_are_refused_with_what_to_write_instead(tmp_path: Path) -> None:
     assert said(tmp_path, "cases:\n- id: a\n  input: Hi\n  agents: []\n") == [
         "cases.yaml:4: cases[0].agents: `agents: []` can't be: an agent always runs; "
-        "for no hand-off write `dispatches: []`"
+        "for no dispatch write `dispatches: []`"
     ]
 
 

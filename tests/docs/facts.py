@@ -13,7 +13,7 @@ from .happened import HandOff, Happened
 
 
 class Seen(NamedTuple):
-    """A run as it was read; ``pairs`` are the hand-offs that happened with what was read."""
+    """A run as it was read; ``pairs`` are the dispatches that happened with what was read."""
 
     traces: Sequence[Trace]
     run: Happened

@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class HandOff(NamedTuple):
-    """A hand-off that happened; ``tools`` are those that the receiver had."""
+    """A dispatch that happened; ``tools`` are those that the receiver had."""
 
     sender: str | None
     receiver: str

@@ -71,7 +71,7 @@ def test_work_that_went_to_another_agent_is_a_wrong_target() -> None:
     (found,) = scores(turn_of(made(1, "refunds")), stating("billing"))
     assert (found.status, found.value, found.subject) == ("failed", 0.0, ["d1"])
     assert faults([found]) == [["wrong_target"]]
-    assert found.reason == "turn 1: expected a hand-off to `billing`, and it went to `refunds`"
+    assert found.reason == "turn 1: expected a dispatch to `billing`, but it went to `refunds`"
     assert found.evidence[0].ids == ["d1", "hd1"]
     assert "instructions of `router`" in found.details["fix"]
 
@@ -85,7 +85,7 @@ def test_a_dispatch_that_was_not_made_is_under_delegation_and_has_no_subject() -
     found = scores(turn_of(made(1, "a")), stating("a", "b"))
     assert told(found) == [("passed", ["d1"]), ("failed", [])]
     assert faults(found) == [[], ["under_delegation"]]
-    assert found[1].reason == "turn 1: no hand-off to `b`; those made went to `a`"
+    assert found[1].reason == "turn 1: no dispatch to `b`; those made went to `a`"
 
 
 def test_a_dispatch_that_nobody_expected_is_over_delegation() -> None:
@@ -106,7 +106,7 @@ def test_where_no_hand_off_is_expected_none_may_be_made() -> None:
     assert faults(scores(turn_of(made(1, "a")), stating())) == [["over_delegation"]]
     (found,) = scores(turn_of(made(1, "a")), stating(), allow_extra=True)
     assert (found.status, found.reason) == (
-        "passed", "turn 1: hand-offs: none is expected, and 1 are allowed",
+        "passed", "turn 1: dispatches: none is expected, and 1 are allowed",
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def trace(
     called: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Trace:
-    """A router whose hand-off to ``to`` started nothing."""
+    """A router whose dispatch to ``to`` started nothing."""
     router = run(
         "router",
         call(tool, dispatch="d1", **(called or {})),
@@ -110,7 +110,7 @@ def test_a_hand_off_that_a_policy_refused_is_told_as_such() -> None:
         called={"status": "refused", "refused_by": "policy"},
     )  # fmt: skip
     found = score(actual)
-    assert found.reason == "a policy refused the hand-off to `writer`: denied by a rule"
+    assert found.reason == "a policy refused the dispatch to `writer`: denied by a rule"
 
 
 def test_a_missing_tool_is_not_a_missing_agent() -> None:

@@ -1,4 +1,4 @@
-"""Hand-offs with nothing wrong in them raise no alarm, however they are worded."""
+"""Dispatches with nothing wrong in them raise no alarm, however they are worded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What evaluators of hand-offs fail in real recordings: exactly what went wrong in them."""
+"""What evaluators of dispatches fail in real recordings: exactly what went wrong in them."""
 
 from __future__ import annotations
 

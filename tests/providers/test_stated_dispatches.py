@@ -1,4 +1,4 @@
-"""Hand-offs that a function tells of."""
+"""Dispatches that a function tells of."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Run = Callable[..., Any]
 
 
 def traced(agents: list[str] | None, *dispatches: dict[str, Any], **more: Any) -> Trace:
-    """Tell of some hand-offs, and check that what comes of it is sound."""
+    """Tell of some dispatches, and check that what comes of it is sound."""
     answer = {"output": "x", "dispatches": list(dispatches), **more}
     if agents is not None:
         answer["agents"] = agents
@@ -40,7 +40,7 @@ def traced(agents: list[str] | None, *dispatches: dict[str, Any], **more: Any) -
 
 
 def arrows(trace: Trace) -> list[tuple[str | None, str, str, int]]:
-    """Return each hand-off as sending run, receiving run, status and depth."""
+    """Return each dispatch as sending run, receiving run, status and depth."""
     return [
         (d.from_run and d.from_run[-4:], ",".join(id_[-4:] for id_ in d.runs), d.status, d.depth)
         for turn in trace.turns

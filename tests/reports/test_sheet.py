@@ -1,4 +1,4 @@
-"""The page on one hand-off: all of it in order, short or whole, and nothing that acts."""
+"""The page on one dispatch: all of it in order, short or whole, and nothing that acts."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_what_broke_a_case_is_said_once_for_all_evaluators(baton: Baton) -> None
 
 def test_what_several_could_not_tell_is_said_once(baton: Baton) -> None:
     lines = printed(baton, DATA / "strands/graph_result.json")
-    assert lines.count("no hand-off to judge") == 1
+    assert lines.count("no dispatch to judge") == 1
     assert (
         "dispatch_target_known, dispatch_scope, dispatch_completed, context_carried, result_used "
         "skipped"

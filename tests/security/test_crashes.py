@@ -153,7 +153,7 @@ def test_a_terminal_of_few_characters_ends_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = run_baton(tmp_path, "show", str(RUN), environment=environment)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "\\u2192" in done.stdout  # the arrow of a hand-off
+    assert "\\u2192" in done.stdout  # the arrow of a dispatch
 
 
 def test_closed_streams_end_nothing(tmp_path: Path) -> None:

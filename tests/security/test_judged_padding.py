@@ -55,7 +55,7 @@ def score(llm: LlmServer, folder: Path, trace: Trace, evaluator: str, **options:
 
 
 def worker(*steps: Step, result: str = "Done.") -> Trace:
-    """Give a hand-off whose receiver took some steps."""
+    """Give a dispatch whose receiver took some steps."""
     return trip(result, said("Done."), child=steps, received="Tidy up the notes.")
 
 

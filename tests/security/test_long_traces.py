@@ -1,4 +1,4 @@
-"""Scoring a trace of thousands of hand-offs takes time that grows with their number."""
+"""Scoring a trace of thousands of dispatches takes time that grows with their number."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_trace_with_more_text_than_is_read_of_one_is_skipped_and_not_failed() 
     (result,) = baton.score(traces, evaluators=["result_used", "context_carried"])
     assert time.process_time() - began < SECONDS
     reasons = [score.reason for score in result.scores if score.status == "skipped"]
-    assert any("too many hand-offs, steps or words" in reason for reason in reasons)
+    assert any("too many dispatches, steps or words" in reason for reason in reasons)
     assert result.status != "failed"
 
 

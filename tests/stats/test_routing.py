@@ -73,7 +73,7 @@ def test_a_second_evaluator_of_the_same_type_does_not_count_again() -> None:
         ("rab", "rb", ("a", None)),  # b is expected, so that it ran is no mistake
         ("a", "ra", ("a", "a")),  # the opener is left out
         ("a", "rb", ("a", "b")),
-        ("r", "rb", None),  # nothing is stated of a hand-off
+        ("r", "rb", None),  # nothing is stated of a dispatch
         ("ra", "xb", None),  # another opened the turn: who should hand to whom is not known
         ("ra", "", None),
     ],

@@ -31,7 +31,7 @@ def baseline_command(
 ) -> int:
     """Keep an evaluation to compare with, or show the one that is kept.
 
-    A baseline is a file, .baton/baselines/NAME.json: values, verdicts and hand-offs of each case,
+    A baseline is a file, .baton/baselines/NAME.json: values, verdicts and dispatches of each case,
     no texts of traces. It is made to be committed.
 
     Parameters

@@ -417,7 +417,7 @@ _REASONS = {
     "turns.response_not_contains": "only a whole answer can be stated",
     "turns.structured": "an answer is text, and has no fields",
     "+turns.agents": "calls of `transfer_to_agent` state the agents as well",
-    "turns.dispatches": "hand-offs are not stated, apart from calls of `transfer_to_agent`",
+    "turns.dispatches": "dispatches are not stated, apart from calls of `transfer_to_agent`",
     "turns.tool_calls": "a call of `transfer_to_agent` needs the agent's name",
     "turns.interactions": "what agents say is stated along the chain of agents, and in words",
     "session": "a session without a name has none",

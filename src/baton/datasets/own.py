@@ -30,7 +30,7 @@ class Own(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_default
 
 
 class DispatchSpec(Own, kw_only=True):
-    """A hand-off that should happen; ``to`` alone may be written as plain text."""
+    """A dispatch that should happen; ``to`` alone may be written as plain text."""
 
     to: str
     kind: Literal["transfer", "delegate", "sequence", "return"] | None = None
@@ -88,7 +88,7 @@ class Expectations(Own, kw_only=True):
         if self.agents == []:
             raise ValueError(
                 "`agents: []` can't be: an agent always runs; "
-                "for no hand-off write `dispatches: []`"
+                "for no dispatch write `dispatches: []`"
             )
         for stage in self.agents or ():
             _stage(stage)

@@ -251,7 +251,7 @@ STRANDS = Writer(
         "turns.response_not_contains": "only a whole answer can be stated",
         "turns.agents": "a trajectory names agents in one order",
         "+turns.agents": "a trajectory of names that are all nodes of the file names agents",
-        "turns.dispatches": "hand-offs are not stated",
+        "turns.dispatches": "dispatches are not stated",
         "turns.tool_calls": (
             "a trajectory names agents or tools, not both, and never that there are none"
         ),

@@ -474,8 +474,8 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
             return scores
         trouble = next((b for turn in trace.turns if (b := broken(turn)) is not None), None)
         if trouble is not None:
-            return [self.unscored("error", f"no hand-off: a turn {trouble}")]
-        return [self.unscored("skipped", "no hand-off to judge")]
+            return [self.unscored("error", f"no dispatch: a turn {trouble}")]
+        return [self.unscored("skipped", "no dispatch to judge")]
 
     @abstractmethod
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:

@@ -1,4 +1,4 @@
-"""``dispatch_limits``: how many hand-offs a turn makes, how deep, how wide, and to how many."""
+"""``dispatch_limits``: how many dispatches a turn makes, how deep, how wide, and to how many."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
 
     type = "dispatch_limits"
     summary = (
-        "how many hand-offs a turn makes, how deep, how wide, to how many agents, at what cost"
+        "how many dispatches a turn makes, how deep, how many at once, to how many agents, "
+        "at what cost"
     )
 
     details = DispatchLimitsDetails
@@ -201,7 +202,7 @@ def _of_case(trace: Trace, options: DispatchLimits, context: EvalContext) -> lis
 
 
 def _each_is_one_agent(trace: Trace, turn: Turn) -> bool:
-    """Tell whether runs can be counted: one without a name may hide hand-offs that are not told."""
+    """Tell whether runs can be counted: one without a name may hide dispatches."""
     if not known(trace, turn, "runs"):
         return False
     recorded = known(trace, turn, "dispatches")

@@ -156,7 +156,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
 
     def _wrong(self, pair: Pair, wrong: Wrong, wanted: Sequence[str]) -> Score:
         to, actual = wrong.expected.to, wrong.sent.name_among(wanted)
-        says = f"expected a hand-off to `{to}`, and it went to `{actual}`"
+        says = f"expected a dispatch to `{to}`, but it went to `{actual}`"
         sender = wrong.sent.dispatch.from_agent
         fix = None
         if nearest(to, [actual], 1, 0.8):
@@ -186,7 +186,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
     ) -> Score:
         others = [f"`{each.name_among(wanted)}`" for each in sent if each.counted]
         there = f"those made went to {', '.join(others)}" if others else "none was made at all"
-        says = f"no hand-off to `{expected.to}`; {there}"
+        says = f"no dispatch to `{expected.to}`; {there}"
         fault = ("under_delegation", says)
         return self._about(pair, 0.0, says, expected, None, (expected.to, None), [fault])
 
@@ -208,7 +208,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             details = RoutingDetails(turn=pair.number)
             return self.unscored("skipped", f"turn {pair.number}: {not_recorded}", details)
         says = f"none is expected, and {allowed} are allowed" if allowed else "none, as expected"
-        return self._about(pair, 1.0, f"hand-offs: {says}", None, None, (None, None), [])
+        return self._about(pair, 1.0, f"dispatches: {says}", None, None, (None, None), [])
 
     def _about(
         self,
@@ -243,7 +243,7 @@ def _not_recorded(trace: Trace, turn: Turn) -> str | None:
     if not known(trace, turn, "dispatches"):
         return "not all dispatches are recorded: record the agents' calls and spans"
     if not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
-        return "a hand-off does not name its receiver: record the arguments of calls as well"
+        return "a dispatch does not name its receiver: record the arguments of calls too"
     if turn.status == "incomplete":
         return "the turn is incomplete: record it to its end"
     return None

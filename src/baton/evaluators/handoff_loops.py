@@ -24,7 +24,7 @@ class LoopDetails(Details, kw_only=True):
 
 
 class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
-    """Fails a trace in which hand-offs or tool calls repeat and bring nothing new."""
+    """Fails a trace in which dispatches or tool calls repeat and bring nothing new."""
 
     type = "handoff_loops"
     summary = "whether agents go round in circles"

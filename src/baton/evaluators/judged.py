@@ -43,7 +43,7 @@ from .judging.verdicts import (
 AT_ONCE = 64
 """How many questions about one trace are held in memory."""
 _NONE: dict[Unit, str] = {
-    "dispatch": "no hand-off",
+    "dispatch": "no dispatch",
     "tool_call": "no tool call",
     "run": "no agent at work",
     "turn": "no turn",

@@ -1,4 +1,4 @@
-"""``result_used``: whether the caller made anything of the result of a dispatch."""
+"""``result_used``: whether the caller used the result of a dispatch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ResultUsed(DispatchEvaluator, frozen=True, kw_only=True):
     """Finds results that were ignored, whose work was done again, or that were contradicted."""
 
     type = "result_used"
-    summary = "whether the caller made anything of the result of a hand-off"
+    summary = "whether the caller used the result of a dispatch"
 
     ignored_below: Annotated[
         float,

@@ -111,7 +111,7 @@ def completed(
     status = dispatch.status
     if not known(trace, dispatch, "status") or status == "unknown":
         return NotRecorded(
-            says=f"how the hand-off to {name} ended is not recorded: record the agents' calls "
+            says=f"how the dispatch to {name} ended is not recorded: record the agents' calls "
             "with their answers"
         )
     if status == "waiting":
@@ -134,12 +134,12 @@ def _ended_badly(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], nam
     if any(run.status == "cancelled" for run in runs) or _stopped(why):
         says = f"{name} was stopped before it answered{said}"
         return _finding(trace, dispatch, "killed", says, why, runs)
-    who = name if runs or not known(trace, dispatch, "runs") else f"the hand-off to {name}"
+    who = name if runs or not known(trace, dispatch, "runs") else f"the dispatch to {name}"
     return _finding(trace, dispatch, "failed", f"{who} failed{said}", why, runs)
 
 
 def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answer:
-    """A hand-off that led nowhere proves a fault only where what came later was recorded."""
+    """A dispatch that led nowhere proves a fault only where what came later was recorded."""
     if turn.status == "incomplete":
         return NotRecorded(says="the turn is incomplete: record it to its end")
     if dispatch.mode == "background" and turn is trace.turns[-1]:
@@ -155,7 +155,7 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
         )
     if has_run(trace, dispatch.to_agent):
         return NotRecorded(
-            says=f"{name} ran, and nothing tells whether this hand-off started it: record all "
+            says=f"{name} ran, but it is unknown whether this dispatch started it: record all "
             "agents of a turn in one trace"
         )
     return [_finding(trace, dispatch, "unanswered", f"{name} never took over")]

@@ -115,7 +115,7 @@ def target_known(
     if call is not None and call.refused_by in ("policy", "user"):
         return [_refused(dispatch, sender, call, name)]
     if not known(trace, dispatch, "to_agent"):
-        return NotRecorded(says="the hand-off does not name its target: record arguments of calls")
+        return NotRecorded(says="the dispatch does not name its target: record arguments of calls")
     offered = _offered(trace, sender, call) if named_after else None
     if offered:
         return Clear(says=f"`{name}` is known, though it was not started")
@@ -180,7 +180,7 @@ def _refused(dispatch: Dispatch, sender: AgentRun | None, call: ToolCall, name: 
     why = dispatch.error or call.error
     return Finding(
         kind="refused_target",
-        says=f"{who} refused the hand-off to `{name}`" + (f": {in_short(why)}" if why else ""),
+        says=f"{who} refused the dispatch to `{name}`" + (f": {in_short(why)}" if why else ""),
         evidence=[Evidence(ids=steps_of(sender, dispatch), quote=why[:200] if why else None)],
     )
 

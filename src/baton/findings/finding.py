@@ -41,7 +41,7 @@ class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TOO_LONG = (
-    "the conversation has too many hand-offs, steps or words to hold each hand-off against all "
+    "the conversation has too many dispatches, steps or words to hold each dispatch against all "
     "others: record it as several traces"
 )
 """Why something is untold once the work that one trace may take is used up."""

@@ -1,4 +1,4 @@
-"""Whether agents go round in circles: the same hand-offs, or the same calls, over and over."""
+"""Whether agents go round in circles: the same dispatches, or the same calls, over and over."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def share_words(first: frozenset[str], second: frozenset[str]) -> bool:
 
 
 def deeds_of(trace: Trace, runs: Iterable[AgentRun]) -> Deeds:
-    """Return what some runs said, and what they called with what outcome, hand-offs apart."""
+    """Return what some runs said, and what they called with what outcome, dispatches apart."""
     pieces: set[tuple[str, ...]] = set()
     complete = True
     for run in runs:
@@ -74,10 +74,10 @@ _LONGEST = 16
 
 
 def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
-    """Yield the hand-offs of a turn that go round the same agents at least ``rounds`` times.
+    """Yield the dispatches of a turn that go round the same agents at least ``rounds`` times.
 
     Each is made by a run that the one before it started, so that going to a helper and getting
-    its result back is none. The shortest way round counts, and each hand-off but once.
+    its result back is none. The shortest way round counts, and each dispatch but once.
     """
     moves = [d for d in turn.dispatches if d.kind in ("transfer", "delegate") and d.runs]
     start = 0
@@ -93,14 +93,14 @@ def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
 
 
 def period_of(cycle: Sequence[Dispatch]) -> int:
-    """Return how many hand-offs it takes to go round once."""
+    """Return how many dispatches it takes to go round once."""
     return len({_edge(d) for d in cycle})
 
 
 def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
     """Tell whether nobody did or said anything new after the first round; ``None`` if untold.
 
-    What the last hand-off started is left out: it may be what gets out of the cycle.
+    What the last dispatch started is left out: it may be what gets out of the cycle.
     """
     runs = {run.id: run for run in turn.runs}
     period = period_of(cycle)
@@ -120,7 +120,7 @@ def idle(trace: Trace, turn: Turn, cycle: Sequence[Dispatch]) -> bool | None:
 
 
 def _length(moves: Sequence[Dispatch], start: int, period: int) -> int:
-    """Return how many hand-offs from ``start`` on follow one another and repeat each period."""
+    """Return how many dispatches from ``start`` on follow one another and repeat each period."""
     ways = [_edge(d) for d in moves[start : start + period]]
     if len(set(ways)) < period or ways[0][0] != ways[-1][1]:
         return 0
@@ -149,12 +149,12 @@ _PASSES = re.compile(
 
 
 def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list[Dispatch], bool]]:
-    """Yield at least ``least`` hand-offs that ask the same of the same agent, one after another.
+    """Yield at least ``least`` dispatches that ask the same of the same agent, one after another.
 
     The messages are equal but for small words, the sender does nothing else in between, and no
     later one brings anything new: its answer is much like an earlier one, or there is none, and
     what its receiver did was done before. The second value is false where contents that would
-    tell were not recorded. Hand-offs issued together are no repetition.
+    tell were not recorded. Dispatches issued together are no repetition.
     """
     made: dict[tuple[str, str], list[Dispatch]] = {}
     for dispatch in turn.dispatches:
@@ -238,7 +238,7 @@ def _marks(turn: Turn, agent: str) -> _Marks:
 
 
 def _between(marks: _Marks, one: Dispatch, other: Dispatch) -> bool:
-    """Tell whether the sender did anything else between two of its hand-offs."""
+    """Tell whether the sender did anything else between two of its dispatches."""
     if one.id not in marks.last or other.id not in marks.first:
         return True
     row = range(marks.last[one.id], marks.first[other.id])
@@ -302,7 +302,7 @@ def loops(
     - ``hand_off_cycle``: control goes round the same agents ``rounds`` times in a row, and after
       the first round nobody does or says anything new
       (:func:`baton.findings.handoff_loops.cycles`). A graph that was built to loop makes no such
-      hand-offs.
+      dispatches.
     - ``repeated_dispatch``: an agent asks another ``dispatches`` times for the same, and gets
       nothing new (:func:`baton.findings.handoff_loops.same_dispatches`).
     - ``repeated_call``: a run makes the same call with the same answer ``calls`` times in a row.

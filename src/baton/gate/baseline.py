@@ -23,7 +23,7 @@ class AxisValues(msgspec.Struct, array_like=True):
 
 
 class CaseSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One case: its values, and the hand-offs of a repeat.
+    """One case: its values, and the dispatches of a repeat.
 
     ``errors`` and ``skipped`` count repeats without a verdict. ``route`` is that of the first
     repeat that passed, ``worst`` that of the first that did not, where there is such a one.

@@ -16,7 +16,7 @@ Outcome = Literal["worse", "unclear", "same", "better", "error"]
 
 
 class WorseCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A case that got worse, and the first hand-off that differs.
+    """A case that got worse, and the first dispatch that differs.
 
     ``parted`` tells that routes differ at all; ``before`` or ``after`` is ``None`` where that
     route had ended.
@@ -123,7 +123,7 @@ def missing_line(compared: Compared) -> str:
 
 
 def _worse_case(change: CaseChange, old: CaseSnapshot, new: CaseSnapshot) -> WorseCase:
-    """Find the first hand-off of a failed run now that differs from a run that passed before."""
+    """Find the first dispatch of a failed run now that differs from a run that passed before."""
     good = old.route if old.route is not None else old.worst
     bad = new.worst if new.worst is not None else new.route
     parted = first_difference(good or [], bad or [])

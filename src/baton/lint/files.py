@@ -115,7 +115,7 @@ class Written:
         return written
 
     def told_by_transfers(self, turn: int) -> bool:
-        """Tell whether the agents of a turn are no more than the targets of hand-offs.
+        """Tell whether the agents of a turn are no more than the targets of dispatches.
 
         So they are when only ``transfer_to_agent`` calls name them, or ``agent_transfer``
         records of which the first does not say who handed over.

@@ -184,7 +184,7 @@ class _Opener(NamedTuple):
 def chain_openers(scope: Scope) -> Iterator[LintWarning]:
     """Warn of a chain that has to match exactly, or allows no more agents, and lacks the opener.
 
-    That is certain where only hand-offs state the chain, and in the first turn of a session
+    That is certain where only dispatches state the chain, and in the first turn of a session
     where the agent that opens it is known: from an app's code or from definitions of agents.
     """
     for file in scope.cases:

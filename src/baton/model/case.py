@@ -38,7 +38,7 @@ class CaseRubric(Record, kw_only=True):
 
 
 class ExpectedDispatch(Record, kw_only=True):
-    """A hand-off that should happen."""
+    """A dispatch that should happen."""
 
     to: str
     kind: DispatchKind | None = None

@@ -132,9 +132,9 @@ FINDING_WORK = Limit(
     "finding work",
     "texts of one trace that are compared to find what was carried along and what was used",
     5_000_000,
-    "Each hand-off is held against all that its caller said and got, so that one caller with "
-    "5,000 hand-offs needs 150,000,000 comparisons. Beyond the limit the verdict is `skipped`; 800 "
-    "hand-offs of one caller, or 100,000 of many, stay below it.",
+    "Each dispatch is held against all that its caller said and got, so that one caller with "
+    "5,000 dispatches needs 150,000,000 comparisons. Beyond the limit the verdict is `skipped`; "
+    "800 dispatches of one caller, or 100,000 of many, stay below it.",
 )
 FINDING_TEXT = Limit(
     "finding text",

@@ -162,7 +162,7 @@ class TraceIndex:
 
     @cached_property
     def sent_by(self) -> dict[tuple[str, str | None], list[Dispatch]]:
-        """The dispatches of a turn by the agent that made them, in hand-off order."""
+        """The dispatches of a turn by the agent that made them, in the order they were made."""
         by_sender: dict[tuple[str, str | None], list[Dispatch]] = {}
         for turn in self.trace.turns:
             for d in turn.dispatches:
@@ -420,7 +420,7 @@ def tool_calls(
 ) -> list[ToolCall]:
     """Return the calls in time order (in order of runs where times are not recorded).
 
-    ``dispatches`` has no default on purpose: whether a hand-off counts as a tool call
+    ``dispatches`` has no default on purpose: whether a dispatch counts as a tool call
     changes every figure built on this list.
     """
     runs = within.runs if isinstance(within, Turn) else [within]

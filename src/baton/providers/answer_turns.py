@@ -29,7 +29,7 @@ _NOT_TOLD = (
 
 
 class StatedDispatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A hand-off: ``to`` an agent, ``from`` another (left out: from the program).
+    """A dispatch: ``to`` an agent, ``from`` another (left out: from the program).
 
     What is left out of ``prompt`` and ``result`` is unknown.
     """
@@ -112,7 +112,7 @@ def _ends(turn: Turn, dispatch: Dispatch, number: int) -> tuple[AgentRun | None,
         if receiver is None and runs and runs[0].agent == dispatch.to_agent:
             raise ProviderError(
                 f"dispatches[{number - 1}]: `{dispatch.to_agent}` is the first of `agents`: the "
-                "message starts it, and no hand-off does; say `from`, or leave it out"
+                "message starts it, and no dispatch does; say `from`, or leave it out"
             )
         return None, receiver
     end = runs.index(receiver) if receiver is not None else len(runs)

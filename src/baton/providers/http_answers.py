@@ -394,7 +394,7 @@ def _call(match: Any, parts: dict[str, Path]) -> StatedCall:
 def _dispatches(
     document: Any, group: _Group | None
 ) -> list[tuple[StatedDispatch, bool]] | msgspec.UnsetType:
-    """Return hand-offs, each with whether its sender is told."""
+    """Return dispatches, each with whether its sender is told."""
     matches = group.matches(document) if group else msgspec.UNSET
     if group is None or matches is msgspec.UNSET:
         return msgspec.UNSET

@@ -214,7 +214,7 @@ class ToolPaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class DispatchPaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """JSONPaths of hand-offs, as those of tools; ``kind`` is a path, or the kind of them all."""
+    """JSONPaths of dispatches, as those of tools; ``kind`` is a path, or the kind of them all."""
 
     path: str
     to: str

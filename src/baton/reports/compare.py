@@ -144,7 +144,7 @@ def _case_lines(case: WorseCase) -> Iterator[str]:
         turn = next(hop.turn for hop in (case.before, case.after) if hop is not None)
         yield (f"    turn {turn}: was {_hop(case.before)}, is {_hop(case.after, with_id=True)}")
     else:
-        yield "    the same hand-offs, one for one"
+        yield "    the same dispatches, one for one"
 
 
 def _hop(hop: Hop | None, *, with_id: bool = False) -> str:

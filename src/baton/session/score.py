@@ -75,7 +75,7 @@ def score(
         dataset: what should have happened; without one, only what needs no expectation scores.
         evaluators: specs (``{"type": "agent_chain", "config": {...}}``), names or objects;
             when left out ``agent_chain``, for cases of Strands what their file asks for, else
-            what they state, and without a dataset what is proven of hand-offs from the record.
+            what they state, and without a dataset what is proven of dispatches from the record.
         pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
         prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
         agent_names: recorded agent name to the name that cases use.

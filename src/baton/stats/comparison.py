@@ -36,7 +36,7 @@ Change = Literal["worse", "better", "same", "unclear"]
 
 
 class Axis(NamedTuple):
-    """What is compared: an evaluator, over all agents or for hand-offs to one."""
+    """What is compared: an evaluator, over all agents or for dispatches to one."""
 
     name: str
     agent: str | None = None

@@ -24,7 +24,7 @@ def test_correctness_sees_what_the_caller_saw_the_call_and_the_catalogue() -> No
     ]
     second = blocks(judge.asked[1])
     assert "SHOP-11] Rename retry()" in second[USER]
-    # What came before: the first hand-off with its result, and what the caller said of it.
+    # What came before: the first dispatch with its result, and what the caller said of it.
     assert "handed work to research-agent" in second[BEFORE]
     assert "got back from research-agent (completed):" in second[BEFORE]
     assert "Research found the definition" in second[BEFORE]

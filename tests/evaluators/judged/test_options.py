@@ -78,7 +78,7 @@ def test_agents_narrow_down_what_is_judged() -> None:
     found, _ = judge_with("scope_fidelity", trace, "inside", agents=["refactor-agent"])
     assert [score.subject for score in found] == [["dispatch2"]]
     found, _ = judge_with("scope_fidelity", trace, "inside", agents=["nobody"])
-    assert [(s.status, s.reason) for s in found] == [("skipped", "no hand-off to judge")]
+    assert [(s.status, s.reason) for s in found] == [("skipped", "no dispatch to judge")]
 
 
 def test_hand_offs_known_only_from_order_are_judged_when_asked_for() -> None:
@@ -91,7 +91,7 @@ def test_hand_offs_known_only_from_order_are_judged_when_asked_for() -> None:
 def test_what_a_program_hands_on_is_no_decision_unless_asked_for() -> None:
     trace = trip("r", said("Done."), kind="sequence")
     (found,), _ = judge_with("dispatch_correctness", trace, "correct")
-    assert (found.status, found.reason) == ("skipped", "no hand-off to judge")
+    assert (found.status, found.reason) == ("skipped", "no dispatch to judge")
     (found,), _ = judge_with("dispatch_correctness", trace, "correct", kinds=["sequence"])
     assert found.status == "passed"
     assert judge_with("scope_fidelity", trace, "inside")[0][0].status == "passed"

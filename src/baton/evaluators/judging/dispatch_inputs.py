@@ -28,7 +28,7 @@ _STEPS = "record the steps of agents: what they say, and their calls with the re
 
 
 def before(subject: Subject) -> Given | Missing:
-    """Return what the caller was given itself, and its steps up to the hand-off."""
+    """Return what the caller was given itself, and its steps up to the dispatch."""
     dispatch = _the(subject)
     sender = subject.sender
     if sender is None:
@@ -102,7 +102,7 @@ def after(subject: Subject) -> Given | Missing:
     trip = round_trip(subject.trace, _the(subject))
     sender = subject.sender
     if sender is None:
-        return Missing("a program made the hand-off: what it did with the result is no record")
+        return Missing("a program made the dispatch: what it did with the result is not recorded")
     if not known(subject.trace, sender, "steps"):
         return Missing(f"what `{sender.agent}` did then is not recorded: {_STEPS}")
     pieces = step_pieces(subject.trace, trip.after)

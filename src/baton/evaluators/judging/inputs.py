@@ -52,7 +52,7 @@ INPUTS: dict[str, tuple[Input, ...]] = {
             "What the caller saw and did before",
             _D,
             dispatch.before,
-            "the caller's own input, and its steps up to the hand-off",
+            "the caller's own input, and its steps up to the dispatch",
             "it handed the work on at once",
         ),
         Input(
@@ -94,7 +94,7 @@ INPUTS: dict[str, tuple[Input, ...]] = {
         Input("All that the agents did", _TURNS, turn.transcript, "every step of the agents"),
     ),
     "result": (
-        Input("What came back", _D, dispatch.result, "the result of the hand-off, or its error"),
+        Input("What came back", _D, dispatch.result, "the result of the dispatch, or its error"),
         Input("What came back", _T, turn.result, "the result of the call", _NOTHING),
     ),
     "after": (
@@ -111,7 +111,7 @@ INPUTS: dict[str, tuple[Input, ...]] = {
             "What else the caller handed out in this turn",
             _D,
             dispatch.siblings,
-            "the other hand-offs of the caller",
+            "the other dispatches of the caller",
             _NOTHING,
         ),
     ),
@@ -149,7 +149,7 @@ INPUTS: dict[str, tuple[Input, ...]] = {
             "What was looked up",
             _ALL,
             turn.sources,
-            "results of tools and of hand-offs, and what was cited",
+            "results of tools and of dispatches, and what was cited",
             "nothing was looked up",
         ),
     ),

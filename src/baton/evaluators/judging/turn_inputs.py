@@ -113,7 +113,7 @@ def tool_calls(subject: Subject) -> Given | Missing:
 
 
 def sources(subject: Subject) -> Given | Missing:
-    """Return what was looked up: results of tools and of hand-offs, and what was cited."""
+    """Return what was looked up: results of tools and of dispatches, and what was cited."""
     unseen = _unseen(subject, "steps")
     if unseen is not None:
         return unseen
@@ -299,7 +299,7 @@ def expected_agents(subject: Subject) -> Given | Missing:
 
 
 def expected_dispatches(subject: Subject) -> Given | Missing:
-    """Return the hand-offs that should happen."""
+    """Return the dispatches that should happen."""
     return _of_turns(subject, "dispatches")
 
 

@@ -106,7 +106,7 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
         says = f"it went out in parallel with the one to `{together.to_agent}`"
         return Part("parallel", float(wanted), "" if wanted else "parallel", "" if wanted else says)
     if not known(trace, made, "group"):
-        supply = "record when hand-offs start and end, or the calls of one message together"
+        supply = "record when dispatches start and end, or the calls of one message together"
         return Part("parallel", None, says=f"what was issued together is not recorded: {supply}")
     if not wanted:
         return Part("parallel", 1.0)

@@ -87,7 +87,7 @@ def _template(name: str) -> str:
 
 _HEAD = """\
 # What the agents did when they were asked once, as what is expected from now on.
-# Say more of it: tools, response_contains, what the hand-off has to carry.
+# Say more of it: tools, response_contains, what the dispatch has to carry.
 """
 _KEPT = ("id", "input", "agents", "dispatches")
 
@@ -100,7 +100,7 @@ class FirstCase(NamedTuple):
 
 
 def first_case(answers: Answers) -> FirstCase:
-    """Ask the agents once, and expect the same agents and hand-offs.
+    """Ask the agents once, and expect the same agents and dispatches.
 
     What an LLM says differs from time to time, so texts and arguments are left out.
 
