@@ -45,6 +45,7 @@ def had_before(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[Piece]:
 
 def asked(dispatch: Dispatch) -> list[Piece]:
     """Return what was said to the agent that the work went to, and its name."""
+    # The name counts as told: an agent called `hotel-finder` puts "hotel" into the caller's mouth.
     texts = [dispatch.to_agent, dispatch.description or ""]
     if dispatch.prompt is not None:
         texts.append(plain_text(dispatch.prompt))
@@ -62,11 +63,14 @@ def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
     made = _by_id(trace)
     pieces = list(_emitted(made, trip.after))
     for run in _passed_on(trace, made, trip.after):
+        # After a transfer other agents go on with the answer in view. If one of them uses it, it
+        # was used.
         pieces += _shown(made, run)
     for each in (turn, *later):
         if each.output is not None:
             pieces.append(Piece(each.id, plain_text(each.output)))
     for run in (run for each in later for run in each.runs):
+        # A later turn may use what was found out in this one: "As I said, the Lutetia is free."
         if run.agent == trip.dispatch.from_agent:
             pieces += _emitted(made, run.steps)
     return pieces
@@ -92,6 +96,7 @@ def _of_step(made: Mapping[str, Dispatch], step: Step, *, results: bool) -> Iter
     if isinstance(step, Said):
         yield Piece(step.id, plain_text(step.content))
     elif isinstance(step, ToolCall):
+        # With the tool's name: calling `book_lutetia` uses an answer that recommends the Lutetia.
         yield Piece(step.id, f"{step.name}\n{plain_text(step.arguments)}")
         if results and step.result is not None:
             yield Piece(step.id, plain_text(step.result))

@@ -18,6 +18,8 @@ from .facts import HARD, Fact, Reading, as_json, plain_text, read
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .words import forbids, sentences, sets_limit
 
+# "the 88", "under 200" and "find 3": a preposition, article or verb before a number is in every
+# prompt, and would make any prompt speak of what the number belongs to. "order 88" has a noun.
 _SMALL = frozenset(
     """
     and are for from the was with over under than least most about only into until before after
@@ -31,7 +33,17 @@ _SMALL = frozenset(
 class Limits(NamedTuple):
     """See the options of the evaluator."""
 
+    # From what share of its words on a sentence concerns the dispatch. Tuned on one half of
+    # benchmarks/accuracy (odd requests of its list): above a half, 259 of 410 faults are found and
+    # no good trace of 344 fails. With 0.4 it is 269 faults and 24 false alarms: "Find the rate of
+    # NOK." shares a word or two with "Convert 50 EUR to NOK and tell me whether I can buy 3
+    # chairs.", and rightly leaves out the 50 and the 3. With 0.6 it finds 217. On the other half it
+    # finds 267 of 440 with 16 false alarms in 467.
     shared_words: float = 0.5
+    # A request with many numbers and names is a table, a log or a document. A receiver gets the
+    # part it has to work on, and which part that is can't be told from words. The requests of
+    # benchmarks/accuracy are short and the figures are the same from 4 to 100, so this is a guard
+    # for other input.
     facts: int = 12
 
 
@@ -98,11 +110,18 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     doubtful: list[Fact] = []
     for sentence in sentences(sent.request.text):
         reading = read(sentence)
+        # Addresses of mail are left out: "tell legal@example.org" is usually what the caller does
+        # itself with the answer.
         hard = [f for f in reading.facts if f.kind in HARD and "@" not in f.text]
         words = [fact for fact in reading.facts if fact.kind not in HARD]
         kept = [fact for fact in hard if sent.given.holds(fact)]
+        # Numbers that went along count as shared, or a short prompt ("Was A-17 paid twice?") would
+        # share nothing with "Did I pay A-17 twice?".
         about = _concerns(words + kept, sent.given, limits.shared_words)
+        # "Convert 50 EUR and buy 3 chairs" may go to two agents, one of which gets the 3.
         gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
+        # A sentence may be about something else on the whole, but if the prompt speaks of "the
+        # order", then which order has to be said: "Is a refund due for the order?" for order 88.
         lost = [f for f in gone if about or _named_in(f, sentence, sent)]
         asked_for += kept + lost
         dropped += [(f, sentence) for f in lost]
@@ -143,11 +162,15 @@ def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
         return False
     prompt = "" if sent.dispatch.prompt is None else plain_text(sent.dispatch.prompt)
     label = re.escape(match[1])
+    # The prompt "orders in row 9" for a request about `row 7` names another one on purpose.
     return re.search(rf"(?<!\w){label}(?!\w)(?!\s+#?\w*\d)", prompt, re.IGNORECASE) is not None
 
 
 def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -> bool:
     """Tell whether a limit is gone: the prompt repeats the request, and limits nothing."""
+    # A limit in words has no number to look for, so it takes more: the caller made no other
+    # dispatch that the limit could be meant for, none of its words went along, the prompt repeats
+    # the rest of the request, and nothing in it limits anything.
     if not (sent.alone and forbids(sentence)):
         return False
     if not words or any(sent.given.holds(w) or sent.elsewhere.holds(w) for w in words):
@@ -197,12 +220,15 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
         if run is None
         else next((d for id_ in run.started_by if (d := dispatch_of(trace, id_)) is not None), None)
     )
+    # A transfer back to the router brings a result or a refusal, not the router's own request.
     if by is not None and dispatch.to_agent == by.from_agent:
         return NotRecorded(says="the work goes back to the agent it came from")
     if by is not None and by.kind == "delegate" and by.prompt is not None:
         return Piece(by.id, plain_text(by.prompt))
     if turn.input is None or not known(trace, turn, "input"):
         return NotRecorded(says="the user's request was not recorded: record the messages of users")
+    # A program that sends `{"customer": 4711, "items": [...]}` states no sentences that a prompt
+    # could be compared with.
     if turn.input.text is None or as_json(turn.input.text) is not None:
         return NotRecorded(says="the request is data, and no words")
     return Piece(turn.id, plain_text(turn.input))
@@ -216,6 +242,9 @@ def _given(trace: Trace, dispatch: Dispatch) -> Reading | NotRecorded:
     pieces += [piece for run in runs for piece in shown_by(trace, run)]
     card = trace.agents.get(dispatch.to_agent)
     pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
+    # A delegate begins with an empty history, so its prompt is all it knows. An agent that is
+    # continued remembers what it was told before, and one that gets control by a transfer usually
+    # sees the whole conversation: there the input has to be recorded.
     if dispatch.kind == "delegate" and dispatch.continues is None:
         if dispatch.prompt is None:
             return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
@@ -245,6 +274,8 @@ def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
         if isinstance(step, ToolCall) and step.dispatch is None:
             texts.append(plain_text(step.arguments))
         elif isinstance(step, Said):
+            # "Two of the 25 pieces are in stock": a caller that says the number may have done that
+            # part itself.
             numbers = [f.text for f in read(plain_text(step.content)).facts if f.kind == "number"]
             texts.append("\n".join(numbers))
     return read(*texts)
@@ -259,6 +290,8 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
     inputs = [plain_text(run.input) for run in runs if run.input]
     given = read(*inputs, *(piece.text for run in runs for piece in shown_by(trace, run)))
     lost = [fact for fact in facts if not given.holds(fact)]
+    # The input of a run is the last message it was given. After a transfer that is one message of a
+    # history, and what the prompt said may be in the part before.
     if not lost or dispatch.kind != "delegate":
         return None
     names = ", ".join(f"`{fact.text}`" for fact in lost)
@@ -274,10 +307,13 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
 def _output_lost(trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading) -> Finding | None:
     """Find an agent whose output reached the next one in no part."""
     run = sender_of(trace, dispatch)
+    # In a sequence a program decides what the next agent gets, for example by the name of a key of
+    # the state, which may be wrong. After a transfer the receiver usually has the whole history.
     if run is None or run.output is None or dispatch.kind != "sequence":
         return None
     had = read(*(plain_text(each) for each in (turn.input, run.input) if each is not None))
     facts = [fact for fact in read(plain_text(run.output)).without(had) if fact.kind in HARD]
+    # One fact that arrived is enough: a program may pass on a summary.
     if not facts or any(given.holds(fact) for fact in facts):
         return None
     names = ", ".join(f"`{fact.text}`" for fact in facts[:5])

@@ -24,6 +24,10 @@ from .finding import (
     steps_of,
 )
 
+# Texts that agent runtimes themselves return in place of an answer, whatever was asked. `API Error:
+# 529` and `<tool_use_error>` come from Claude Code, `Error executing tool. coworker mentioned not
+# found` from CrewAI. Each is matched at the start of the answer: "An API Error can be retried." is
+# somebody's sentence about errors.
 _OF_RUNTIMES = re.compile(
     r"""(?:
         API\ Error (?:\ \d{3})? \s* :
@@ -33,6 +37,9 @@ _OF_RUNTIMES = re.compile(
     )""",
     re.VERBOSE,
 )
+# Texts with which a program reports its own failure. A helper that was asked to read a log may
+# quote one of these as its honest answer, so they count only if the request is not about errors
+# (`_ABOUT_ERRORS`). "Error: none" and "Error: 0" report that all is well.
 _OF_PROGRAMS = re.compile(
     r"""(?:
         (?:ERROR|Error) (?:\ \d{3})? \s* :
@@ -42,12 +49,17 @@ _OF_PROGRAMS = re.compile(
     )""",
     re.VERBOSE,
 )
+# "What does the last line of the log say?" may rightly be answered with "ValueError: x".
 _ABOUT_ERRORS = re.compile(
     r"error|exception|traceback|fail|crash|bug|\blogs?\b|broken|wrong", re.IGNORECASE
 )
 # An answer about an error has more to say than the error's own words.
 _LONGEST = 600
+# Values of a `status` field that say by themselves that the work failed; `{"status": "ok", ...}`
+# and anything unknown is taken for an answer.
 _STATES = ("error", "failed", "failure")
+# Keys that describe an error. One other key means that there is a result as well: `{"error": "E1",
+# "rows": [1, 2]}` gives rows, and may say with `E1` what happened to the rest.
 _BESIDE_ERROR = frozenset(
     {"error", "errors", "status", "code", "message", "type", "detail", "details", "success", "ok"}
 )
@@ -96,6 +108,8 @@ def _quote(data: Any) -> str | None:
 
 
 _QUOTE = 200
+# How frameworks word that somebody ended an agent's work. It is reported as `killed` and not as
+# `failed`, since the agent did nothing wrong.
 _STOPPED = ("the agent was stopped", "was stopped", "was cancelled", "was canceled", "was killed")
 
 
@@ -142,6 +156,8 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
     """A dispatch that led nowhere proves a fault only where what came later was recorded."""
     if turn.status == "incomplete":
         return NotRecorded(says="the turn is incomplete: record it to its end")
+    # An agent in the background may answer in a later turn. Only in the last turn is there none
+    # that could hold the answer, and then the recording simply stopped too early.
     if dispatch.mode == "background" and turn is trace.turns[-1]:
         return NotRecorded(
             says=f"{name} was at work when the recording ends: record what came later"
@@ -153,6 +169,8 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
             says=f"whether {name} took over is not recorded: record all agents of a turn in "
             "one trace, with their answers"
         )
+    # The agent did run somewhere, but no id links its run to this hand-off. Either it took over, or
+    # it was started by somebody else: both would look like this.
     if has_run(trace, dispatch.to_agent):
         return NotRecorded(
             says=f"{name} ran, but it is unknown whether this dispatch started it: record all "
@@ -190,6 +208,8 @@ def _arrived(
             why = f": {in_short(run.error)}" if run.error else ""
             says = f"{name} got control and {how}{why}"
             return [_finding(trace, dispatch, "receiver_failed", says, run.error, [run])]
+        # After a transfer there is no result that comes back, so the receiver's own last words are
+        # judged.
         error = error_in(run.output, run.input or turn.input)
         if error is not None:
             says = f"{name} got control and answered with an error: {in_short(error)}"
@@ -225,6 +245,13 @@ def _stopped(why: str | None) -> bool:
     return why is not None and any(word in why.casefold() for word in _STOPPED)
 
 
+# Used for one question: after a dispatch failed, did the caller say so? The list is wide, because
+# each word in the answer means silence: a caller that says "Billing is down, please try again
+# later" reported the failure in plain words. `later`, `again` and `instead` are here for callers
+# that speak of the way out only ("Please ask again in an hour", "I looked it up myself instead").
+# They may hide a real fault, where `later` was about something else. That costs a find; without
+# them a polite answer would be a false alarm. On the texts of benchmarks/accuracy they change
+# nothing, as these results did not fail.
 _WORDS = (
     r"fail(?:s|ed|ing|ure|ures)?|errors?|exceptions?|unable|unavailable|unreachable|impossible|"
     r"refused?|denied|rejected|broken?|crashed|crash|down|locked|stopped|killed|cancelled|canceled|"

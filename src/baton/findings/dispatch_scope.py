@@ -23,9 +23,12 @@ from .finding import (
     receivers_of,
 )
 
+# The rules of Claude Code's permissions: `Bash(git:*)`, `WebFetch(domain:example.com)`.
 _SPECIFIED = re.compile(r"(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
+# `git status && rm -rf build` is two commands. A permission for `git` does not cover the second.
 _JOINTS = re.compile(r"&&|\|\||[;|&\n]")
 # One tool under an older and a newer name.
+# Claude Code renamed `Task` to `Agent`; definitions of either age meet traces of either age.
 _SAME = {"task": "agent"}
 
 
@@ -60,8 +63,10 @@ def _means(pattern: str, call: ToolCall, every_part: bool) -> bool | None:
 
 def _named(pattern: str, name: str) -> bool:
     wanted, actual = _fold(pattern), _fold(name)
+    # `mcp__github` allows the whole server, so every tool `mcp__github__...`.
     if wanted.startswith("mcp__") and wanted.count("__") == 1:
         return actual.startswith(f"{wanted}__")
+    # Only `*` and `?` are wildcards in permissions. In `fnmatch` a bracket would start a set.
     return fnmatchcase(actual, re.sub(r"\[", "[[]", wanted))
 
 
@@ -81,6 +86,7 @@ def _limited(what: str, call: ToolCall, every_part: bool) -> bool | None:
         return bool(found) and (all(found) if every_part else any(found))
     if isinstance(url, str) and what.startswith("domain:"):
         host, domain = urlsplit(url).hostname or "", what.removeprefix("domain:")
+        # `notexample.com` ends in `example.com` and is another site.
         return host == domain or host.endswith(f".{domain}")
     target = arguments.get("subagent_type")
     return target == what if isinstance(target, str) else None
@@ -95,6 +101,9 @@ def _command(what: str, command: str) -> bool:
 
 _SUPPLY = "give the agents' definitions as `agents:`"
 # Calls that a framework adds to any agent: how it answers and hands control on.
+# By framework: `final_answer` is smolagents', `set_model_response` ADK's, `StructuredOutput` Claude
+# Code's, `transfer_to_agent` ADK's and `handoff_to_agent` the swarms' of Strands. No definition of
+# an agent lists them, so each would be a tool outside the scope.
 _ADDED = frozenset(
     {"finalanswer", "setmodelresponse", "structuredoutput", "transfertoagent", "handofftoagent"}
 )
@@ -165,6 +174,8 @@ def _not_recorded(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
 def _supply(trace: Trace, dispatch: Dispatch) -> str:
     """Say what would tell the tools of a receiver; definitions may have it misspelt."""
     at_work = {run.agent for each in trace.turns for run in each.runs}
+    # The same figure as for misspelt targets: `resercher` in the definitions and `researcher` in
+    # the trace. Names of agents that ran are left out, as they are spelt right.
     close = nearest(dispatch.to_agent, trace.agents.keys() - at_work, 1, cutoff=0.8)
     if close and dispatch.to_agent not in trace.agents:
         return f"the definitions have `{close[0]}`, and no `{dispatch.to_agent}`"
@@ -194,6 +205,8 @@ def _used(trace: Trace, run: AgentRun) -> list[ToolCall]:
         if isinstance(step, ToolCall)
         and step.dispatch not in passing
         and name_key(step.name) not in _ADDED
+        # An agent with a structured answer gives it as the arguments of a made-up tool, and the
+        # name of that tool is the framework's choice.
         and (answer is None or step.arguments != answer)
     ]
 
@@ -218,6 +231,7 @@ def _judge(
 def _reach(call: ToolCall) -> Reach:
     if call.status == "ok":
         return "executed"
+    # A tool that was started and failed was used. "Error: tool 'x' not found" is a try.
     ran = call.status == "failed" and not says_unknown(call.error or "")
     return "executed" if ran else "attempted"
 

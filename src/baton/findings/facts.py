@@ -23,16 +23,27 @@ from baton.model.views import charge
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+# Any of `1,234.50`, `1.234,50`, `1'234` and `1 234` with a narrow space, without deciding yet which
+# mark groups and which divides (see `number_keys`).
 NUMBER = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
 # Accounts, telephones and cards are no quantities, and their spaces mean nothing.
+# In this order: an IBAN (`AT61 1904 3002 3457 3201`), a telephone number with its country (`+43 660
+# 1234567`), one without it, which begins with 0, and a card number in blocks of four. Read as plain
+# numbers these would be four or five facts, of which `3002` alone could be found anywhere. The
+# possessive `+` in the middle keeps long rows of digits from taking quadratic time.
 GROUPED = (
     r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,3})?\b"
     r"|(?<![\w.])\+(?=(?:[ /()]?\d){7})\d{1,15}+(?:[ /]\(?\d{1,12}+\)?){0,6}+(?!\w)"
     r"|(?<![\w.,])(?=(?:[ ]?\d){9})0\d{1,4}+(?:[ ]\d{2,12}+){1,4}+(?!\w)"
     r"|\b\d{4}(?:[ ]\d{4}){3}\b"
 )
+# `79.9k` is 79,900 and `2 million` is 2,000,000. `M` and `G` count only directly behind the number
+# and with no letter after them: `5 Maps` is no five million.
 SCALE = r"\s?(?:k|K|[Mm]illions?|Millionen|Mio|[Tt]housand|[Bb]illion)\b|[MG](?![\w])"
+# Before clock and number in `_TOKEN`: `2024-05-12` would be three numbers, `12.05.2024` one.
 DATE = r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{4}"
+# `14:30`, `18h04`, `2:30 pm`, `7pm`. Minutes are 00 to 59, so that `16:90` and a ratio like `3:75`
+# are no times of day.
 CLOCK = (
     r"(?:[01]?\d|2[0-4])[:h][0-5]\d(?::\d{2})?(?!\d)(?:\s?[ap]\.?m\b)?|\b(?:1[0-2]|\d)\s?[ap]m\b"
 )
@@ -50,6 +61,8 @@ _DAY_OF_MONTH = re.compile(
 _CLOCK_PARTS = re.compile(r"(\d{1,2})(?:[:h](\d{2}))?[:\d]*\s?(?:([ap])\.?m)?")
 _SCALES = {"k": 10**3, "t": 10**3, "m": 10**6, "b": 10**9, "g": 10**9}
 _THOUSANDS = re.compile(r"\d{1,3}([.,'’\u00a0\u202f])\d{3}(?:\1\d{3})*")
+# Numbers may be rounded to this many digits. 231,800 may come back as 232,000 or 230,000; with one
+# digit, as 200,000, it could mean any number of that size.
 _DIGITS_TOLD = 2
 
 
@@ -80,6 +93,8 @@ def _values(written: str) -> list[Decimal]:
     if len(marks) > 1:
         return [joined]
     divided = Decimal(written.replace(",", "."))
+    # `1,234` is 1234 in English and 1.234 in German, and nothing in a single number tells which.
+    # Both values are kept, and either one is found. `0.500` can only be a half.
     return [joined, divided] if grouped and written[0] != "0" else [divided]
 
 
@@ -109,6 +124,7 @@ def clock_keys(written: str) -> frozenset[str]:
     if half is not None:
         hours = {hour % 12 + (12 if half == "p" else 0)}
     else:
+        # `2:30` may be in the afternoon; `02:30` and `14:30` are written by a 24-hour clock.
         hours = {hour, hour + 12} if hour < 12 and not parts[1].startswith("0") else {hour}
     return frozenset(f"t:{each}:{minute}" for each in hours)
 
@@ -121,6 +137,8 @@ def date_numbers(written: str) -> frozenset[str]:
 def date_keys(written: str) -> frozenset[str]:
     """Return the days of the year that a date may be, and the date in full."""
     one, two, three = (int(part) for part in re.split(r"[-./]", written))
+    # `2024-05-12` begins with the year. `05/12/2024` is May in America and December in Europe: both
+    # days are kept.
     if one > 31:
         return frozenset({_day(two, three), f"d:{one}-{two}-{three}"})
     return frozenset({_day(two, one), _day(one, two), f"d:{three}-{two}-{one}"})
@@ -161,15 +179,30 @@ def rounded_keys(key: str) -> frozenset[str]:
 
 Kind = Literal["number", "identifier", "path", "quote", "word"]
 HARD: frozenset[Kind] = frozenset({"number", "identifier", "path"})
+# A number, name or path can hardly come up again by chance or in other words, where a plain word
+# can do both. So `Lutetia` and `Raspail` together count less than `210`.
 HARD_WEIGHT = 3
+# The language of a text shows in its first paragraphs; counting words of all of a long report would
+# take longer than finding its facts.
 _SAMPLE = 2000
+# Texts up to this length are remembered. In a run with 50 dispatches each step is compared with
+# every dispatch, so it would be read 50 times. Longer texts are rare, and 4096 of them would take
+# much memory.
 _KEPT = 20_000
 
+# A name without slashes is a file only by its ending: `retry.py` is, `e.g.` and `support.team` are
+# not.
 _EXTENSIONS = (
     "py|js|ts|tsx|jsx|mjs|json|jsonl|yaml|yml|toml|md|rst|txt|csv|tsv|html|css|sh|go|rs|java|kt|c|h|"
     "cpp|cs|rb|php|sql|xml|pdf|docx|xlsx|pptx|png|jpe?g|gif|svg|log|cfg|ini|lock|ipynb|env|proto|"
     "parquet|zip|gz|tar|sse|db|sqlite"
 )
+# The first alternative that fits wins, so what may contain others comes first: an address holds a
+# path, a path holds names and numbers (`/v2/orders/88`), a date holds numbers, a time of day looks
+# like two numbers. A number ends at a word boundary apart from units and ordinals: `12kg` and `1st`
+# are numbers, and `12abc` goes on to be a name.
+# Three forms are no paths, though they hold slashes: `and/or`, `8/10` and `km/h`. Without a leading
+# `/`, `./` or drive a path needs an ending of a file or two slashes between names.
 _TOKEN = re.compile(
     rf"(?P<url>https?://[^\s<>\"'`)\]}}]+)"
     rf"|(?P<mail>(?<![\w.+@-])[\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)"
@@ -186,10 +219,13 @@ _TOKEN = re.compile(
     rf"|(?P<call>[A-Za-z_][\w.]*(?=\(\)))"
     rf"|(?P<name>\w+(?:[-._:]\w+)*)"
 )
+# Lengths are bounded because a lone quotation mark (`a 5" pipe`) must not make a quote of all that
+# follows.
 _QUOTED = re.compile(
     r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|«\s?([^»\n]{2,80}?)\s?»|`([^`\n]{2,80})`"
     r"|(?<!\w)'([^'\n]{2,60})'(?!\w)"
 )
+# Parts of `getUserName` and `HTTPServer`, so that "get the user name" is found as the same.
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
 _WORD = re.compile(r"[^\W\d_]+")
 # Of `one` and `a single` nobody can tell that they count, and they may carry a 1.
@@ -228,14 +264,21 @@ class Reading(NamedTuple):
             return True
         if fact.kind == "number" and loosely:
             return any(rounded_keys(key) & self.keys for key in fact.keys)
+        # Not loosely: used for what a prompt carries. `python:3.12-slim` holds the version `3.12`,
+        # but a rounded price would be a wrong one.
         if fact.kind == "number":
             return any(f"in:{key}" in self.keys for key in fact.keys)
         words = [key for key in fact.keys if key.startswith("w:")]
         if fact.kind == "word":
             return any(self._near(word) for word in words)
         parts = [f"w:{stem}" for stem in name_parts(fact.text)]
+        # More than half of the words, since quotes are shortened: "beware of the goose" is carried
+        # by "the sign about the goose says beware".
         if fact.kind == "quote":
             return 2 * sum(self._has(part) for part in parts) > len(parts)
+        # `support_router` is found in "the support router". A name with one telling word is too
+        # weak for that, as `with_retry` would be found in any text with "retry"; a file may be
+        # called by its one word ("a constant in the client" for `client.py`).
         enough = len(parts) > (0 if loosely or fact.kind == "path" else 1)
         return enough and all(self._has(part) for part in parts)
 
@@ -244,6 +287,11 @@ class Reading(NamedTuple):
 
     def _near(self, key: str) -> bool:
         """Find a word that begins the same: ``expiry`` for ``expired``."""
+        # English word families share their first letters: `expir` of "expired" and `expiry`. The
+        # limits are 5 letters in common, as `cont` begins "contract", "control" and "contest", and
+        # stems of 7 at most, as `internal` and `international` share 8 and differ. Without this
+        # rule, two good traces of benchmarks/accuracy seem to ignore a result; no fault more is
+        # found.
         stem = key[2:]
         if len(stem) < 5:
             return False
@@ -274,6 +322,8 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _leaves(data, depth + 1)
     elif isinstance(value, dict):
         for name, each in value.items():
+            # `{"fragile": true, "paid": false}` says "fragile". A flag that is false says something
+            # too, but no words of it will come up again.
             if each is True:
                 yield str(name)
             else:
@@ -332,12 +382,15 @@ def _read(text: str) -> Reading:
         keys |= fact.keys
         if fact.kind in ("path", "identifier"):
             keys |= _inside(fact.text)
+        # "before 8" is carried by "before 08:00".
         keys.update(f"in:{key}" for key in hours_of(fact.keys))
         if any(key.startswith("d:") for key in fact.keys):
             keys |= date_numbers(fact.text)
         keys.update(f"w:{part}" for part in name_parts(fact.text))
     for match in _WORD.finditer(text):
         keys.update(f"w:{each}" for each in _stems(match[0]))
+    # "2 licenses, and I bought 1" is carried by "two licenses, and only one was bought". As `one`
+    # is also a pronoun, it may carry a 1 but is never a fact itself.
     if _ONE.search(text):
         keys |= number_keys("1")
     keys.update(f"p:{key[2:7]}" for key in list(keys) if key.startswith("w:") and len(key) > 6)
@@ -358,6 +411,8 @@ def _quotes(text: str) -> tuple[list[Fact], str]:
     for match in _QUOTED.finditer(text):
         inner = next(group for group in match.groups() if group is not None)
         inside = list(_facts(inner))
+        # A quote that holds a number or name is read for those instead; `'beware of the goose'` has
+        # only words, which say more together than one by one.
         if len(_WORD.findall(inner)) > 1 and inside and all(f.kind == "word" for f in inside):
             facts.append(Fact("quote", inner, frozenset({f"q:{' '.join(name_parts(inner))}"})))
             text = text.replace(match[0], " " * len(match[0]), 1)
@@ -393,6 +448,8 @@ def _facts(text: str) -> Iterator[Fact]:
             yield from _named(written)
 
 
+# An address comes back shortened: `http://127.0.0.1:4318` as "port 4318", and
+# `https://a.example/x/report.html` as "report.html".
 def _address(written: str) -> Fact:
     """Know an address by itself, its port, or the last part of its path."""
     bare = written.casefold().split("://", 1)[1].rstrip("/.")
@@ -407,6 +464,8 @@ def _address(written: str) -> Fact:
 def _number(match: re.Match[str]) -> Fact:
     digits = re.search(NUMBER, match[0])
     written = digits[0] if digits else match[0]
+    # `3.12.1` and `127.0.0.1` are a version and a host; `1.234.567` is a number with groups of
+    # three.
     if re.fullmatch(r"\d+(?:\.\d+){2,}", written) and not re.fullmatch(r"\d+(?:\.\d{3})+", written):
         return _identifier(written)
     keys = number_keys(written, match["scale"] or "", percent=match["percent"] is not None)
@@ -419,6 +478,8 @@ def _path(written: str) -> Fact:
     keys = {f"f:{last}"}
     bare = last.rsplit(".", 1)[0]
     stems = [stem for stem in _stems(bare) if stem == _stem(bare)]
+    # `client.py` may be meant by "the client". With 3 letters or fewer (`a.md`, `app.py`) the word
+    # is too common to mean the file.
     if len(bare) > 3:
         keys.update(f"w:{stem}" for stem in stems)
     return Fact("path", written, frozenset(keys))
@@ -426,9 +487,11 @@ def _path(written: str) -> Fact:
 
 def _identifier(written: str) -> Fact:
     forms = [written]
+    # `UserService.get_user` is usually called by its last part: "Let get_user() return None".
     last = written.rpartition(".")[2]
     if last != written and "@" not in written and _is_identifier(last):
         forms.append(last)
+    # `A-100`, `a100` and `A_100` are one order number, typed by different people.
     squashed = (re.sub(r"[-_.:#@/\s]", "", form.casefold()) for form in forms)
     return Fact("identifier", written, frozenset(f"i:{form}" for form in squashed))
 
@@ -457,10 +520,15 @@ def _name(written: str) -> Iterator[Fact]:
 def _is_identifier(written: str) -> bool:
     """Tell a name apart from words: letters with digits, snake_case, camelCase, a dotted name."""
     letters = any(c.isalpha() for c in written)
+    # `R-77` and `q3` are names. `1st`, `2e` and `72-hour` are numbers with a word around them.
     if letters and any(c.isdigit() for c in written):
         return not re.fullmatch(r"\d+(?:st|nd|rd|th|e|er)|\d+(?:-[^\W\d]{2,})+", written)
+    # `max_attempts` and `getUser`. Two small letters before the capital, so that `iPhone` and
+    # `McKay` stay words.
     if re.search(r"[^\W\d]_[^\W\d]", written) or re.search(r"[a-z]{2}[A-Z]", written):
         return True
+    # `PDFReader` and `HTTPError`, but not the plural `PDFs`; and dotted names like `orders.refund`,
+    # where a single letter on either side (`e.g`) is an abbreviation.
     return re.search(r"[A-Z]{2}[a-z]{2}", written) is not None or (
         re.fullmatch(r"[a-z_]{2,}(?:\.[a-z_]{2,})+", written) is not None
     )
@@ -472,14 +540,20 @@ def _stems(word: str) -> tuple[str, ...]:
     folded = word.casefold()
     if folded in COMMON or not folded.isalpha():
         return ()
+    # From U+2E80 on come Chinese, Japanese and Korean letters. There are no blanks between words,
+    # and most words have two letters, so pairs of letters stand for words.
     if ord(folded[0]) >= 0x2E80:
         return tuple(folded[i : i + 2] for i in range(max(1, len(folded) - 1)))
+    # Words of one or two letters that are not in the list of common words are mostly abbreviations.
     return (_stem(folded),) if len(folded) > 2 else ()
 
 
 def _stem(folded: str) -> str:
     """Cut what English, German, French and Spanish words end in when they are inflected."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+    # Only what is needed for plurals and past forms: "parcels" and "parcel", "compiles" and
+    # "compiled". A real stemmer joins more words (`universe` and `university`), and a wrong match
+    # here hides a fault or makes one up.
     for ending, instead in (
         ("ies", "y"),
         ("sses", "ss"),
@@ -491,6 +565,7 @@ def _stem(folded: str) -> str:
         if bare.endswith(ending) and not bare.endswith("ss") and len(bare) - len(ending) >= 3:
             bare = bare.removesuffix(ending) + instead
             break
+    # "stopped" without "ed" ends in a doubled letter; "stop" has one.
     bare = re.sub(r"([b-df-hj-np-tv-z])\1$", r"\1", bare)
     return bare.removesuffix("e") if len(bare) > 4 else bare
 
@@ -505,11 +580,17 @@ def language(text: str) -> str | None:
     """Guess the language of a text by its common words, or name its script; ``None`` = unsure."""
     letters = [c for c in text[:_SAMPLE] if c.isalpha()]
     foreign = [c for c in letters if ord(c) > 0x24F]
+    # U+0250 and above is outside the Latin alphabet. Then the name of the script answers for the
+    # language, as there are no lists of common words for these: Unicode calls 京 a `CJK UNIFIED
+    # IDEOGRAPH`.
     if 2 * len(foreign) > len(letters):
         return unicodedata.name(foreign[0], "other").split()[0].casefold()
     words = [word.casefold() for word in _WORD.findall(text[:_SAMPLE])]
     counts = {name: sum(word in common for word in words) for name, common in LANGUAGES.items()}
     best, second = sorted(counts.values(), reverse=True)[:2]
+    # One common word proves little (`in` is English and German, `de` French and Spanish), and a
+    # text of names like "Lumora, Brightleaf" has none. Unsure means that languages are not held to
+    # differ.
     if best < 2 or best == second:
         return None
     return max(counts, key=lambda name: counts[name])

@@ -92,6 +92,8 @@ def receiver_name(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) 
     return f"`{renames.get(dispatch.to_agent, dispatch.to_agent)}`"
 
 
+# `Refund Agent`, `refund_agent` and `refund-agent` are one agent: frameworks derive names of tools
+# and nodes from names of agents, and replace what is not allowed there.
 def name_key(name: str) -> str:
     """Fold what spellings of one name differ in: case, and anything but letters and digits."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())

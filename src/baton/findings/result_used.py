@@ -16,6 +16,10 @@ from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, r
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
 from .words import COMMON, UNITS, gives_verdict, wants_verdict
 
+# A statement of the form `label: number` (`timeout: 30`, `the fee is €4`, `die Miete ist 900`).
+# Only where a result and an answer give the same label with different numbers do they contradict
+# each other. Free text is not compared: in "30 minutes by bus, 60 on foot" two numbers stand side
+# by side and both are true. `now`, `only` and `still` may stand between: "the timeout is now 60".
 _STATED = re.compile(
     rf"(?<![\w-])(?P<label>[^\W\d][\w-]{{0,60}})\s?(?:\(\))?\s?(?::|=|\bis\b|\bare\b|\bwas\b|\bwere\b|\bcosts?\b|"
     rf"\bist\b|\bkostet\b|\best\b|\bcoûte\b|\bes\b|\bcuesta\b)\s?(?:now\s|only\s|still\s)?"
@@ -36,6 +40,8 @@ def contradictions(trip: RoundTrip, result: str, turn: Turn) -> list[Contradicti
     Only where the caller did nothing in between that may have changed the value, and the
     answer does not give the result's value as well.
     """
+    # A caller that read `timeout: 30`, changed the file, and then says `timeout is 60` tells the
+    # truth.
     if turn.output is None or any(not isinstance(step, Said) for step in trip.after):
         return []
     answer = plain_text(turn.output)
@@ -44,6 +50,7 @@ def contradictions(trip: RoundTrip, result: str, turn: Turn) -> list[Contradicti
     found = []
     for (label, unit), value in _statements(result).items():
         other = stated.get((label, unit))
+        # "It was 30, and is 60 now" gives the value of the result too, so it is not against it.
         if other is not None and not number_keys(value) & numbers:
             says = f"the result says {label} {value}, the answer {other}"
             found.append(Contradiction(says, answer[:120]))
@@ -86,6 +93,8 @@ def repeated_calls(trace: Trace, trip: RoundTrip) -> Repeated:
     for i, call in enumerate(after):
         if _same(call) in child and not _prepares(call, after[i + 1 :]):
             again.setdefault(_same(call), call.id)
+    # Half, because one call in common is normal: the caller opens the file its helper spoke of. Who
+    # did all of the work again repeats most calls, but may skip a detour of the helper.
     enough = bool(again) and 2 * len(again) >= len(child)
     return Repeated(len(child), list(again.values()) if enough else [])
 
@@ -94,6 +103,8 @@ def _same(call: ToolCall) -> bytes:
     return msgspec.json.encode((call.name, call.arguments), order="deterministic")
 
 
+# `Read(src/retry.py)` by the caller, after a helper read it, and then `Edit(src/retry.py)`: coding
+# agents have to read a file themselves before they may change it.
 def _prepares(call: ToolCall, later: list[ToolCall]) -> bool:
     target = _targets(call)
     return any(other.name != call.name and target & _targets(other) for other in later)
@@ -104,15 +115,35 @@ def _targets(call: ToolCall) -> frozenset[str]:
     return frozenset(key for f in facts if f.kind in ("path", "identifier") for key in f.keys)
 
 
+# The next three figures and `Limits` were set on one half of benchmarks/accuracy (see
+# docs/accuracy.md). The figures below are false alarms and faults found in that half, with 304 good
+# and 408 faulty traces, then in the other half, with 427 and 392.
+# The weight of facts that a caller is held to at most: 7 numbers or names, or 20 words. A helper
+# that lists 100 items at 3 each has a weight of 300. Its caller names the one that fits, and would
+# have used 1 % of it without a bound; with the bound it is 3 / 20. At 5, 10 and 20 the figures are
+# the same; at 40 and without any bound 4 good traces of the other half fail.
 LONG = 20
+# Repeated calls are a fault only if hardly anything of the result shows: a caller that checks an
+# answer by one more look, and then passes it on, did well. This share is above `ignored_below`,
+# because the repeated calls are evidence of their own. The trials do not settle it: from 0.05 to no
+# limit at all it finds 130 to 135 of 347 faults, and no good trace fails.
 REGENERATED_BELOW = 0.2
+# Of a caller that says "All booked." nobody can tell what it used, so it has to put 3 facts of its
+# own into words. With 0 as the limit 14 of 304 good traces fail (and 13 of 427), with 1 it is 10
+# (and 6), with 3 none. At 5 it finds 54 faults in place of 149.
 TERSE = 3
 
 
 class Limits(NamedTuple):
     """``ignored_below``: the share from which on a result is used. ``facts`` it has to have."""
 
+    # Below 0.05 means nothing at all, or 1 word of a long result, which may be chance. With 0.02
+    # the figures are the same, with 0.1 a used result of which little shows (1 word of 12) fails: 8
+    # of 304 good traces (and 10 of 427); with 0.3 it is 46 (and 34).
     ignored_below: float = 0.05
+    # "Done, 2 files." can hardly be used in a way that shows. With 1 fact as the limit 322 faults
+    # are found in place of 149, but 2 good traces fail (and 6 of the other half), with 2 still 6 of
+    # the other half.
     facts: int = 3
 
 
@@ -164,6 +195,8 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     if not index.spend(len(before)):
         return NotRecorded(says=TOO_LONG)
     had = read(*(piece.text for piece in before))
+    # A word that was in the prompt comes up again anyway: asked for "a hotel in Paris", the caller
+    # speaks of Paris whether it read the answer or not.
     facts = read(result).without(had)
     if len(facts) < limits.facts:
         amount = counted(len(facts), "fact")
@@ -172,6 +205,7 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
             f"{limits.facts} are needed to tell"
         )
     said = read(*(piece.text for piece in pieces))
+    # Loosely, because callers round: 231,800 in the result is "about 232,000" in the answer.
     found = [fact for fact in facts if said.holds(fact, loosely=True)]
     case = _Case(trip, facts, found, had, pieces, said)
     return _judged(trace, turn, case, result, limits)
@@ -212,6 +246,7 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
 def _regenerated(trace: Trace, case: _Case, result: str) -> Finding | None:
     """Find work that was done again by a caller that shows nothing of the result."""
     dispatch, calls = case.trip.dispatch, repeated_calls(trace, case.trip)
+    # Decided before `ignored`: where work was done again, that is the more useful thing to say.
     if case.share >= REGENERATED_BELOW or not calls.repeated:
         return None
     return Finding(
@@ -229,6 +264,8 @@ def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
     said = "\n".join(piece.text for piece in pieces)
     reported = next((piece for piece in pieces if reports_failure(piece.text)), None)
     details = {"failure": result[:200]}
+    # The receiver failed, so there is no result to use. What can be expected is that somebody says
+    # so: "Billing could not be reached." Trying another tool may be right too, and can't be judged.
     if reported is not None:
         return Clear(says="the failure was reported", details=details)
     if not said.strip() or any(not isinstance(step, Said) for step in trip.after):
@@ -249,6 +286,8 @@ def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
 
 def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     """Say why a result may have been used although little of it shows."""
+    # From here on: each reason why little may show of a result that was used. Any one is enough to
+    # stay silent, as an evaluator that is on by default must hardly ever be wrong.
     if not all_recorded(trace, turn, case.trip.dispatch):
         return "not all that the caller said was recorded: record its messages and calls"
     if broken(turn) or turn.status != "completed":
@@ -257,12 +296,15 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
         return "the caller said nothing afterwards"
     if len(read(*_words(turn, case)).without(case.had)) < TERSE:
         return "the caller said too little to tell"
+    # "As the researcher says, this can't be done": who refers to the helper by name has read it.
     if any(f"w:{part}" in case.said.keys for part in name_parts(case.trip.dispatch.to_agent)):
         return "the caller speaks of the agent that it heard"
     asked = _asked_for(trace, turn, case.trip.dispatch)
+    # "Are we ready for the release?" - "Not yet." may rest on everything that came back.
     if wants_verdict(asked) and any(gives_verdict(text) for text in _words(turn, case)):
         return "the caller was asked whether something is so, and says so"
     spoken, answered = case.said.language, read(result).language
+    # Facts are compared as words. A German answer to an English result shares only its numbers.
     if spoken and answered and spoken != answered:
         return "the caller spoke another language"
     return None
