@@ -239,11 +239,8 @@ def test_every_option_of_an_evaluator_that_is_a_free_text_is_the_users_unless_it
         where: dict[str, Any] = {}
         anything: Any = None
 
-    class Evaluator:
-        options_type = New
-
     told = {"threshold": 0.5, "strict": True, "endpoint": "x", "where": {}, "anything": 1}
-    assert refused_options(Evaluator(), told, "case") == ["endpoint", "where", "anything"]
+    assert refused_options(New, told, "case") == ["endpoint", "where", "anything"]
 
 
 def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from baton.evaluators.registry import evaluator_entries, rubric_entries
 from baton.model import InputError, suggestion
-from baton.plugins import Entry
 from baton.providers.registry import provider_entries
 from baton.reports.registry import report_entries
 from baton.reports.text import console_for
@@ -50,8 +49,9 @@ def list_command(*names: str) -> int:
             also = [name for name in entry.names[1:] if name != entry.type]
             if also:
                 table.add_row("", f"also {', '.join(also)}", style="dim")
-            # All rubrics have the same options: once is enough.
-            for option, meaning in _options(entry) if names or title != _RUBRICS else ():
+            # Reporters have no options. All rubrics have the same ones: once is enough.
+            shows_options = title != "reporters" and (names or title != _RUBRICS)
+            for option, meaning in _options(entry.target.options_type) if shows_options else ():
                 table.add_row("", option, style="dim")
                 if names and meaning:
                     table.add_row("", f"  {meaning}")
@@ -61,12 +61,8 @@ def list_command(*names: str) -> int:
     return 0
 
 
-def _options(entry: Entry) -> Iterator[tuple[str, str]]:
+def _options(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
     """Yield each option with its default, and what it means where that is stated."""
-    target = entry.target
-    struct = getattr(target, "options_type", target)
-    if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
-        return
     for field in msgspec.structs.fields(struct):
         if field.name != "type":
             described = inspect.type_info(field.type)

@@ -17,6 +17,7 @@ from baton.judges.settings import (
     read_settings,
     refuse_written_keys,
     replaced,
+    settings_of,
 )
 from baton.model import Evaluator, InputError, Judge, Problem
 from baton.runner.plan import Plan, PlannedEvaluator, judge_options
@@ -170,7 +171,7 @@ def gate_of(plan: Plan, gate: Gate) -> Gate:
 
 
 def _judged_by(plan: Plan, judge: Judge) -> Plan:
-    settings: JudgeSettings | None = getattr(judge, "settings", None)
+    settings = settings_of(judge)
     problems: list[Problem] = []
     widest = settings.concurrency if settings else 10
     for planned in plan.every_evaluator:

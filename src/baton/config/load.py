@@ -413,10 +413,7 @@ def _options_of(name: str) -> set[str]:
         entry = evaluator_entry(name)
     except InputError:
         return set()
-    target = entry.target
-    struct = getattr(target, "options_type", target)
-    if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
-        return set()
     alias = entry.asked_as(name)
     theirs = {*alias.renames, *alias.unused, *(option for option, _ in alias.values)}
-    return {field.encode_name for field in msgspec.structs.fields(struct)} | theirs
+    ours = msgspec.structs.fields(entry.target.options_type)
+    return {field.encode_name for field in ours} | theirs

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from baton.evaluators.user_defined import traits_of
 from baton.gate.rules import Gate
+from baton.judges.settings import settings_of
 from baton.model import (
     AgentCard,
     AgentsSeen,
@@ -19,7 +19,7 @@ from baton.model import (
     Provenance,
     digest,
 )
-from baton.runner.plan import Plan
+from baton.runner.plan import Plan, judge_options
 
 from .git import git_state
 
@@ -42,9 +42,14 @@ def provenance_of(
     out; without ``git`` it is not looked at.
     """
     rubrics = {
-        planned.evaluator.name: rubric
+        planned.evaluator.name: rubric_hash
         for planned in plan.every_evaluator
-        if isinstance(rubric := getattr(planned.evaluator, "rubric", None), msgspec.Struct)
+        if (rubric_hash := traits_of(planned.evaluator).rubric_hash) is not None
+    }
+    lower = {
+        planned.evaluator.name
+        for planned in plan.every_evaluator
+        if traits_of(planned.evaluator).lower_is_better
     }
     made = Provenance(
         dataset=None
@@ -55,9 +60,9 @@ def provenance_of(
         evaluators={
             name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
         },
-        rubrics={name: digest(rubric) for name, rubric in rubrics.items()},
+        rubrics=rubrics,
         judges=_judges(plan),
-        lower=sorted(plan.gate.lower.union(name for name in rubrics if _lower(rubrics[name]))),
+        lower=sorted(plan.gate.lower | lower),
         provider={name: _version(name) for name in providers},
         git=git_state(folder or Path()) if git else None,
     )
@@ -91,18 +96,14 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
         open_side(asked.baseline, gate.folder)
 
 
-def _lower(rubric: msgspec.Struct) -> bool:
-    return getattr(rubric, "direction", "higher") == "lower"
-
-
 def _judges(plan: Plan) -> list[str]:
     """Return the models that are asked, those of single evaluators among them."""
-    settings = getattr(plan.context.judge, "settings", None)
+    settings = settings_of(plan.context.judge)
     if not plan.needs_judge or settings is None:
         return []
     asked = {str(settings.model)}
     for planned in plan.every_evaluator:
-        for own in getattr(planned.evaluator, "judge_options", ()):
+        for own in judge_options(planned.evaluator):
             if own.get("model"):
                 asked.add(str(own["model"]))
     return sorted(asked)

@@ -35,7 +35,7 @@ from baton.model import (
     known,
 )
 from baton.model.views import broken
-from baton.plugins import FROM_CASES, Alias
+from baton.plugins import FROM_CASES, Alias, Origin, refused_options
 
 TOLERANCE = 1e-9
 """A value this far below a threshold still passes: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
@@ -83,6 +83,45 @@ class _Construction(msgspec.StructMeta, ABCMeta):
             return cls.from_options(name, options, ())
 
 
+class EvaluatorTraits:
+    """What Baton asks of an evaluator beside :class:`baton.model.Evaluator`, with the defaults.
+
+    Baton's own evaluators inherit it, and state what is otherwise. A user's own need not know it:
+    :func:`baton.evaluators.user_defined.traits_of` gives those of any evaluator.
+    """
+
+    __slots__ = ()
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether it asks the judge of the context."""
+        return False
+
+    @property
+    def judge_options(self) -> Sequence[Mapping[str, Any]]:
+        """The settings of a judge that it has of its own, one mapping for each model it asks."""
+        return ()
+
+    @property
+    def checks(self) -> frozenset[str] | None:
+        """What a case may state that it looks at (``response``); ``None`` where nobody knows."""
+        return None
+
+    @property
+    def rubric_hash(self) -> str | None:
+        """The hash of the rubric that it asks a judge by, for provenance."""
+        return None
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a low value passes."""
+        return False
+
+    def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
+        """Return the options, by our names, that data may not set, as paths (`judge.base_url`)."""
+        raise NotImplementedError
+
+
 class Details(msgspec.Struct, kw_only=True):
     """What a score says beside its verdict and the options.
 
@@ -111,7 +150,12 @@ def _names_of(details: type[Details]) -> tuple[tuple[str, str], ...]:
 
 
 class BaseEvaluator(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, metaclass=_Construction
+    EvaluatorTraits,
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    metaclass=_Construction,
 ):
     """A frozen evaluator: a name and checked options, nothing else.
 
@@ -128,6 +172,7 @@ class BaseEvaluator(
     aliases: ClassVar[tuple[Alias, ...]] = ()
     checks: ClassVar[frozenset[str]] = frozenset()
     runs_code: ClassVar[bool] = False
+    takes_rubrics: ClassVar[bool] = False
     details: ClassVar[builtins.type[Details] | None] = None
     states_options: ClassVar[bool] = True
 
@@ -179,6 +224,10 @@ class BaseEvaluator(
     def options_type(self) -> builtins.type[msgspec.Struct]:
         """The options as a struct."""
         return options_of(self.__class__)
+
+    def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
+        """Return the options that data may not set; the types of the fields say which."""
+        return refused_options(self.options_type, options, origin)
 
     @property
     def threshold(self) -> float:

@@ -19,10 +19,12 @@ from baton.model import (
     Score,
     Trace,
     Unit,
+    digest,
 )
 from baton.model.views import broken
+from baton.plugins import Origin, refused_options
 
-from .base import not_played
+from .base import EvaluatorTraits, not_played
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
 from .judging.load import checks_of, revised, rubric_text
@@ -51,7 +53,7 @@ _NONE: dict[Unit, str] = {
 }
 
 
-class Judged:
+class Judged(EvaluatorTraits):
     """Asks a judge what a rubric says, of everything that the rubric is about."""
 
     needs_judge: ClassVar[bool] = True
@@ -103,6 +105,20 @@ class Judged:
     def judge_options(self) -> tuple[Mapping[str, Any], ...]:
         """The settings of a judge that it has of its own."""
         return (self.options.judge,)
+
+    @property
+    def rubric_hash(self) -> str:
+        """The hash of the rubric, with what options changed in it."""
+        return digest(self.rubric)
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a low value passes."""
+        return self.rubric.direction == "lower"
+
+    def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
+        """Return the options that data may not set."""
+        return refused_options(RubricOptions, options, origin)
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
         """Return a copy with some options replaced; raises InputError for a wrong one."""

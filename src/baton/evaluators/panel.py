@@ -11,9 +11,9 @@ import msgspec
 from baton.formats.explain import checked
 from baton.judges.votes import Vote, tally
 from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Unit
-from baton.plugins import Alias, Entry
+from baton.plugins import Alias, Entry, Origin, refused_options
 
-from .base import describe
+from .base import EvaluatorTraits, describe
 from .judged import Judged
 from .judging.rubric import Maker, RubricOptions
 from .judging.verdicts import summed, worst_first
@@ -42,7 +42,7 @@ class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("`models` names a model twice: it would have two votes")
 
 
-class Panel:
+class Panel(EvaluatorTraits):
     """Asks several models the same, and gives one score of their verdicts.
 
     Of labels with as many votes the worst one counts, and the score says that it is a tie. Who
@@ -119,6 +119,10 @@ class Panel:
     def judge_options(self) -> tuple[Mapping[str, Any], ...]:
         """The settings of its judges, one for each model."""
         return tuple(own for one in self._members.values() for own in one.judge_options)
+
+    def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
+        """Return the options that data may not set."""
+        return refused_options(PanelOptions, options, origin)
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
         """Return a copy with some options replaced; raises InputError for a wrong one."""

@@ -71,7 +71,7 @@ def _entries_of(module: str) -> tuple[Entry, ...]:
     members: Iterable[Any] = vars(importlib.import_module(name)).values()
     classes: list[Any] = [each for each in members if inspect.isclass(each)]
     return tuple(
-        Entry(each.type, each, each.summary, each.aliases, each.runs_code)
+        Entry(each.type, each, each.summary, each.aliases, each.runs_code, each.takes_rubrics)
         for each in classes
         if each.__module__ == name and "summary" in vars(each)
     )

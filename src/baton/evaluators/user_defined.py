@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,14 +22,15 @@ from baton.model import (
     Unit,
     suggestion,
 )
+from baton.plugins import Origin, refused_by_name, refused_options
 from baton.plugins.user_code import load_function
 
-from .base import BaseEvaluator
+from .base import BaseEvaluator, EvaluatorTraits
 
 _GIVEN = 3
 
 
-class OwnEvaluator:
+class OwnEvaluator(EvaluatorTraits):
     """A function, or the method ``evaluate`` of a class, as an evaluator.
 
     It is called with the trace, the case (``None`` without one) and the context, as many of them
@@ -68,15 +69,13 @@ class OwnEvaluator:
         return self.__class__(self.name, self.type, self._source, options)
 
     @property
-    def case_options(self) -> Collection[str] | None:
-        """The options that a case may set, where the function or class lists them."""
-        listed: Collection[str] | None = getattr(self._source, "case_options", None)
-        return listed
-
-    @property
     def needs_judge(self) -> bool:
         """Whether it says so: an attribute of the function, or of the class."""
-        return bool(getattr(self._source, "needs_judge", False))
+        return StatedTraits(self._source).needs_judge
+
+    def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
+        """Return the options that data may not set."""
+        return StatedTraits(self._source).refused_options(options, origin)
 
     def evaluate(
         self, trace: Trace, case: Case | None, context: EvalContext
@@ -126,7 +125,48 @@ class OwnEvaluator:
         return {name: value for name, value in self.options.items() if name != "threshold"}
 
 
-class NotLoaded:
+class StatedTraits(EvaluatorTraits):
+    """The traits of what a user wrote, as far as its attributes state them.
+
+    All of them may be missing: ``needs_judge``, ``judge_options``, ``checks``, ``case_options``
+    (what a case may set) and ``options_type`` (a struct, whose types say what data may set).
+    """
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: object) -> None:
+        self._source = source
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether it says that it asks a judge."""
+        return bool(getattr(self._source, "needs_judge", False))
+
+    @property
+    def judge_options(self) -> Sequence[Mapping[str, Any]]:
+        """The settings of a judge that it has of its own."""
+        return tuple(getattr(self._source, "judge_options", ()))
+
+    @property
+    def checks(self) -> frozenset[str] | None:
+        """What a case may state that it looks at."""
+        names: Iterable[str] | None = getattr(self._source, "checks", None)
+        return None if names is None else frozenset(names)
+
+    def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
+        """Return the options that data may not set: by types, by its list, or by their names."""
+        struct = getattr(self._source, "options_type", None)
+        if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
+            return refused_options(struct, options, origin)
+        return refused_by_name(options, getattr(self._source, "case_options", None))
+
+
+def traits_of(evaluator: Evaluator) -> EvaluatorTraits:
+    """Return what an evaluator says of itself, or for one of the user's own what it states."""
+    return evaluator if isinstance(evaluator, EvaluatorTraits) else StatedTraits(evaluator)
+
+
+class NotLoaded(EvaluatorTraits):
     """Stands for an evaluator whose code is not to be run, as by ``baton check``.
 
     ``options_type`` is the struct of its options, where it is one of Baton's.
@@ -134,14 +174,20 @@ class NotLoaded:
 
     version = "1"
     unit: ClassVar[Unit] = "trace"
-    is_loaded: ClassVar[bool] = False
 
-    def __init__(self, name: str, type_: str, options_type: Any = None) -> None:
+    def __init__(
+        self, name: str, type_: str, options_type: type[msgspec.Struct] | None = None
+    ) -> None:
         self.name, self.type, self.options_type = name, type_, options_type
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
         """Refuse."""
         raise RuntimeError(f"`{self.type}` was not loaded")
+
+    def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
+        """Return the options that data may not set; only its code knows those of a user's own."""
+        struct = self.options_type
+        return [] if struct is None else refused_options(struct, options, origin)
 
     def with_options(self, override: Mapping[str, Any]) -> Self:  # noqa: ARG002
         """Take anything: only its code knows its options."""

@@ -6,14 +6,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from baton.formats.explain import Path, checked, path_text
 from baton.http.answers import JUDGE_MIB, Mebibytes
 from baton.http.credentials import address
-from baton.model import InputError, Problem, suggestion
+from baton.model import InputError, Judge, Problem, suggestion
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -95,6 +95,18 @@ class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=T
         if entry.partition(":")[0] == self.provider:
             return Endpoint(model=entry, base_url=self.base_url, api_key=self.api_key)
         return Endpoint(model=entry)
+
+
+@runtime_checkable
+class ConfiguredJudge(Protocol):
+    """A judge made of settings; one of a user's own may have none."""
+
+    settings: JudgeSettings
+
+
+def settings_of(judge: Judge | None) -> JudgeSettings | None:
+    """Return what a judge was made of; ``None`` without a judge, and for one that has none."""
+    return judge.settings if isinstance(judge, ConfiguredJudge) else None
 
 
 def read_settings(plain: Mapping[str, Any], path: Path = ("judge",)) -> JudgeSettings:

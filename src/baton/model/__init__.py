@@ -46,6 +46,7 @@ from .ports import (
     JudgeRequest,
     JudgeResponse,
     Provider,
+    ProviderWithNotice,
 )
 from .provenance import (
     AgentHashes,
@@ -159,6 +160,7 @@ __all__ = [
     "Provenance",
     "Provider",
     "ProviderError",
+    "ProviderWithNotice",
     "Recorded",
     "Routed",
     "RoutingCell",

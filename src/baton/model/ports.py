@@ -137,7 +137,7 @@ class Provider(Protocol):
     """Drives a live agent system through one case.
 
     A provider with ``__aenter__`` and ``__aexit__`` is entered before the first case and left
-    after the last. One with a ``notice`` has it shown on every report.
+    after the last. See also :class:`ProviderWithNotice`.
     """
 
     def __call__(self, case: Case) -> Trace | Awaitable[Trace]:
@@ -147,3 +147,13 @@ class Provider(Protocol):
             ProviderError: the case could not be played to its end. Whatever else is raised is
                 the error of this case as well.
         """
+
+
+@runtime_checkable
+class ProviderWithNotice(Protocol):
+    """A provider whose ``notice`` is shown on every report, unless it is empty."""
+
+    notice: str | None
+
+    def __call__(self, case: Case) -> Trace | Awaitable[Trace]:
+        """Play the case, as any provider does."""

@@ -7,6 +7,7 @@ from .data_limits import (
     JUDGE_FROM_FILES,
     Origin,
     names_code,
+    refused_by_name,
     refused_options,
 )
 from .registry import (
@@ -25,5 +26,6 @@ __all__ = [
     "Entry",
     "Origin",
     "names_code",
+    "refused_by_name",
     "refused_options",
 ]

@@ -8,7 +8,7 @@ user's own, and may name everything.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
 
@@ -64,25 +64,29 @@ def names_code(name: str) -> bool:
     return _CODE.search(name) is not None
 
 
-def refused_options(evaluator: object, options: Mapping[str, Any], origin: Origin) -> list[str]:
+def refused_options(
+    struct: type[msgspec.Struct], options: Mapping[str, Any], origin: Origin
+) -> list[str]:
     """Return the options that data may not set, as paths (`judge.base_url`).
 
-    An evaluator with a struct of options says it by the types of its fields: numbers, flags and
-    fixed words name nothing and may be set; a text may be set where it is marked. So a new
-    option is the user's alone until somebody marks it. An evaluator of the user's own may list
-    them in `case_options`; otherwise the names of its parameters tell.
+    The types of the fields say it: numbers, flags and fixed words name nothing and may be set; a
+    text may be set where it is marked. So a new option is the user's alone until somebody marks
+    it.
 
     Args:
-        evaluator: what the options are for, or what makes it.
+        struct: the options of an evaluator.
         options: option to value, in our words.
         origin: who sets them.
     """
-    struct = getattr(evaluator, "options_type", None)
-    if isinstance(struct, type) and issubclass(struct, msgspec.Struct):
-        return [path for name in options for path in _refused(struct, name, options[name], origin)]
-    if not getattr(evaluator, "is_loaded", True):
-        return []  # only its code knows what it takes, and none of it is run
-    listed = getattr(evaluator, "case_options", None)
+    return [path for name in options for path in _refused(struct, name, options[name], origin)]
+
+
+def refused_by_name(options: Iterable[str], listed: Collection[str] | None) -> list[str]:
+    """Return the options that data may not set of an evaluator of the user's own.
+
+    It may list those that are allowed in `case_options` (``listed``); otherwise the names of its
+    parameters tell.
+    """
     if listed is not None:
         return [name for name in options if name not in listed and name != "threshold"]
     return [name for name in options if _NAMES_SOMETHING.search(name)]

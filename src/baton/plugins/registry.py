@@ -87,7 +87,8 @@ class Alias(NamedTuple):
 class Entry(NamedTuple):
     """A name, the class (or other maker) that it stands for, and its use.
 
-    ``runs_code``: its options name code of the user's own.
+    ``runs_code``: its options name code of the user's own. ``takes_rubrics``: it is made with the
+    rubrics of the user's.
     """
 
     type: str
@@ -95,6 +96,7 @@ class Entry(NamedTuple):
     summary: str
     aliases: tuple[Alias, ...] = ()
     runs_code: bool = False
+    takes_rubrics: bool = False
 
     @property
     def names(self) -> list[str]:

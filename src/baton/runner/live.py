@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from baton.http.rate_limits import HEARD, LONGEST_WAIT, loop_time
-from baton.model import CaseResult, Dataset, Evaluation, Provider, Trace
+from baton.model import CaseResult, Dataset, Evaluation, Provider, ProviderWithNotice, Trace
 from baton.store import EvaluationWriter, Kept
 
 from .collect import FolderResults, MemoryResults, Results
@@ -26,7 +26,7 @@ OnResult = Callable[[CaseResult], None]
 
 def notices_of(provider: Provider) -> list[str]:
     """Return what every report on this provider has to say."""
-    notice = getattr(provider, "notice", None)
+    notice = provider.notice if isinstance(provider, ProviderWithNotice) else None
     return [notice] if notice else []
 
 

@@ -14,7 +14,7 @@ from baton.evaluators.registry import (
     known_evaluator_names,
     own_rubrics,
 )
-from baton.evaluators.user_defined import NotLoaded, own_evaluator
+from baton.evaluators.user_defined import NotLoaded, own_evaluator, traits_of
 from baton.formats.explain import checked
 from baton.gate.rules import Gate
 from baton.model import (
@@ -36,6 +36,7 @@ from baton.model.redact import ON, Redaction
 from baton.model.views import broken
 from baton.plugins import (
     RUBRIC_SUFFIXES,
+    Alias,
     Entry,
     Origin,
     names_code,
@@ -151,7 +152,7 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def needs_judge(self) -> bool:
         """Whether it asks a judge."""
-        return bool(getattr(self.evaluator, "needs_judge", False))
+        return traits_of(self.evaluator).needs_judge
 
     def for_case(self, case: Case | None) -> Evaluator:
         """Return the evaluator with the options that a case overrides."""
@@ -170,8 +171,10 @@ class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
             options = overrides.get(name)
             if not options:
                 continue
-            _refuse_options(self.evaluator, self.entry, name, options, "case")
-            collected |= self.entry.asked_as(name).translate(options) if self.entry else options
+            alias = self.entry.asked_as(name) if self.entry else Alias(name, name)
+            refused = traits_of(self.evaluator).refused_options(alias.renamed(options), "case")
+            _raise_refused(refused, name, "case")
+            collected |= alias.translate(options)
         return collected
 
 
@@ -277,7 +280,7 @@ def unchecked(plan: Plan, dataset: Dataset) -> list[str]:
     """Return what cases state that no evaluator of the plan looks at, by name."""
     checked: set[str] = set()
     for planned in plan.all_evaluators.values():
-        names = getattr(planned.evaluator, "checks", None)
+        names = traits_of(planned.evaluator).checks
         if names is None:
             return []
         checked |= names
@@ -320,8 +323,7 @@ def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False)
 
 def judge_options(evaluator: Evaluator) -> list[Mapping[str, Any]]:
     """Return the settings of a judge that an evaluator has of its own; one a model it asks."""
-    settings: Iterable[Mapping[str, Any]] = getattr(evaluator, "judge_options", ())
-    return [each for each in settings if each]
+    return [each for each in traits_of(evaluator).judge_options if each]
 
 
 def _check_judges(plan: Plan, evaluator: Evaluator) -> None:
@@ -364,12 +366,13 @@ def _plan_one(
     if of_data and entry.runs_code:
         raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     if of_data:
-        _refuse_options(maker, entry, spec.type, spec.config, "file")
+        refused = refused_options(maker.options_type, alias.renamed(spec.config), "file")
+        _raise_refused(refused, "config", "file")
     options = {**alias.presets, **alias.translate(spec.config)}
     try:
         if entry.runs_code and not own_code:
             return _not_loaded(spec, entry, checked(options, maker.options_type, ("config",)))
-        more = {"rubrics": rubrics} if getattr(maker, "takes_rubrics", False) else {}
+        more = {"rubrics": rubrics} if entry.takes_rubrics else {}
         evaluator: Evaluator = maker.from_options(spec.name or alias.name, options, **more)
     except InputError as error:
         raise alias.in_its_words(error) from None
@@ -394,14 +397,9 @@ _NOT_BY: Mapping[Origin, str] = {
 }
 
 
-def _refuse_options(
-    evaluator: object, entry: Entry | None, name: str, options: Mapping[str, Any], origin: Origin
-) -> None:
-    """Raise InputError for options that data may not set; ``name`` is what it calls it."""
-    ours = entry.asked_as(name).renamed(options) if entry is not None else options
-    refused = refused_options(evaluator, ours, origin)
+def _raise_refused(refused: Sequence[str], at: str, origin: Origin) -> None:
+    """Raise InputError for options that data may not set, if there are any; they stand ``at``."""
     if refused:
-        at = name if origin == "case" else "config"
         raise InputError(
             Problem(path=f"{at}.{option}", message=_NOT_BY[origin]) for option in refused
         )
@@ -411,7 +409,8 @@ def _refuse_unasked(name: str, options: Mapping[str, Any]) -> None:
     """Raise InputError for options of an evaluator that is not asked for, if it is one of ours."""
     entry = next((each for each in all_evaluators() if name in each.names), None)
     if entry is not None:
-        _refuse_options(entry.target, entry, name, options, "case")
+        ours = entry.asked_as(name).renamed(options)
+        _raise_refused(refused_options(entry.target.options_type, ours, "case"), name, "case")
 
 
 def _not_loaded(spec: EvaluatorSpec, entry: Entry, options: msgspec.Struct) -> PlannedEvaluator:

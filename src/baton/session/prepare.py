@@ -17,6 +17,7 @@ from baton.config.provenance import provenance_of, refuse_others
 from baton.config.trust import NOBODY, Trust
 from baton.datasets import load_dataset
 from baton.gate.rules import read_gate
+from baton.judges.settings import settings_of
 from baton.model import Case, Dataset, Evaluator, InputError, Judge, Problem
 from baton.model.redact import OFF, ON, Redaction, redaction_of
 from baton.model.secrets import masked
@@ -246,7 +247,7 @@ def folder_header(
         "config": config.resolved if config else None,
         "redact": plan.redaction.as_config,
     }
-    settings = getattr(plan.context.judge, "settings", None)
+    settings = settings_of(plan.context.judge)
     if settings is not None:
         header["judge"] = masked(msgspec.to_builtins(settings))  # without its keys
     header["provenance"] = msgspec.to_builtins(provenance)

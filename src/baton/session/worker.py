@@ -14,6 +14,7 @@ from baton.config import Config, load_config
 from baton.config.judge import JudgeFlags
 from baton.config.trust import Trust
 from baton.datasets.filter import choose
+from baton.judges.settings import settings_of
 from baton.model import InputError
 from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.protocol import Backend, Recipe
@@ -44,7 +45,7 @@ def recipe_of(
     Raises:
         InputError: limits that workers, who know nothing of one another, cannot keep.
     """
-    settings = getattr(plan.context.judge, "settings", None)
+    settings = settings_of(plan.context.judge)
     if settings is not None:
         stated = [msgspec.to_builtins(settings)]
         for planned in plan.every_evaluator:
