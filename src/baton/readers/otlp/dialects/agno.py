@@ -9,6 +9,7 @@ from baton.readers.otlp.span import Span
 
 from .base import Framework
 
+# "Member with ID lawyer not found in the team ..." is the tool's normal result, with the status OK.
 _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 
 

@@ -36,12 +36,20 @@ from .handover import hand_over
 _FRAMEWORK = "autogen"
 _USER = "user"
 _TOOLS = "base_tool"
+# The runtime has other actors, like the manager of a group chat. Only this one holds an agent.
 _AGENT_CLASS = "ChatAgentContainer"
+# Each agent gets every message of the team; the empty one asks it to speak.
 _ASKED = "{}"
+# An actor that AutoGen adds to end a graph: it makes no request and says a fixed text.
 _STOPS = "DiGraphStopAgent"
+# Events about the work of an agent: a question to the user, what its memory found, who speaks next.
 _NOT_SAID = ("UserInputRequestedEvent", "MemoryQueryEvent", "SelectSpeakerEvent")
+# In names of spans the agent is `billing_<id of the team>`, followed by the same id as key.
 _KEY = re.compile(r"\.\((.+)\)-A$")
+# The description AutoGen gives the tools it makes for hand-offs. Their names can be chosen freely.
 _HANDOFF_TOOL = re.compile(r"Handoff to (.+)\.")
+# AutoGen's default message of a hand-off. Taken for a prompt, it would be judged as one, and found
+# to carry nothing of the request.
 _GENERATED = "Transferred to {0}, adopting the role of {0} immediately."
 
 
@@ -81,6 +89,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         for message in _messages(value) if isinstance(value, dict) else ():
             alone = message is value.get("message")
             id_ = text(message.get("id")) or (node.span.span_id + "/message" if alone else None)
+            # One message stands in the span of every agent that receives it, and again in the
+            # answers of each.
             if id_ is not None and id_ not in seen:
                 seen[id_] = _node(message, id_, node.span)
     return sorted(seen.values(), key=lambda node: node.started)

@@ -22,7 +22,10 @@ from .genai import fail
 _SCOPE = "com.anthropic.claude_code"
 _NAME = "claude_code."
 _DISPATCH = frozenset({"Agent", "Task"})
+# The sub-agent that Claude Code starts if the call names none.
 _DEFAULT = "general-purpose"
+# When a background agent has finished, Claude Code opens a new interaction, whose prompt is this
+# notice. No user said it: it is the answer to the earlier dispatch.
 _NOTICE = "<task-notification>"
 _TAG = re.compile(r"<(tool-use-id|status|result)>(.*?)</\1>", re.DOTALL)
 _DONE = "completed"
@@ -132,6 +135,8 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
                 call.failed = True
                 call.error = call.error or text(record.get("error"))
         elif name == "tool_decision" and call is not None:
+            # `source` is `user_reject`, `user_abort` and the like for a person, else `config` or
+            # `hook`.
             if record.get("decision") == "reject":
                 by_user = str(record.get("source", "")).startswith("user")
                 call.refused_by = "user" if by_user else "policy"

@@ -26,8 +26,12 @@ from .base import Framework
 from .handover import hand_over
 
 _NAME = "crewai"
+# `Crew.kickoff` starts the agents; it makes no request itself.
 _KICKOFF = ".kickoff"
+# What its instrumentation wraps: one method for a task, which stands for the agent that has it, and
+# one for the use of a tool.
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
+# CrewAI gives errors to the model as text and goes on. The second one is said of wrong arguments.
 _REFUSED = ("Error executing tool", "I encountered an error while trying to use the tool.")
 _ROLE = re.compile(r"\brole='([^']+)'")
 _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
@@ -62,6 +66,8 @@ def resolve(nodes: list[Node]) -> None:
             continue
         before = outer.says
         if outer.span.name == _USE and type(before) is ToolSpan:
+            # CrewAI calls the method again from within itself after an error, up to three times:
+            # one call of the model, several spans.
             if (says.name, says.arguments) == (before.name, before.arguments):
                 says.framework = _NAME
                 node.says = as_plain(says)

@@ -36,11 +36,20 @@ from . import genai_content as carried
 from .base import Dialect
 from .handover import hand_over, tool_names
 
+# The next names are values of `gen_ai.operation.name`, by which all of these frameworks say what a
+# span does.
 _AGENTS = frozenset({"invoke_agent"})
+# `chat` and `generate_content` are of the convention, `response` is how OpenAI calls a request of
+# its Responses API.
 _MODELS = frozenset({"chat", "generate_content", "response"})
+# `text_completion`, and `completion` in older versions.
 _COMPLETION = "completion"
+# traceAI and others write only `gen_ai.span.kind`, in words of OpenInference.
 _KINDS = {"AGENT": "invoke_agent", "LLM": "chat", "TOOL": "execute_tool"}
+# `invoke_workflow` is of the convention (ADK writes it), the others are Strands' own. What they
+# start are agents; they are none themselves.
 _WORKFLOWS = frozenset({"invoke_workflow", "invoke_swarm", "invoke_graph"})
+# By the scope of the instrumentation. Names of attributes are shared by all.
 _FRAMEWORKS = {
     "gcp.vertex.agent": "google-adk",
     "strands.telemetry.tracer": "strands",
@@ -49,15 +58,27 @@ _FRAMEWORKS = {
     "autogen-core": "autogen",
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
+# No operation of the convention: `handoff` is Traceloop's for OpenAI Agents, with attributes of its
+# own for both agents.
 _HANDOFFS = frozenset({"handoff", "agent_handoff"})
+# Operations known to hold no content that is not in other spans: a cycle of Strands' loop, a node
+# of its graph, LangGraph's move to a node, and a kind that its writer did not know. Any other
+# unknown operation is reported as lost.
 _BOOKKEEPING = frozenset({"execute_event_loop_cycle", "invoke_node", "goto", "unknown"})
+# How providers say that the model stopped to call tools: OpenAI, the convention, Anthropic, and
+# older OpenAI.
 _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+# The convention has no cost. These are pydantic-ai's, traceAI's and OpenLIT's.
 _COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 _MAF = "agent_framework"
+# ADK sums up parallel calls in a span called `(merged tools)`, beside a span for each call: it
+# would count them twice.
 _MERGED = "(merged"
 _WORD = re.compile(r"\w+")
 _STRANDS = "strands-agents"
+# Old versions of Strands have no operation name, and tell their spans apart by this name.
 _MODEL_INVOKE = "Model invoke"
+# Old versions of ADK: the agent's name is nowhere but in `agent_run [billing]`.
 _AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 
 
@@ -134,6 +155,9 @@ def _operation(span: Span) -> str | None:
         return "invoke_agent"
     if _named_agent(span.name) is not None:
         return "invoke_agent"
+    # ADK's `call_llm` has a child `generate_content` with the same usage, so reading both would
+    # count tokens twice. If the call failed there is no child, and the span is the only sign of the
+    # request.
     return "chat" if span.name == "call_llm" and span.status == ERROR else None
 
 
@@ -243,6 +267,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             continue
         executor = node.parent
         agents = executor.children if executor is not None else ()
+        # Microsoft's hand-offs are broadcast: a message goes to all executors, also to those that
+        # run nothing. Only what an executor sends in which an agent worked is a hand-over.
         if executor is not None and any(type(child.says) is AgentSpan for child in agents):
             named = executor.says if not isinstance(executor.says, HandoffSpan) else None
             node.says.agent = named.name if named is not None else None
@@ -268,6 +294,7 @@ def _model(attributes: Mapping[str, Any]) -> str | None:
 
 def fail(says: Reading, span: Span) -> None:
     """Note that a span failed: by its status, as exception events stand on successes too."""
+    # LangGraph records an exception event for each move between graphs, with the status OK.
     if span.status == ERROR:
         says.failed, says.error = True, error_text(span)
 

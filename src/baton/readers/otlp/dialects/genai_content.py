@@ -15,8 +15,11 @@ from baton.readers.otlp.values import content, first, numbered, parsed, shown, t
 from .handover import tool_names
 
 _DETAILS = "gen_ai.client.inference.operation.details"
+# The convention's name first, then spellings of versions before it was settled.
 _IN = ("gen_ai.input.messages", "gen_ai.input_messages", "input_messages")
 _OUT = ("gen_ai.output.messages", "gen_ai.output_messages", "output_messages")
+# The oldest carrier: each message is an event (or log record) of its own, with its role in the
+# name.
 _HEARD = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -28,6 +31,8 @@ STRANDS_CALL = "tool.parameters"
 """What older versions of Strands write of a tool call, beside ``tool.name`` and ``tool.id``."""
 _NOTHING = '""'
 """An empty text, written out as JSON."""
+# pydantic-ai and Logfire: one list of all messages so far, the answer last. So input and output are
+# one value, split at the last answer.
 _ALL = ("pydantic_ai.all_messages", "all_messages_events", "events")
 
 
@@ -40,6 +45,9 @@ def messages(span: Span) -> tuple[Any, Any]:
             carrier = _carrier(event)
             heard = first(carrier, *_IN) if heard is None else heard
             spoken = first(carrier, *_OUT) if spoken is None else spoken
+    # Carriers are asked from the most specific to the vaguest, and the first that holds anything
+    # wins. Several stand on one span at times (ADK with content switched on, LangSmith), with the
+    # same content.
     if heard is None and spoken is None:
         return _by_message(span)
     return heard, spoken
@@ -59,6 +67,8 @@ def _by_message(span: Span) -> tuple[Any, Any]:
         return (lambda: _gemini(request)), (lambda: _gemini(response))
     if "gen_ai.prompt" in attributes or "gen_ai.completion" in attributes:
         return attributes.get("gen_ai.prompt"), attributes.get("gen_ai.completion")
+    # `input.value` is a name of OpenInference as well, where it may hold anything. Only with
+    # traceAI's kind is it the content of this span.
     if "gen_ai.span.kind" in attributes:
         return attributes.get("input.value"), attributes.get("output.value")
     return _indexed(attributes, "gen_ai.prompt."), _indexed(attributes, "gen_ai.completion.")
@@ -231,6 +241,8 @@ def tool(span: Span) -> tuple[Any, Content | None]:
         "output.value",
         "tool.result",
     )
+    # ADK writes `{}` for both where recording content is switched off. A tool that takes nothing
+    # and returns nothing looks alike, and unknown is the safer reading.
     if arguments == "{}" and result == "{}" and "gcp.vertex.agent.tool_response" in attributes:
         return None, None
     for event in span.events:
@@ -258,6 +270,8 @@ def adk_error(says: ToolSpan) -> None:
     data = says.result.data if says.result is not None else None
     if not isinstance(data, dict):
         return
+    # ADK wraps what a tool returns: `{"result": 42}`, and `{"error": "..."}` for one that failed.
+    # With more keys it is the tool's own object.
     if set(data) == {"error"} and data["error"]:
         says.failed, says.error, says.result = True, str(data["error"]), None
     elif set(data) == {"result"}:

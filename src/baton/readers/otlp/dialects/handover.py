@@ -11,10 +11,19 @@ from baton.model import Content
 from baton.readers.otlp.readings import Mode, ToolSpan
 from baton.readers.otlp.values import content, first, parsed, plain_name, text
 
+# `transfer_to_billing` is how OpenAI Agents, LangGraph's supervisor and AutoGen name their tools,
+# `handoff_to_billing` Microsoft's Agent Framework, `handoff_to_agent` the swarms of Strands and
+# `transfer_to_agent` ADK. A prefix that ends in `.` or `-` is allowed, as in
+# `team.transfer_to_billing`. Names may be overridden (`escalate_to_manager`); those are found by
+# structure, in `dispatches.py`.
 _TRANSFER = re.compile(
     r"^(?:\w+[-.])?(?:transfer|hand_?off|switch)[_ -]to[_ -](.+)$", re.IGNORECASE
 )
+# `transfer_to_agent` does not name its target: the target is among the arguments.
 _ANY = frozenset({"agent", "an_agent", "another_agent"})
+# Arguments that name the target, by framework: `agent_name` ADK and Strands, `subagent_type` Claude
+# Code and LangChain's deep agents, `coworker` and `co_worker` CrewAI, `member_id` Agno. The others
+# are generic names that programs of their own use.
 _TARGETS = (
     "agent_name",
     "subagent_type",
@@ -25,20 +34,33 @@ _TARGETS = (
     "to_agent",
     "member_id",
 )
+# Three proposals in OpenTelemetry that were not merged: `gen_ai.transfer.*` of PR 447,
+# `gen_ai.agent.handoff.*` of PR 98, and `gen_ai.handoff.*`, which Traceloop writes.
 _TARGET_ATTRIBUTES = (
     "gen_ai.transfer.target.name",
     "gen_ai.agent.handoff.target.name",
     "gen_ai.handoff.to_agent",
 )
+# What the argument with the task is called: `prompt` Claude Code, `request` ADK's AgentTool, `task`
+# Microsoft and CrewAI, `task_description` and `task` Agno, `input` OpenAI Agents, `message`
+# Strands. `description` is last, as in Claude Code it is a title of three words beside the
+# `prompt`; LangChain's sub-agents have nothing else.
 _PROMPTS = (
     "prompt", "request", "task", "task_description", "input", "message", "query", "question",
     "description",
 )  # fmt: skip
+# Too common a name to prove a hand-over by itself; `by_name` asks for a target among the arguments
+# too.
 _HANDOFF = frozenset({"handoff", "handover"})
+# CrewAI: "Delegate work to coworker" and "Ask question to coworker"; Agno:
+# `delegate_task_to_member`, and `transfer_task_to_member` in older versions. Case and separators
+# are left out, since instrumentations write them differently.
 _COWORKER = frozenset(
     {"delegateworktocoworker", "askquestiontocoworker", "delegatetasktomember",
      "transfertasktomember"}
 )  # fmt: skip
+# Claude Code's tool, `Task` until it was renamed `Agent`. Any program may call a tool `task`, so it
+# counts only with a `subagent_type`.
 _SUB_AGENT = frozenset({"task", "agent"})
 
 
@@ -49,6 +71,9 @@ def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) 
     if mode is None and target is None:
         says.mode, says.target = by_name(says.name or "", says.arguments, type_)
     else:
+        # PR 447 knows two modes, `return_to_caller` and `pass_control`. A mode that is neither, or
+        # a target without a mode, is taken for a transfer, and the structure of the trace may still
+        # correct it (`sure` is false).
         says.mode = "delegate" if mode == "return_to_caller" else "transfer"
         says.target = target or _argument(says.arguments)
         says.sure = mode in ("pass_control", "return_to_caller")
@@ -110,6 +135,9 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
     rest = {key: value for key, value in arguments.items() if key not in _TARGETS}
     key = next((name for name in _PROMPTS if text(rest.get(name))), None)
     if key is None:
+        # With pydantic-ai the programmer picks the name: `q`, `joke`, `request`. A single text
+        # among other values (`limit`, `strict`) is what was asked. With two texts nothing tells
+        # which of them is.
         texts = [name for name, value in rest.items() if text(value)]
         key = texts[0] if len(texts) == 1 else None
     if key is None and len(rest) == 1:
@@ -150,6 +178,8 @@ def _names(definitions: list[Any]) -> Iterator[str]:
 
 
 def _name(item: Mapping[str, Any]) -> Iterator[str]:
+    # Gemini: one object holds all declarations. Then the wrappers of OpenAI (`function`), Bedrock
+    # (`toolSpec`) and others.
     declared = item.get("function_declarations") or item.get("functionDeclarations")
     if isinstance(declared, list):
         yield from _names(declared)

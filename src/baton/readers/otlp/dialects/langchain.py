@@ -26,11 +26,18 @@ from baton.readers.otlp.values import content, first, parsed, printed_value, tex
 
 from .base import Framework
 
+# A Command that goes to a node by `Send` carries the state with it; only the name is wanted.
 _SEND = re.compile(r"Send\(node='([^']*)'")
+# Until serialised as JSON, instrumentations wrote `Command(graph='__parent__', update={...},
+# goto='billing')`.
 _GOTO = re.compile(r"\bgoto=\[?(?:Send\(node=)?'([^']+)'")
+# `content='It is sunny.' name='weather' tool_call_id='call_1'`: a ToolMessage as Python prints it.
 _PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?= )""", re.DOTALL)
 _CALL_ID = re.compile(r" tool_call_id='([^']*)'")
 _PROPERTY = "traceloop.association.properties."
+# LangGraph stops a graph by raising: these two to wait for a person, `ParentCommand` to go to a
+# node of the graph around. The span then has an exception event, or even the status ERROR, and
+# nothing failed.
 _ASKS = ("GraphInterrupt", "NodeInterrupt")
 _MOVES = ("ParentCommand", "GraphBubbleUp", *_ASKS)
 
@@ -53,12 +60,17 @@ def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading
     says.framework = "langgraph"
     says.graph = _place(carried.metadata)
     says.waits = moved(span, _ASKS)
+    # Taken back here and not in the convention's own reader, which knows nothing of LangGraph.
     if says.failed and moved(span):
         says.failed, says.error = False, None
     if type(says) is ToolSpan:
         _tool(says, carried.made)
     elif type(says) is AgentSpan:
         plain = as_plain(says)
+        # OpenInference calls nodes of the plumbing agents (`agent`, `call_agent`), while the real
+        # ones (`supervisor`, `research_expert`) are chains, and each stands there twice: as node
+        # and as graph. So the kind of the span is not believed until `resolve` sees the whole
+        # graph.
         plain.agent = says
         _run(plain, carried.given, carried.made)
         return plain
@@ -94,6 +106,8 @@ def _metadata(span: Span) -> Mapping[str, Any]:
         if key.startswith(_PROPERTY)
     }
     given = span.attributes.get("traceloop.entity.input")
+    # Some versions of Traceloop put the metadata into the input of the span. Looked for as text
+    # first, as decoding every input would be slow.
     if not properties and isinstance(given, str) and '"langgraph_' in given:
         request = parsed(given)
         inner = request.get("metadata") if isinstance(request, dict) else None
@@ -148,6 +162,7 @@ def _inner(value: Any, key: str) -> Any:
 def _added(says: PlainSpan, made: Any) -> list[Any]:
     if not isinstance(made, dict) or not isinstance(made.get("messages"), list):
         return []
+    # The state of a graph only grows: at the end it holds the messages it began with.
     return list(read_messages(made["messages"])[len(says.heard_messages()) :])
 
 
@@ -208,6 +223,8 @@ def _is_state(given: Any) -> bool:
 def _goto(value: Any) -> str | None:
     """Return the node that a Command goes to: a name, or a Send to one."""
     if isinstance(value, list):
+        # A Command may go to several nodes at once; a call has one target, and the first is the one
+        # it names.
         value = value[0] if value else None
     if isinstance(value, dict):
         return text(value.get("node"))
@@ -216,8 +233,12 @@ def _goto(value: Any) -> str | None:
     return sent.group(1) if sent is not None else name
 
 
+# An agent made without `name=` is then called by the node it stands in.
 _UNNAMED = frozenset({"LangGraph", "RunnableSequence", "AgentExecutor"})
 """Names that LangChain gives what has none."""
+# For an agent that called no tool in this trace: its graph has only a node that asks a model, and
+# looks like a graph with one agent as a node. If all its nodes have such names, it is taken for the
+# loop. In a graph with other names (`writer`, `critic`), each node that asks is an agent.
 _LOOP = frozenset({"agent", "model", "call_model", "llm", "chatbot", "tools", "call_tools"})
 """Names that nodes of an agent's own loop have in LangChain's guides."""
 
@@ -262,11 +283,17 @@ def resolve(nodes: list[Node]) -> None:
         graph, inner = at
         if type(says) is ModelSpan:
             graph.asking.add(id(inner))
+            # `create_agent` puts the agent's name into the metadata of its requests. Where that
+            # name is the node's own name, the node was called so by the programmer, and it proves
+            # nothing about the graph.
             if says.graph.agent is not None and says.graph.path[-1:] != (says.graph.agent,):
                 graph.made = says.graph.agent
         elif type(says) is ToolSpan:
             graph.running.add(id(inner))
             _called(says, inner)
+    # One node asks, another runs tools: an agent's loop. A node that does both (a function that
+    # calls the model and then the tool itself) is an agent by itself. Collected over all runs of a
+    # graph, because one run of the same agent may call no tool.
     loops = {
         _loop_key(graph)
         for graph in graphs.values()
@@ -293,6 +320,7 @@ def _called(tool: ToolSpan, inner: Node) -> None:
         return
     given = parsed(inner.span.attributes.get("input.value"))
     calls = given if isinstance(given, list) else [given]
+    # Two calls of one tool in one step can't be told apart by name; then nothing is taken.
     alike = [call for call in calls if isinstance(call, dict) and call.get("name") == tool.name]
     if len(alike) == 1 and isinstance(alike[0].get("args"), dict):
         tool.arguments, tool.call = alike[0]["args"], tool.call or text(alike[0].get("id"))
@@ -325,6 +353,10 @@ def _loop_key(graph: _Graph) -> tuple[str, tuple[str, ...]]:
     return graph.span.span.name, place.path if place is not None else ()
 
 
+# Example: `supervisor` is a node of the outer graph and in it runs a graph of its own with the
+# nodes `agent` and `tools`. The inner graph is a loop, so its span becomes the agent `supervisor`;
+# the outer one becomes a workflow. In a plain graph `writer -> critic` there is no loop, so the
+# graph is a workflow and both nodes are agents.
 def _settle(graph: _Graph, loop: bool) -> None:
     around = graph.span
     place, own = around.says.graph, _name(around)
@@ -333,6 +365,8 @@ def _settle(graph: _Graph, loop: bool) -> None:
         inner = place.path[-1] if place is not None and place.path else None
         name = graph.made or (own if own not in _UNNAMED else inner)
         agent = around.says = as_agent(around.says, name)
+        # A node may be called other than the agent it runs: `research` runs `research_expert`.
+        # Below a tool the path is that of the graph around the tool, so it would be the wrong name.
         if inner is not None and inner != name and around.in_tool is None:
             agent.node = inner
         return

@@ -38,6 +38,7 @@ def read(span: Span) -> Reading:
         says = PlainSpan(name=span.name, heard=_arguments(given, only=True))
     says.framework = "langfuse"
     fail(says, span)
+    # A level is set by the program, also where no exception was raised and the status is OK.
     if attributes.get(_PREFIX + "level") == "ERROR":
         says.failed = True
         says.error = says.error or text(attributes.get(_PREFIX + "status_message"))

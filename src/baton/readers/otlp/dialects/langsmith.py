@@ -122,6 +122,8 @@ def _content(span: Span) -> tuple[Any, Any]:
     is then what there was.
     """
     given, made = (parsed(span.attributes.get(key)) for key in (_GIVEN, _MADE))
+    # With `LANGSMITH_HIDE_INPUTS` and `_OUTPUTS` both are `{}`. An empty output cannot be told from
+    # a hidden one; an empty input can, if the run failed and so has no output.
     if made == {}:
         made = None
         failed = any(event.name == "exception" for event in span.events)
@@ -231,6 +233,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def session(attributes: Mapping[str, Any]) -> str | None:
     """Return LangSmith's session, unless it is named: then it is a project, and no session."""
     id_ = attributes.get("langsmith.trace.session_id")
+    # LangSmith calls a project a session. All runs of a project would then be one conversation.
     if isinstance(id_, bool) or "langsmith.trace.session_name" in attributes:
         return None
     return str(id_) if isinstance(id_, str | int) and str(id_) else None

@@ -27,8 +27,11 @@ from baton.readers.otlp.values import content, parsed
 from .base import Framework
 
 _FRAMEWORK = "llama-index"
+# Kind LLM, but it only builds the request; the request itself is the next span.
 _NOT_ASKING = "._prepare_chat_with_tools"
+# Steps of the workflow. They stand side by side below one span, whichever agent they are for.
 _STEP, _SETUP = ".run_agent_step", ".setup_agent"
+# With one agent the span is called after its class (`FunctionAgent.run`), and is the agent.
 _SEVERAL = "AgentWorkflow."
 _CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
 

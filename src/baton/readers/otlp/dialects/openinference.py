@@ -34,11 +34,16 @@ from .genai import fail
 from .handover import hand_over, tool_names
 
 KIND = "openinference.span.kind"
+# Kinds that say nothing about agents: a step of a program, and a template.
 _CHAINS = frozenset({"CHAIN", "PROMPT"})
+# OpenAI Agents' instrumentation: a TOOL span called `handoff to Billing`, without `tool.name`.
 _HANDOFF = "handoff to "
 _ANSWERED = "llm.output_messages."
+# Words one of which is in any raw response with tool calls. A search for text is cheap; most
+# answers have no call and need not be decoded a second time.
 _CALLING = ("tool_call", "tool_use", "function_call")
 _SCOPE = "openinference.instrumentation."
+# Where the name of the instrumentation is not that of the framework. LangGraph has none of its own.
 _FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
 
 
@@ -130,6 +135,8 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str, raw: Any) -> list[M
     whole_calls = [c for message in read_messages(raw) for c in message.calls] if bare else []
     for call in bare:
         same = (other.arguments for other in whole_calls if other.id == call.id)
+        # OpenInference may leave arguments out if they are empty, so a call without any is one with
+        # `{}`.
         call.arguments = next(same, None) or {}
     return found
 
@@ -185,6 +192,7 @@ def _offered(attributes: Mapping[str, Any]) -> list[str] | None:
     schemas: Any = []
     while (schema := attributes.get(f"llm.tools.{len(schemas)}.tool.json_schema")) is not None:
         schemas.append(schema)
+    # Instrumentations of some providers leave tools in the parameters of the request only.
     if not schemas:
         asked = parsed(attributes.get("llm.invocation_parameters"))
         schemas = asked.get("tools") if isinstance(asked, dict) else None

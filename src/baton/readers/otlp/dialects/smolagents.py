@@ -20,7 +20,10 @@ from .handover import tool_names
 
 _ANSWER = "final_answer"
 _RUN = ".run"
+# An agent that is called by another gets its task in a long prompt ("You're a helpful agent named
+# ..."), between these marks.
 _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
+# The span is called `ToolCallingAgent.run` if the agent has no name of its own.
 _CLASSES = frozenset({"ToolCallingAgent", "CodeAgent", "MultiStepAgent"})
 
 

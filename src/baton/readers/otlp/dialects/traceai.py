@@ -27,7 +27,9 @@ from .base import Dialect, with_attribute
 KIND = "claude_agent.span_kind"
 _TOOL = "claude_agent.tool."
 _SUB = "claude_agent.subagent."
+# One tool of the Claude Agent SDK, before and after it was renamed.
 _DISPATCH = frozenset({"Agent", "Task"})
+# The sub-agent that Claude Code starts if none is named.
 _DEFAULT = "general-purpose"
 _LAUNCHED = "async_launched"
 
@@ -108,9 +110,13 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             for other in at_work.around(node)
             if other is not node and other.started <= node.started and node.ended <= other.ended
         ]
+        # From the start of a background agent on, its calls and those of the main agent lie side by
+        # side. Assigning them by time would be a guess.
         if not around and launched <= node.started:
             lost = "calls of which the source does not tell whose they are"
             node.says = as_plain(says, lost)
+        # Two sub-agents at work at once: a call within both times may be either one's, so it stays
+        # where it is. If one lies within the other, the inner one is at work.
         if len(around) == 1 or (around and _nested(around)):
             inner = max(around, key=lambda other: other.started)
             node.parent.children.remove(node)

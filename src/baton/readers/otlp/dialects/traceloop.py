@@ -28,6 +28,8 @@ def read(span: Span) -> Reading:
     says: Reading
     if span.scope == _LANGCHAIN:
         says = _langchain(span, kind, operation)
+    # A span with a kind of Traceloop and an operation of the convention is read by the latter,
+    # which has more. Workflows and tasks inherit an operation that is not theirs.
     elif operation is not None and kind not in ("workflow", "task"):
         says = genai.read(span)
     elif kind == "agent":

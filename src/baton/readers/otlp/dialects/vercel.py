@@ -54,7 +54,10 @@ _REQUESTS = frozenset(
     {f"{agent}.{do}" for agent in _AGENTS for do in ("doGenerate", "doStream")}
 )  # fmt: skip
 _TOOL = "ai.toolCall"
+# Traceloop's SDK takes spans of the Vercel AI SDK over: it renames attributes, so what is left of
+# the `ai.*` names is not complete.
 _TRACELOOP = "traceloop.span.kind"
+# The SDK's own word, and those of providers that it passes on in older versions.
 _CALLING = frozenset({"tool-calls", "tool_calls", "tool-call"})
 
 
@@ -231,6 +234,8 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     )  # fmt: skip
     write = whole(attributes.get(details + "cacheWriteTokens"))
     total = whole(first(attributes, prefix + "totalTokens", prefix + "tokens"))
+    # Since version 6 the parts are given one by one. Summing them avoids the question whether the
+    # input holds the cached tokens.
     if plain is not None:
         given = plain + (read or 0) + (write or 0)
         total = given + (made or 0)
@@ -256,6 +261,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         around = node.parent
         while around is not None and not isinstance(around.says, AgentSpan | ToolSpan):
             around = around.parent
+        # A tool `summarise` that calls `generateText` once, without tools, is no sub-agent.
         if around is None or (type(around.says) is ToolSpan and _has_tools(node)):
             continue
         node.says = as_plain(says)
