@@ -107,20 +107,33 @@ def score(
         redaction=redaction_of(redact),
         trust=trust_of(trust),
     )
-    plan = for_this(plan, cases)
+    return score_planned(for_this(plan, cases), traces, cases, dataset_paths(dataset), name)
+
+
+def score_planned(
+    plan: Plan,
+    traces: Trace | Iterable[Trace | PathLike] | PathLike,
+    cases: Dataset | None = None,
+    paths: Sequence[str] = (),
+    name: str | None = None,
+) -> Evaluation:
+    """Score recorded traces by a plan that is made already; ``paths`` are the files of the cases.
+
+    Raises:
+        InputError: a file with faults, or an option that a case may not override.
+    """
     label = name or (cases.name if cases else "score")
     files: list[str | None] = []
     evaluation = score_in_memory(plan, _as_traces(traces, files), cases, label)
     if cases is not None:
         evaluation.notices += left_unchecked(plan, cases)
     named = [file for file in files if file is not None]
-    paths = dataset_paths(dataset)
     # A folder points at recordings only where all can be read again in the same places: traces
     # that a program made are kept in it, and so are those of cases that a program made.
     from_files = len(named) == len(files) and (cases is None or bool(paths))
     about = folder_header(
         plan,
-        Inputs(dataset=cases, paths=paths),
+        Inputs(dataset=cases, paths=list(paths)),
         git=False,
         traces=named if from_files else [],
         definitions=None,

@@ -13,9 +13,8 @@ from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Sco
 from baton.model.visible import visible, visible_line, without_commands
 from baton.readers import load_traces
 from baton.reports.terminal import failure_text
-from baton.runner.recorded import score_in_memory
 from baton.session.prepare import as_dataset, plan_maker, prepare
-from baton.session.score import score
+from baton.session.score import score, score_planned
 
 Runs = Trace | CaseResult | Evaluation | str | os.PathLike[str]
 Expected = Case | str | os.PathLike[str]
@@ -123,4 +122,4 @@ def _scored(
     trust = trust_of(options.get("trust", ()))
     rest = {name: value for name, value in options.items() if name != "trust"}
     plan = prepare(cases, make=plan_maker(**rest), by_cases=True, trust=trust)
-    return score_in_memory(plan, traces, cases, cases.name)
+    return score_planned(plan, traces, cases)
