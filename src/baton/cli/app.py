@@ -39,9 +39,9 @@ VERBS = {
     "convert": "Write a dataset in another dialect, and list what is lost.",
     "check": "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",
     "report": "Report on a stored evaluation.",
-    "baseline": "Keep an evaluation to compare with, or show the one that is kept.",
+    "baseline": "Save an evaluation as a baseline to compare with, or show the saved one.",
     "compare": "Compare two evaluations: what got worse, and where routing changed.",
-    "trend": "Show an axis over evaluations, for each model.",
+    "trend": "Show how a figure changed over evaluations, for each model.",
     "label": "Label the dispatches of an evaluation, to compare judges with.",
     "calibrate": "Compare a judge with labels that people gave.",
     "rubrics": "List, show and test rubrics: the questions that judges are asked.",
@@ -53,7 +53,7 @@ app = App(
     help=(
         "Test what happens when AI agents hand work to one another.\n\n"
         "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
-        "\n\nWith --debug, before or after the command, a fault of Baton shows its traceback."
+        "\n\nWith --debug, before or after the command, a crash of Baton shows its traceback."
     ),
     version=__version__,
     default_parameter=None,

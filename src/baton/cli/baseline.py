@@ -29,7 +29,7 @@ def baseline_command(
     allow_failing: Flag = False,
     json: Flag = False,
 ) -> int:
-    """Keep an evaluation to compare with, or show the one that is kept.
+    """Save an evaluation as a baseline to compare with, or show the saved one.
 
     A baseline is a file, .baton/baselines/NAME.json: values, verdicts and dispatches of each case,
     no texts of traces. It is made to be committed.
@@ -37,15 +37,15 @@ def baseline_command(
     Parameters
     ----------
     act
-        `set` keeps an evaluation, `show` tells what is kept.
+        `set` saves an evaluation, `show` prints the saved one.
     evaluation
-        Folder of the evaluation to keep; the newest one when left out.
+        Folder of the evaluation to save; the newest one when left out.
     name
         Name of the baseline, or the path of its file.
     force
-        Keep also what was interrupted or could not be evaluated in part.
+        Also save one that was interrupted, or of which a part could not be evaluated.
     allow_failing
-        Keep also what failed: its failures count as usual from then on.
+        Also save one that failed: its failures will not count as regressions later.
     json
         Print the baseline as JSON.
     """

@@ -48,9 +48,9 @@ def calibrate_command(
     config
         A config with `judge:`, the rubric's options, and rubrics of your own.
     against
-        One more model to ask, to compare with the other. May be given several times.
+        Another model to ask, for comparison. May be given several times.
     samples
-        How often the judge is asked about each thing; 2 or more show how steady it is.
+        How often the judge is asked about each thing; 2 or more show how consistent it is.
     reversed
         Ask once more with labels and material in reverse order: does the order matter?
     agents

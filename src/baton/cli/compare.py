@@ -37,14 +37,14 @@ def compare_command(
     after
         Folder of the evaluation to judge; the newest one when left out.
     confidence
-        How sure a difference has to be, across all axes.
+        The confidence that a difference needs, across all axes.
     min_effect
-        The least difference that counts.
+        The smallest difference that counts.
     fail_on_regression
         Exit with 1 when an axis got worse, with 3 when cases lack a verdict. An unclear
         difference is no failure.
     force
-        Compare whatever differs: dataset, evaluators, judges.
+        Compare even if dataset, evaluators or judges differ.
     json
         Print the comparison as JSON.
     markdown

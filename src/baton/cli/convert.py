@@ -34,7 +34,7 @@ def convert_command(
     out
         The file to write: JSON or YAML, by its suffix.
     agents
-        Agent definitions, which tell a trajectory of agents from one of tools: an app-info
+        Agent definitions, which distinguish a trajectory of agents from one of tools: an app-info
         answer of ADK, `.claude/agents`, or YAML with `agents:`.
     strict
         Exit with 1 when anything is lost; the file is written anyway.

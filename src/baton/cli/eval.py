@@ -66,18 +66,18 @@ class Running:
     timeout
         Seconds for one case.
     retry_errors
-        How often what was an error is played again.
+        How often a case that ended in an error is played again.
     fail_fast
         Stop at the first case that fails or ends in an error.
     max_agent_cost
-        USD that the agents may cost in this run; the cases after that are errors.
+        The most that the agents may cost in this run, in USD; cases after that are errors.
     resume
         Resume the evaluation in this folder: play what is missing or was an error. The config or
         the agent is named as it was then.
     only_failed
         Start a new evaluation of the cases that did not pass in this folder.
     force
-        Go on although the dataset, the config or an evaluator changed.
+        Continue even if the dataset, the config or an evaluator changed.
     variant
         Which of a config's providers to evaluate, by its agent_id or type.
     """
@@ -134,7 +134,7 @@ def eval_command(
     target
         A config or an agent, then datasets: files, folders, or FILE:case1,case2.
     dataset
-        One more dataset; datasets that are given here or above override those of the config.
+        One more dataset; datasets given here or as arguments override those of the config.
     evaluators
         An evaluator to score with, with its default options. May be given several times.
     config_file_path
@@ -152,7 +152,7 @@ def eval_command(
     json
         Print the whole report as JSON.
     show
-        How many cases that did not pass are printed in full.
+        How many of the cases that did not pass are printed in full.
     out
         Where evaluations are stored.
     name

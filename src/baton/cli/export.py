@@ -48,13 +48,13 @@ def export_command(
     headers_from
         The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
     encoding
-        What an endpoint is sent: protobuf where its library is installed, else JSON.
+        What is sent to an endpoint: protobuf where its library is installed, else JSON.
     timeout
         Seconds to wait for an answer.
     retry_attempts
         How often a request is tried.
     retry_delay
-        Seconds before the second attempt; doubled for each one more.
+        Seconds before the second attempt; doubled for each further one.
     """
     from baton.export.sink import NotDelivered
     from baton.session.export import ExportRequest, export_recordings

@@ -53,11 +53,11 @@ def init_command(
     agent
         A folder of ADK agents, the address of an ADK server, module:function, or `sample`.
     message
-        What a user asks first.
+        The first message of the user.
     ci
         `github`, `gitlab` or `none`.
     force
-        Write over files that are there.
+        Overwrite existing files.
     """
     answers = Answers(
         agent=_asked(_AGENT, agent), message=_asked(_MESSAGE, message), ci=_ci(_asked(_CI, ci))

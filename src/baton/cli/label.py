@@ -100,7 +100,7 @@ def label_command(
     labels
         The file to write, one JSON object a line; what is in it is kept.
     by
-        Who labels, where several do.
+        Who labels, if several people do.
     config
         A config, for rubrics of your own.
     agents

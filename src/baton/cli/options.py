@@ -58,13 +58,13 @@ class JudgeOptions:
     Parameters
     ----------
     judge
-        The model that judges, as PROVIDER:NAME (openai:gpt-4o-mini).
+        The judge's model, as PROVIDER:NAME (openai:gpt-4o-mini).
     no_cache
         Neither read nor write cached verdicts.
     cache_only
         Send nothing to a judge: a verdict that is not cached is an error.
     max_cost
-        The most that judging may cost, in USD; what comes after that is an error.
+        The most that judging may cost, in USD; verdicts that are asked for after that are errors.
     max_judge_calls
         The most requests to judges.
     """
@@ -122,9 +122,9 @@ class Workers:
     Parameters
     ----------
     backend
-        What does the work: local (processes), ray, or module:function of your own.
+        Where the work runs: local (processes), ray, or module:function of your own.
     workers
-        How many workers it has.
+        How many workers the backend has.
     """
 
     backend: str | None = None

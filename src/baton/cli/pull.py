@@ -64,13 +64,13 @@ def pull_command(
     retry_attempts
         How often a request is tried.
     retry_delay
-        Seconds before the second attempt; doubled for each one more.
+        Seconds before the second attempt; doubled for each further one.
     max_answer_mib
-        MiB of one answer, unpacked.
+        The most MiB of one answer, decompressed.
     max_seconds
-        Seconds for one answer in all, also of a store that keeps sending.
+        The most seconds for one whole answer, even if the store keeps sending.
     max_pages
-        Pages of one listing.
+        The most pages of one listing.
     """
     from baton.session.pull import PullRequest, pull_traces
 

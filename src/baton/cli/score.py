@@ -66,7 +66,7 @@ def score_command(
     json
         Print the whole report as JSON.
     show
-        How many cases that did not pass are printed in full.
+        How many of the cases that did not pass are printed in full.
     out
         Where evaluations are stored.
     name

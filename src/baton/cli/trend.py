@@ -28,7 +28,7 @@ def trend_command(
     json: Flag = False,
     csv: Flag = False,
 ) -> int:
-    """Show an axis over evaluations, for each model.
+    """Show how a figure changed over evaluations, for each model.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def trend_command(
     name
         Only evaluations of this name.
     last
-        Only the newest so many.
+        Only this many of the newest.
     json
         Print the points as JSON.
     csv

@@ -161,7 +161,7 @@ def watch_command(
     target
         A config or an agent, then datasets, as for `baton eval`.
     dataset
-        One more dataset; datasets that are given here or above override those of the config.
+        One more dataset; datasets given here or as arguments override those of the config.
     trust
         A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.

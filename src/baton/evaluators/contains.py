@@ -71,7 +71,7 @@ class Contains(LastAnswerEvaluator, frozen=True, kw_only=True):
     """Looks for a text in the last answer."""
 
     type = "contains"
-    summary = "whether the last answer holds a text"
+    summary = "whether the last answer contains a text"
     aliases = (Alias("contains", "Contains"),)
     lacks = "does not contain"
 

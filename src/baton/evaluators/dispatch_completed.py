@@ -1,4 +1,4 @@
-"""``dispatch_completed``: whether work that was handed over was done and answered."""
+"""``dispatch_completed``: whether dispatched work was done and answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class DispatchCompleted(DispatchEvaluator, frozen=True, kw_only=True):
     """Fails a dispatch that failed, was refused or stopped, or has no answer that is one."""
 
     type = "dispatch_completed"
-    summary = "whether work that was handed over was done and answered"
+    summary = "whether dispatched work was done and answered"
 
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
         """See :func:`baton.findings.dispatch_completed.completed`."""

@@ -1,4 +1,4 @@
-"""``intermediate_responses``: whether agents on the way said what is expected of them."""
+"""``intermediate_responses``: whether agents said what is expected before the final answer."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
     """Looks for every visit of the turns that state some."""
 
     type = "intermediate_responses"
-    summary = "whether agents on the way said what is expected of them"
+    summary = "whether agents before the final answer said what is expected of them"
     details = VisitsDetails
 
     match: Annotated[Match, describe("How a text is compared with what an agent said.")] = (

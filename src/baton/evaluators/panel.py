@@ -52,7 +52,7 @@ class Panel(EvaluatorTraits):
     """
 
     type: ClassVar[str] = "panel"
-    summary: ClassVar[str] = "several models judge by one rubric, and the majority counts"
+    summary: ClassVar[str] = "several models judge by one rubric, and the majority decides"
     aliases: ClassVar[tuple[Alias, ...]] = ()
     runs_code: ClassVar[bool] = False
     needs_judge: ClassVar[bool] = True

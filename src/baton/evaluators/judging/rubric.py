@@ -239,7 +239,7 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     ``judge`` overrides settings of the judge. ``rubric`` is the text that stands for
     ``{rubric}`` in a prompt: one, or one for each agent. ``rubrics`` are statements to check.
-    ``cascade``: findings that settle the question do, and no judge is asked. ``order``: judge
+    ``cascade``: where a finding settles the question, no judge is asked. ``order``: judge
     also dispatches known only from the order of runs; ``kinds``: judge dispatches of these
     kinds; ``agents``: judge only dispatches to these (runs and tool calls: of these).
     ``max_chars``: how much material a judge is shown, the rest is cut from the middle of what is
