@@ -110,6 +110,7 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
 
     def met_by(self, value: float) -> bool:
         """Tell whether a figure meets it; rounding does not decide."""
+        # Ten costs of 0.1 add up to 0.9999999999999999, and `sum == 1` has to hold.
         if self.sign == "==":
             return abs(value - self.limit) <= 1e-9
         return value <= self.limit + 1e-9 if self.at_most else value >= self.limit - 1e-9

@@ -21,6 +21,8 @@ from baton.judges import prompts, verdict
 from baton.model import InputError, JudgeRequest, Problem
 from baton.model.secrets import mask_json
 
+# Workers of one evaluation write to the same file; each write takes milliseconds, so a lock that
+# lasts this long belongs to a program that hangs.
 _PATIENCE = 30.0  # seconds to wait for another process
 _TABLE = """
 CREATE TABLE IF NOT EXISTS verdicts (

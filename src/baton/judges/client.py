@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 _TOOL = "give_verdict"
 _NO_TAG = "\0no tag\0"
 _TELLS = "Give the verdict."
+# Characters of a server's answer in an error message: enough for the sentence that says what is
+# wrong, little of a page of HTML.
 _QUOTED = 300
+# HTTP libraries wrap the cause of an error four or five times. The bound is for chains that end in
+# themselves.
 _CAUSES = 10  # exceptions below one another
 _PIECE = 1 << 16  # bytes
 Mode = Literal["native", "tool", "prompted"]

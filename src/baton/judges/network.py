@@ -133,8 +133,14 @@ class Costs:
 
 T = TypeVar("T")
 
+# A server that asks for more (`Retry-After: 3600`) has run out of a quota. Waiting would look like
+# hanging, so it is an error then.
 LONGEST_WAIT = 300.0  # seconds that a server may ask to wait
+# The pause before a request is sent again doubles from half a second up to half a minute: 0.5, 1,
+# 2, 4 with the default of 4 retries.
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
+# Ten requests start within 27 ms, twenty or more within 60 ms: little next to the seconds a verdict
+# takes, and enough that connections and answers do not all come at the same moment.
 _APART, _SPREAD = 0.003, 0.06  # seconds: between two that start together, between first and last
 _MINUTE = 60.0
 

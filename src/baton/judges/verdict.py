@@ -136,6 +136,8 @@ VERSION = "2"
 """Changes whenever answers are read in another way: verdicts read the old way are not reused."""
 
 _SHOWN = 5
+# Models that were asked for JSON in the prompt, having no mode for it, often put it into a code
+# block.
 _IN_MARKDOWN = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)
 # Reasoning models behind servers that do not separate it write their thinking before the answer,
 # as `<think>...</think>{"label": ...}`: DeepSeek-R1 and Qwen say `think`, Anthropic's older prompts

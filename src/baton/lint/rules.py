@@ -18,6 +18,9 @@ from .files import CaseFile, CriteriaFile, LintWarning, Scope, Written
 BARE_TURN = "bare-turn"
 
 
+# What goes wrong: the author stated the calls of turn 1 and left the others open. ADK reads a
+# missing `tool_uses` as an empty list, so under EXACT any call in turn 2 fails the case. A case in
+# which no turn states calls is left alone: it was not written to test calls.
 def bare_turns(scope: Scope) -> Iterator[LintWarning]:
     """Warn of turns without `tool_uses`: ADK's exact matching lets them call nothing."""
     for file in scope.cases:
@@ -41,6 +44,7 @@ def _bare(case: Case) -> list[int]:
     return [place for place, turn in enumerate(case.turns) if turn.tool_calls is None]
 
 
+# IN_ORDER and ANY_ORDER allow further calls; and with a threshold of 0 nothing fails.
 def _is_exact(file: CaseFile, case: Case) -> bool:
     return any(
         evaluator.match_type == "EXACT" and evaluator.threshold > 0
@@ -54,6 +58,9 @@ def _turns(bare: list[int]) -> str:
 
 
 INTERNAL_TOOL = "internal-tool"
+# Tools of ADK that the model's provider runs. The answer has grounding metadata, but no function
+# call, so a case that expects one never passes. The names are those of the variable, of the class
+# and of older versions, as cases have all of these.
 _INTERNAL = {
     "google_search": "Google Search",
     "GoogleSearchTool": "Google Search",
@@ -88,6 +95,8 @@ def _internal_tools_in(file: CaseFile, functions: frozenset[str]) -> Iterator[Li
             continue
         for turn in range(len(case.turns)):
             for call in written.calls(turn):
+                # A call with a recorded result was seen in a real run, so there is such a function
+                # after all.
                 if _named(call.name, own) and not call.recorded:
                     yield LintWarning(
                         file=file.file,
@@ -104,6 +113,8 @@ def _named(name: str, own: frozenset[str]) -> bool:
 
 
 NO_RUBRICS = "no-rubrics"
+# ADK takes rubrics of a case only if their `type` is that of the metric. Rubrics without a type, or
+# with a misspelt one, are passed over without a word, and the metric has nothing to evaluate.
 _TYPES = {
     "rubric_based_final_response_quality_v1": "FINAL_RESPONSE_QUALITY",
     "rubric_based_tool_use_quality_v1": "TOOL_USE_QUALITY",
@@ -159,6 +170,8 @@ def stated_agents(case: Case) -> set[str]:
     return {n for one in stages for n in ([one] if isinstance(one, str) else one.any_order)}
 
 
+# With two candidates nothing tells which one opens. One without sub-agents and tools may be a
+# definition that nobody uses.
 def opening_agent(agents: Mapping[str, AgentCard]) -> str | None:
     """Return the one agent that no other has as a sub-agent or a tool, and that has some."""
     below = {name: _below(card) & agents.keys() for name, card in agents.items()}
@@ -181,6 +194,8 @@ class _Opener(NamedTuple):
     names: frozenset[str]
 
 
+# What goes wrong: a case says `agents: [billing]`, as the author thinks of the agent that does the
+# work. The trace has `[router, billing]`, and under `exact` the case fails on every good run.
 def chain_openers(scope: Scope) -> Iterator[LintWarning]:
     """Warn of a chain that has to match exactly, or allows no more agents, and lacks the opener.
 
@@ -249,6 +264,8 @@ def _missing(
     if opener is not None:
         named = {opener.name, *opener.names} & (set(stages[0]) if strict == _EXACT else every)
         return None if named else f"`{opener.name}`, which opens it"
+    # Where the chain comes from `transfer_to_agent` calls, somebody made the first of them, and it
+    # is not among the targets.
     if (strict == _EXACT or len(every) == 1) and written.told_by_transfers(place):
         return "the agent that hands over first, which opens it"
     return None
@@ -267,6 +284,8 @@ def _names(turn: ExpectedTurn) -> str:
 APP_NAME = "app-name"
 
 
+# What goes wrong: the server looks for a folder with the name of the app, and creates sessions
+# under the name in the code. Where they differ, a session is created and not found.
 def app_names(scope: Scope) -> Iterator[LintWarning]:
     """Warn of an app of a case, or an ``App`` in the code, that is named unlike its folder."""
     for file in scope.cases:
@@ -318,6 +337,8 @@ class _Seen(NamedTuple):
     kind: str
 
 
+# What goes wrong: `order_id: 88` in one case and `order_id: "88"` in the others. The tool compares
+# it with a text, finds no order, and the case fails for a reason that is not the agent's.
 def state_types(scope: Scope) -> Iterator[LintWarning]:
     """Warn of a value whose type differs from that of other cases of the app, or of its code.
 
@@ -345,6 +366,8 @@ def state_types(scope: Scope) -> Iterator[LintWarning]:
 def _odd_ones(key: str, places: list[_Seen]) -> Iterator[LintWarning]:
     """Find those of a kind that fewer cases have; of two as frequent, the later one is odd."""
     kinds = [one.kind for one in places]
+    # Most cases are right. Of two kinds as frequent it is unknown which one is, so the warning says
+    # so.
     usual = max(dict.fromkeys(kinds), key=kinds.count)
     tied = [kinds.count(kind) for kind in set(kinds)].count(kinds.count(usual)) > 1
     remedy = "write in both what the tools expect" if tied else f"write {usual}"
@@ -380,6 +403,7 @@ def _kinds_in_code(app: App | None) -> dict[str, str]:
 
 
 _BRACES = re.compile(r"{+[^{}]*}+")
+# The three scopes of state that ADK knows; `{artifact.x}` and JSON in braces are left as they are.
 _PREFIXES = ("app", "user", "temp")
 
 
@@ -412,6 +436,8 @@ class _Lack(NamedTuple):
     given: int
 
 
+# What goes wrong: the instruction says "You help {user_name}", the app gets it from a log-in, and a
+# test has no log-in. ADK raises a KeyError before the model is asked.
 def instruction_variables(scope: Scope) -> Iterator[LintWarning]:
     """Warn of a variable that neither a case's state nor the code gives a value.
 
@@ -427,11 +453,14 @@ def instruction_variables(scope: Scope) -> Iterator[LintWarning]:
 
 def _by_code(file: CaseFile) -> Iterator[LintWarning]:
     for app in file.apps:
+        # The code writes to the state under a key that is computed, so it may give any of them a
+        # value.
         if app.state_unclear:
             continue
         warned: set[str] = set()
         for instruction in app.instructions:
             for name in variables(instruction.text):
+                # A name that stands anywhere in the code as a text may be set there.
                 if name in warned or name in app.mentioned:
                     continue
                 warned.add(name)

@@ -315,6 +315,8 @@ def reliability(scores: Sequence[tuple[float, float]], limit: int = 10) -> Relia
     return Reliability(bins=found, expected_error=error)
 
 
+# A judge with few labels has a bin for each. One that gives numbers would have bins of one item,
+# whose rate is 0 or 1.
 def _grouped(ordered: list[tuple[float, float]], limit: int) -> list[list[tuple[float, float]]]:
     values = sorted({judge for judge, _ in ordered})
     if len(values) <= limit:

@@ -17,16 +17,34 @@ import msgspec
 from .intervals import Estimate, mean_interval
 
 _NORMAL = NormalDist()
+# How often a real difference is to be found: the usual figure of planning (J. Cohen, 1988).
 _POWER = 0.8
+# With up to 12 cases all 4,096 ways to choose the signs are tried, which is exact and as quick as
+# drawing some.
 _ALL_WAYS = 12
+# At least 1,000, so that p can fall well below 0.05; more than 5,000 would move a p of 0.05 by less
+# than 0.006 (two standard errors).
 _FLIPS = 1_000, 5_000
+# Cases times draws, so that a comparison of 2,000 cases takes no longer than one of 400.
 _DRAWS = 2_000_000
+# Beyond that the normal limit: the sum of so many differences is normal, and needs no draws.
 _FLIPPED_UP_TO = 2_000
+# Few cases with repeats: 3 cases have 8 ways to choose signs, and the least p is 1/8 whatever the
+# repeats say. Shuffling the repeats within each case uses them. With more cases the means of cases
+# tell enough, and shuffling takes longer.
 _SHUFFLED_UP_TO = 12
 _SHUFFLES = 2_000
+# The search for the worst rate takes the square of the cases. With more of them the plain exact p
+# is no longer too careful.
 _UNCONDITIONAL_UP_TO = 100
+# A variance of 100 is a standard deviation of 10 passes: the normal limit is then off by far less
+# than the data are.
 _EXACT_UP_TO = 100
+# The tails of so many coins are sums of whole numbers with as many bits; beyond it this is slow.
 _COINS_UP_TO = 2_000
+# "Fewer cases pass" is what people act on, and it must not get lost for the reason that 20 other
+# axes are looked at too. So it gets 0.04 of 0.05, and the others share 0.01; once it is shown, they
+# share all (as in the fallback procedure of B. L. Wiens, 2003).
 _PRIMARY_SHARE = 0.8
 
 PASSED = "cases passed"
@@ -328,6 +346,7 @@ def compare_pairs(
     else:
         # The signs are as likely either way, so that half of both sides is one side.
         test, p = "sign_flip", sign_flip(differences) / 2 if len(shared) > 1 else None
+    # No difference at all is no evidence of one, though a one-sided test of 0 gives about a half.
     if p is not None and interval.value == 0:
         p = 1.0
     return Difference(

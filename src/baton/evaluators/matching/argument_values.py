@@ -20,6 +20,8 @@ Word = tuple[str, int]
 ABSENT = msgspec.UNSET
 """Stands for an argument that a call does not have."""
 
+# `"42"` equals 42 when comparing tolerantly. `"007"` and `"+49"` are identifiers and telephone
+# numbers, so what JSON would not write as a number is none.
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 _WORD = re.compile(r"\w+")
 _SHORT_TEXT = 400

@@ -272,6 +272,7 @@ def _trigrams(text: str) -> Collection[str]:
 Key = TypeVar("Key", bound=Hashable)
 
 # So few candidates are tried one by one rather than narrowed down further.
+# Looking up a further group of tokens costs about as much as comparing a few calls.
 _FEW = 4
 
 
@@ -510,6 +511,7 @@ def pair_calls(
     wanted: Sequence[ExpectedToolCall], made: Sequence[Made], mode: Mode, rules: CallRules
 ) -> list[Pair]:
     """Pair expected with actual calls: as many as can be, in order where the mode heeds it."""
+    # In most cases of a good agent the calls are the expected ones in the expected order.
     if len(wanted) == len(made) and all(map(rules.same, wanted, made)):
         return [(place, place) for place in range(len(made))]  # the usual case
 

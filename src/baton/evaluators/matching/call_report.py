@@ -13,6 +13,7 @@ from baton.evaluators.matching.assignment import Pair
 from baton.evaluators.matching.call_rules import Made, OneCall
 from baton.model import Evidence, ExpectedToolCall
 
+# A reason is one line in a terminal; the rest is in the details.
 _NAMED = 4
 _LONGEST_VALUE = 60
 # So many unpaired calls of a name are looked at for the one nearest to a missing call.

@@ -17,6 +17,8 @@ from baton.model import ExpectedToolCall
 _SWITCHES = ("equal", "any", "tolerant")
 _NEAR = ("within", "within_percent")
 _KINDS = (*_SWITCHES, "regex", *_NEAR, "one_of")
+# `within: 0.1` has to accept 0.3 where 0.2 is expected, although 0.3 - 0.2 is a little more or less
+# than 0.1 in binary. Fractions keep the comparison itself exact.
 _ROUNDING = Fraction(1, 10**9)
 Distance = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -143,7 +145,11 @@ def rule_for(rules: Sequence[Rule], tool: str, argument: str) -> Rule | None:
 NameMode = Literal["exact", "contains", "regex"]
 ArgumentMode = Literal["exact", "ignore", "subset", "superset", "tolerant", "regex", "similar"]
 Same = Callable[[Any, Any], bool]
+# Ways that do not look at the value: an argument with one of these is left out when calls are
+# sorted into kinds.
 _BLIND = frozenset({"ignore", "any"})
+# Ways that accept an argument which the expected call does not state: a superset holds it, and a
+# pattern or text that is not there asks for nothing.
 _OPEN = frozenset({"subset", "regex", "similar"})
 
 

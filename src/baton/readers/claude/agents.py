@@ -13,8 +13,11 @@ from baton.readers.catalog import Catalog
 
 from .wire import Entry, block_content, dict_at, is_list, message_text, notices, text_at
 
+# Claude Code lists the agents in its first message, one a line: `- compile-agent: Checks that code
+# compiles (Tools: Bash, Read)`. The tools may hold brackets themselves: `Bash(git:*)`.
 _LINE = re.compile(r"- ([^\s:][^:\n]*): (.*)\Z", re.DOTALL)
 _TOOLS = re.compile(r" ?\(Tools: ([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z")
+# The answer to a wrong type lists all types, also where the session has no other listing.
 _AVAILABLE = re.compile(r"Agent type '[^'\n]*' not found\. Available agents: ([^\n]*)")
 _ALL = ("*", "All tools")
 

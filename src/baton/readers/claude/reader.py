@@ -21,6 +21,8 @@ from .usage import other_usage
 from .wire import Entry, Lines, message_text, notices, read_lines, text_at, to_entries
 
 FORMAT, FRAMEWORK = "claude-session", "claude-agent-sdk"
+# Claude Code starts some sub-agents with this prompt when a session begins. Nobody asked for
+# anything, so it is no dispatch.
 WARM_UP = "Warmup"
 
 

@@ -184,6 +184,8 @@ def seen(run: AgentRun, at: float | None) -> None:
 
 
 By = Literal["runtime", "policy", "user"]
+# How Claude Code begins the results of calls that never ran. Newer versions also record who decided
+# (`_decided`), and these texts are for older ones, in which the text is the only sign.
 _NO_SUCH_TOOL = ("No such tool available", "InputValidationError", "Tool names must be unique")
 _BY_USER = ("The user doesn't want to proceed", "The user doesn't want to take this action")
 _BY_POLICY = ("Permission to use ", "Claude requested permissions to ", "PreToolUse:")
@@ -212,6 +214,8 @@ def unstarted(text: str) -> bool:
     """Tell from its error that a dispatch started no agent: no such type, or a limit."""
     lowered = text.lower()
     return text.startswith(_NO_SUCH_AGENT) or (
+        # A limit of agents or of their spawning starts none. "API Error: rate limit" stops one that
+        # was at work.
         "limit" in lowered and ("agent" in lowered or "spawn" in lowered) and "api" not in lowered
     )
 

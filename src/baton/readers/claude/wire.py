@@ -247,6 +247,7 @@ def seconds(value: Any) -> float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
+    # Seconds or milliseconds: 1e11 seconds is the year 5138, and 1e11 milliseconds is March 1973.
     return value / 1000 if value > 1e11 else float(value)
 
 

@@ -17,10 +17,13 @@ from .runs import RunSpans
 from .steps import Action
 from .values import name_key, plain_name, same_name
 
+# AutoGen's teams return control to the user by a hand-off to an agent of this name.
 _PEOPLE = frozenset({"user", "human"})
 """Names by which a transfer gives control to a person."""
 _TICK = 0.001
 """Seconds by which clocks of one machine may seem to disagree."""
+# A graph in which 200 nodes run side by side and all lead to 200 others has 40,000 edges. Beyond
+# the limit memory and time would grow with the square of the runs.
 _MOST_JOINS = 50_000
 """How many ways may lead into joins in one turn; it is the square of the runs that can."""
 

@@ -23,12 +23,17 @@ from .values import (
     text,
 )
 
+# OpenAI's client object as Python prints it: older versions of OpenInference write it so.
 _PRINTED = "ResponseFunctionToolCall("
 _REPR = re.compile(r"\b(name|call_id|arguments)='([^']*)'")
+# Types of blocks with reasoning: OpenTelemetry, Anthropic, DeepSeek and others, and what Anthropic
+# withholds. A thought is never part of the answer.
 _THOUGHTS = frozenset({"reasoning", "thinking", "reasoning_content", "redacted_thinking"})
 _THOUGHT = (
     "text", "thinking", "content", "reasoning", "reasoning_content", "summary", "reasoningText",
 )  # fmt: skip
+# Types of blocks that are tool calls, as OpenTelemetry, Anthropic, OpenAI, Bedrock and Gemini write
+# them.
 _CALLS = frozenset(
     {"tool_call", "tool_use", "function_call", "server_tool_call", "server_tool_use", "toolUse",
      "functionCall", "mcp_tool_use"}
@@ -41,6 +46,8 @@ _ANSWERS = frozenset(
 _INSIDE = ("function", "tool_call")
 _NAMES = ("name", "tool_name", "toolName")
 _IDS = ("id", "call_id", "tool_call_id", "toolUseId", "tool_use_id", "toolCallId")
+# In the same order; the last ones are those of tools that the provider runs itself (search queries,
+# code).
 _ARGUMENTS = (
     "arguments", "args", "input", "parameters", "tool_kwargs", "action", "queries", "code",
 )  # fmt: skip

@@ -60,6 +60,8 @@ _LABELS = frozenset(
 
 _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
+# pydantic-ai writes `final_result`. For the others it is unknown whether an answer had a structured
+# form, so it must not be taken for none.
 _TELLS_DATA = ("pydantic-ai",)
 """Frameworks whose spans hold the structured output of an agent."""
 

@@ -26,6 +26,9 @@ from .values import name_key, plain_name, same_name
 
 _DONE = (*OWNED, MessageSpan)
 """What belongs to a run, of an agent span or without one."""
+# AutoGen writes an `invoke_agent` span for each message that an agent answers, ADK one for each
+# round of a loop. Two of them in a row with no hand-off between are one run. Elsewhere two spans
+# mean that the program started the agent twice.
 _ROUNDS = ("autogen", "google-adk")
 """Frameworks that invoke an agent anew for each round of its work."""
 

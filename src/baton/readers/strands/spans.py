@@ -263,6 +263,8 @@ def _texts(block: Any) -> list[str]:
 
 
 HAND_OFF = "handoff_to_agent"
+# A swarm gives each agent one long text with these headings. What the user asked and what the
+# sender said are taken out of it.
 _START, _MESSAGE, _TASK = "Context:\n", "Handoff Message: ", "User Request: "
 _BEFORE = "\n\nPrevious agents who worked on this: "
 _NEXT = (

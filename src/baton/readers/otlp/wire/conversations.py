@@ -88,6 +88,8 @@ def partition(nodes: Iterable[Node]) -> dict[str, str]:
     forest = _forest(spans)
     labels = _outermost_sessions(forest, spans)
     sessions = {label for label in labels.values() if label}
+    # Often only an inner span knows the session, as the program sets it after the request came in.
+    # One session in the trace is the session of all of it.
     if len(sessions) == 1:
         return dict.fromkeys(spans, sessions.pop())
     _label_what_is_above(forest, labels)

@@ -13,8 +13,13 @@ from .protobuf import BYTES, NoProtobuf, fields
 from .streams import GZIP, ZSTD, Limits, Report, unpacked
 
 Form = Literal["json", "protobuf", "frames"]
+# The names of the outermost objects stand in the first kilobytes; 64 KiB allow for a resource with
+# many attributes before them.
 HEAD = 1 << 16
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*:)?|[{}\[\]"]', re.DOTALL)
+# One of these names is enough: no other format has them. `spans` or `trace_id` alone is in the logs
+# of any service, so these count only together (`_TOGETHER`): Jaeger's export, and what the SDK's
+# console exporter prints.
 _SURE = {
     b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"', b'"resource_spans"',
     b'"resource_logs"', b'"scopeSpans"', b'"instrumentationLibrarySpans"',
