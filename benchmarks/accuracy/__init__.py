@@ -1,1 +1,1 @@
-"""How often evaluators of hand-offs find faults, and how often they cry wolf."""
+"""How often evaluators of dispatches find faults, and how often they cry wolf."""
