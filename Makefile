@@ -43,11 +43,14 @@ demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run wen
 demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate them live.
 	$(BIN)/python examples/adk/demo.py
 
+# A test that hangs fails by its name; without this, it would hang CI.
+PYTEST := $(BIN)/pytest -q --timeout 300
+
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
-	$(BIN)/pytest -n 2 -q -m 'not heavy'
+	$(PYTEST) -n 2 -m 'not heavy'
 
 test-heavy: $(VENV)/.heavy browser ## Run the tests that need a real server, SDK or browser, or much time.
-	$(BIN)/pytest -q -m heavy
+	$(PYTEST) -m heavy
 
 SHARE ?= 1
 torture: $(VENV)/.dev ## A million broken inputs, hundreds of kills, injections; SHARE=0.1 for a tenth.

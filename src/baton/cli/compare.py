@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from baton.formats.own_files import make_folder, naming
+from baton.formats.own_files import make_folder, naming, refuse_overwriting
 
 from .messages import note
 from .options import OUT, Flag, Whole
@@ -59,6 +59,7 @@ def compare_command(
         before, after, stored=OUT, confidence=confidence, min_effect=min_effect, force=force
     )
     if markdown is not None:
+        refuse_overwriting([markdown], [side for side in (before, after) if side is not None])
         make_folder(markdown.parent)
         with naming(markdown):
             markdown.write_text(markdown_of(compared, limit=show), encoding="utf-8")

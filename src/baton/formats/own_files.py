@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -145,3 +145,26 @@ def naming(path: Path | str) -> Iterator[None]:
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
         raise
+
+
+def refuse_overwriting(outputs: Iterable[Path], inputs: Iterable[Path | str]) -> None:
+    """Make sure that no file is written over one that is read, or over another output.
+
+    Raises:
+        InputError: an output is one of the inputs, or is named twice.
+    """
+    read = {Path(each).resolve() for each in inputs}
+    written: set[Path] = set()
+    for output in outputs:
+        place = output.resolve()
+        if place in read:
+            message = "is read here, and would be written over: name another file"
+            raise InputError(Problem(file=str(output), message=message))
+        if place in written and not is_device(place):
+            raise InputError(Problem(file=str(output), message="is to be written twice"))
+        written.add(place)
+
+
+def is_device(path: Path) -> bool:
+    """Tell what takes any number of texts one after another, such as ``/dev/null``."""
+    return path.exists() and not path.is_file()

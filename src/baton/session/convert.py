@@ -9,7 +9,7 @@ from typing import NamedTuple
 from baton.datasets import load_dataset
 from baton.datasets.convert import Converted, Target, convert
 from baton.datasets.draft import draft_yaml
-from baton.formats.own_files import make_folder, naming
+from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import InputError
 from baton.model.redact import ON, Redaction
 from baton.readers import load_catalog, load_traces
@@ -51,6 +51,7 @@ def convert_dataset(
         raise InputError("name the files or folders to convert")
     catalog = load_catalog(agents) if agents is not None else None
     cases = load_dataset(dataset, agents=catalog)
+    refuse_overwriting([out], [*cases.files, *([agents] if agents is not None else ())])
     converted = convert(cases, to, out, agents=catalog, redaction=redaction)
     make_folder(out.parent)
     with naming(out):

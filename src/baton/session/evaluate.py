@@ -296,8 +296,9 @@ def evaluate_files(request: EvaluateRequest, listener: Listener) -> Evaluated:
     for text in config.notes if config else ():
         note(text)
     places = variants_of(config, start.request.variant)
-    check_outputs(config, request.reports)
     inputs = _load(begun)
+    cases = inputs.dataset.files if inputs.dataset else ()
+    check_outputs(config, request.reports, [*cases, inputs.definitions])
     jobs = [_job(request, begun, inputs, place, note) for place in places]
     note_unchecked(jobs[0].plan, jobs[0].cases, note)
     for text in request.trust.notes:

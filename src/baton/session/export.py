@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -10,6 +10,8 @@ import msgspec
 
 from baton.export.run import Exported, Only, export
 from baton.export.sink import Limits, open_sink, target_of
+from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.own_files import refuse_overwriting
 from baton.model import InputError
 from baton.model.redact import Redaction
 
@@ -57,6 +59,7 @@ def export_recordings(request: ExportRequest, note: Note) -> ExportedTo:
         raise InputError("--timeout and --retry-attempts are over 0, --retry-delay is not negative")
     target, headers = target_of(request.target, request.headers_from)
     limits = Limits(request.timeout, request.retry_attempts, request.retry_delay)
+    refuse_overwriting([Path(target)], _read_for(request.recordings, Path(target)))
     sink = open_sink(target, encoding=request.encoding, headers=headers, limits=limits)
     try:
         done = export(
@@ -73,3 +76,12 @@ def export_recordings(request: ExportRequest, note: Note) -> ExportedTo:
     finally:
         sink.close()
     return ExportedTo(done, target)
+
+
+def _read_for(recordings: Sequence[Path], target: Path) -> Iterator[Path]:
+    """Yield the files that are read for an export, of folders only the target itself."""
+    for path in recordings:
+        if path.is_dir() and not is_evaluation(path) and target.exists():
+            if target.resolve().is_relative_to(path.resolve()):
+                yield target
+        yield path

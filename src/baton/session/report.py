@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from baton.config import Config
 from baton.config.shape import ReporterSpec
+from baton.formats.own_files import refuse_overwriting
 from baton.model import BatonError, InputError, Problem
 from baton.reports.registry import report_entry
 from baton.store import StoredEvaluation
@@ -25,14 +26,18 @@ class Written(NamedTuple):
     agents: Path | None = None
 
 
-def check_outputs(config: Config | None, files: Sequence[Path]) -> None:
+def check_outputs(
+    config: Config | None, files: Sequence[Path], inputs: Iterable[Path | str | None] = ()
+) -> None:
     """Make sure that reports can be written, before anything runs.
 
     Raises:
-        InputError: a file cannot be written, or an endpoint is none.
+        InputError: a file cannot be written, or is one of the ``inputs``; an endpoint is none.
     """
     reporters = config.reporters if config else []
     paths = [Path(each.output_path) for each in reporters if each.output_path]
+    read = [each for each in inputs if each is not None]
+    refuse_overwriting((*paths, *files), [*read, config.file] if config else read)
     for path in (*paths, *files):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -207,7 +207,8 @@ def score_files(request: ScoreRequest, note: Note) -> Written:
         "input_problems": problems,
         "repeats": max(map(_repeats, files), default=1) if inputs.dataset else 1,
     }
-    check_outputs(config, request.reports)
+    cases = inputs.dataset.files if inputs.dataset else ()
+    check_outputs(config, request.reports, [*files, *cases, inputs.definitions])
     workers = ready.backend or _processes(request.jobs, plan, inputs, note)
     if workers is None:
         traces = _read(files, inputs, problems, note)
