@@ -21,10 +21,11 @@ from baton.model import (
     known,
     nearest,
 )
+from baton.model.score import passes
 from baton.model.views import agent_chain, broken, in_short
 from baton.plugins import Alias
 
-from .base import TOLERANCE, Details, Pair, TurnEvaluator, Unscored, describe
+from .base import Details, Pair, TurnEvaluator, Unscored, describe
 from .matching import assignment
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
@@ -252,9 +253,9 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         """Give one score: the mean over the turns."""
         matches = list(turns)
         average = sum(match.score for match in matches) / len(matches)
-        wrong = [match for match in matches if match.score < 1 - 1e-9]
+        wrong = [match for match in matches if not passes(match.score, 1)]
         says = _reason(matches, wrong, self.sequence_match_type)
-        failed = average < self.threshold - TOLERANCE
+        failed = not passes(average, self.threshold)
         is_broken = any(match.broken for match in wrong)
         details = AgentChainDetails(
             average_score=average,
@@ -263,7 +264,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             all_actual_agents=_union(match.actual for match in matches),
             agents_missing=_union(match.missing for match in matches),
             agents_extra=_union(match.extra for match in matches),
-            failed_turns=[m.index for m in matches if m.score < self.threshold - TOLERANCE],
+            failed_turns=[m.index for m in matches if not passes(m.score, self.threshold)],
             invocation_results=[match.in_details() for match in matches],
             fix=(self._fix(wrong) if failed and not is_broken else None) or msgspec.UNSET,
         )

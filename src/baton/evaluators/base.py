@@ -34,11 +34,9 @@ from baton.model import (
     Unit,
     known,
 )
+from baton.model.score import passes
 from baton.model.views import broken
 from baton.plugins import FROM_CASES, Alias, Origin, refused_options
-
-TOLERANCE = 1e-9
-"""A value this far below a threshold still passes: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
 
 
 def describe(text: str) -> msgspec.Meta:
@@ -254,7 +252,7 @@ class BaseEvaluator(
             type=self.type,
             version=self.version,
             unit=self.unit,
-            status="passed" if value >= self.threshold - TOLERANCE else "failed",
+            status="passed" if passes(value, self.threshold) else "failed",
             value=value,
             threshold=self.threshold,
             reason=reason,
@@ -472,6 +470,41 @@ def not_played(trace: Trace, case: Case) -> str | None:
     if played and case.turns[played].new_session:
         said += f"; turn {played + 1} opens a new session, which is not in this trace"
     return said
+
+
+class WholeTrace(NamedTuple):
+    """What a :class:`TraceEvaluator` scores; ``doubt`` says why the trace may not hold all."""
+
+    trace: Trace
+    case: Case | None
+    context: EvalContext
+    doubt: Unscored | None
+
+
+class TraceEvaluator(BaseEvaluator, frozen=True, kw_only=True):
+    """Gives one score for a trace as a whole.
+
+    The doubt about a trace is an ``error`` where a turn failed or was not played, and ``skipped``
+    where one is incomplete. With ``takes_incomplete`` such a turn is scored as far as it came.
+    """
+
+    takes_incomplete: ClassVar[bool] = False
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Give one score for the trace; see :meth:`score`."""
+        if self.takes_incomplete:
+            trouble = not_played_or_broken(trace, case)
+            doubt = Unscored("error", trouble) if trouble is not None else None
+        else:
+            doubt = unfinished(trace, case)
+        result = self.score(WholeTrace(trace, case, context, doubt))
+        if isinstance(result, Unscored):
+            result = self.unscored(result.status, result.reason)
+        return [result]
+
+    @abstractmethod
+    def score(self, whole: WholeTrace) -> Score | Unscored:
+        """Score a trace, also one in doubt where what is known decides; or say why not."""
 
 
 class DispatchDetails(Details, kw_only=True):

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import msgspec
 
-from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace
+from baton.model import AgentRun, EvalContext, Evidence, Score, Trace
 from baton.plugins import Alias
 
-from .base import BaseEvaluator, Details, Unscored, describe, unfinished
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import UNNAMED, Figure, dollars, known_cost, total_usage, unpriced, weigh
 
 
@@ -23,7 +23,7 @@ class CostDetails(Details, kw_only=True):
     """True where there may have been more."""
 
 
-class Cost(BaseEvaluator, frozen=True, kw_only=True):
+class Cost(TraceEvaluator, frozen=True, kw_only=True):
     """Holds the cost of all model requests of a case against a limit."""
 
     type = "cost"
@@ -40,27 +40,27 @@ class Cost(BaseEvaluator, frozen=True, kw_only=True):
 
     max_usd: Annotated[float, msgspec.Meta(ge=0), describe("US dollars for a case.")] = 1.0
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 1 within the limit, else limit / cost.
 
         A cost that is known in part fails when that part is too much already. Otherwise
         ``error`` when a turn failed or was not played; ``skipped`` when the cost is not known
         in full.
         """
+        trace = whole.trace
         spent = known_cost(trace)
-        doubt = unfinished(trace, case) or _unknown(trace, spent)
+        doubt = whole.doubt or _unknown(trace, spent)
         if spent is None:
-            doubt = doubt or Unscored("skipped", "the trace records no cost")
-            return [self.unscored(doubt.status, doubt.reason)]
+            return doubt or Unscored("skipped", "the trace records no cost")
         cost = f"{'at least ' if doubt else ''}{dollars(spent)} spent"
         limit = self.max_usd
         figure = Figure(limit, spent, cost, dollars(limit))
         details = CostDetails(
             cost_usd=spent,
-            agents=_by_agent(trace, context),
+            agents=_by_agent(trace, whole.context),
             at_least=True if doubt is not None else msgspec.UNSET,
         )
-        return [weigh(self, [figure], doubt, details, _evidence(trace))]
+        return weigh(self, [figure], doubt, details, _evidence(trace))
 
 
 def _unknown(trace: Trace, spent: float | None) -> Unscored | None:

@@ -9,7 +9,6 @@ import msgspec
 
 from baton.model import (
     AgentRun,
-    Case,
     Dispatch,
     EvalContext,
     Evidence,
@@ -21,7 +20,7 @@ from baton.model import (
 )
 from baton.plugins import FROM_CASES
 
-from .base import BaseEvaluator, Details, Unscored, describe, unfinished
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import Measure, agent_costs, dispatch_costs, require_one, share, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -42,7 +41,7 @@ class DispatchLimitsDetails(Details, kw_only=True):
     """Runs of which only call and answer were recorded; they may have handed on, too."""
 
 
-class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
+class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
     """Holds the number, depth and width of dispatches against limits.
 
     Every dispatch counts but a ``return``: also one that was refused, and one that is known
@@ -81,13 +80,14 @@ class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
         """Check that there is a limit."""
         require_one(self)
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 1 within the limits, else the lowest limit / count.
 
         What is known in part fails when that part is too much already. Otherwise ``error``
         when a turn failed or was not played; ``skipped`` when the trace does not tell all that
         the limits ask for.
         """
+        trace, context = whole.trace, whole.context
         by_turn = [
             list(_of_turn(trace, turn, f"turn {number}: ", self, context))
             for number, turn in enumerate(trace.turns, 1)
@@ -97,7 +97,7 @@ class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
         agents = agent_costs(trace, self.max_agent_cost_usd or {}, context)
         measures += agents
         over = [m for m in measures if m.figure.over]
-        doubt = unfinished(trace, case) or _unknown(measures, trace)
+        doubt = whole.doubt or _unknown(measures, trace)
         unseen = _unseen(trace)
         visited = next((m.found for m in measures if m.option == "max_agents"), None)
         costs = {m.option.partition(" ")[2]: m.found for m in agents}
@@ -112,7 +112,7 @@ class DispatchLimits(BaseEvaluator, frozen=True, kw_only=True):
         score = weigh(self, figures, doubt, details, evidence)
         if score.status == "passed" and unseen:
             score.reason += f"; what {counted(len(unseen), 'run')} did inside is not recorded"
-        return [score]
+        return score
 
 
 def _of_turn(

@@ -8,10 +8,10 @@ import msgspec
 
 from baton.findings.finding import Finding, NotRecorded
 from baton.findings.handoff_loops import LoopLimits, loops
-from baton.model import Case, EvalContext, Score, Trace, known
+from baton.model import Score, Trace, known
 from baton.plugins import FROM_CASES
 
-from .base import BaseEvaluator, Details, Unscored, describe, unfinished
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 Times = Annotated[int, msgspec.Meta(ge=2)]
 
@@ -23,7 +23,7 @@ class LoopDetails(Details, kw_only=True):
     """Each with its ``turn``, ``kind``, ``says`` and what belongs to its kind; none: no loop."""
 
 
-class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
+class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
     """Fails a trace in which dispatches or tool calls repeat and bring nothing new."""
 
     type = "handoff_loops"
@@ -41,14 +41,15 @@ class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
         tuple[str, ...], FROM_CASES, describe("Tools that may be called again and again.")
     ] = ()
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 0 with a loop, 1 without.
 
         A loop that is proven fails, also in a turn that broke. Otherwise ``error`` when a turn
         failed or was not played; ``skipped`` when contents that would tell were not recorded.
         """
+        trace = whole.trace
         limits = LoopLimits(self.rounds, self.dispatches, self.calls, frozenset(self.ignore_tools))
-        answers = [loops(trace, turn, limits, context.agent_names) for turn in trace.turns]
+        answers = [loops(trace, turn, limits, whole.context.agent_names) for turn in trace.turns]
         found = [
             (number, finding)
             for number, answer in enumerate(answers, 1)
@@ -56,14 +57,12 @@ class HandoffLoops(BaseEvaluator, frozen=True, kw_only=True):
             for finding in answer
         ]
         if found:
-            return [self._found(found)]
-        doubt = unfinished(trace, case) or _not_recorded(trace)
+            return self._found(found)
+        doubt = whole.doubt or _not_recorded(trace)
         for number, answer in enumerate(answers, 1):
             if doubt is None and isinstance(answer, NotRecorded):
                 doubt = Unscored("skipped", f"turn {number}: {answer.says}")
-        if doubt is not None:
-            return [self.unscored(doubt.status, doubt.reason)]
-        return [self.scored(1.0, _clear(trace))]
+        return doubt or self.scored(1.0, _clear(trace))
 
     def _found(self, found: list[tuple[int, Finding]]) -> Score:
         number, first = found[0]

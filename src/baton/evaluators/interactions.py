@@ -14,9 +14,10 @@ from baton.evaluators.matching.assignment import best_alignment
 from baton.evaluators.matching.texts import Match
 from baton.evaluators.matching.visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator
 from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, Trace, Turn, known
+from baton.model.score import passes
 from baton.plugins import Alias
 
-from .base import TOLERANCE, Details, Pair, describe
+from .base import Details, Pair, describe
 
 
 class Seen(NamedTuple):
@@ -132,7 +133,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     def _terms(self) -> Terms:
         return Terms(
             match=None if self.match == "ignore" else self.match,
-            enough=self.match_threshold - TOLERANCE if self.match in GRADED else 1.0,
+            enough=self.match_threshold if self.match in GRADED else 1.0,
             reading=self.reading,
             dependencies=self.dependencies == "exact",
             order=self.order,
@@ -143,11 +144,11 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         total = sum(len(turn.visits) for turn in turns)
         least = sum(turn.least for turn in turns) / total
         most = sum(turn.most for turn in turns) / total
-        enough = self.threshold - TOLERANCE
-        if least < enough <= most:
+        sure = passes(least, self.threshold)
+        if not sure and passes(most, self.threshold):
             open_ = next(turn for turn in turns if turn.least < turn.most)
             return [self.unscored("skipped", f"turn {open_.number}: {open_.unsure}")]
-        value = least if least >= enough else most
+        value = least if sure else most
         wrong = [(turn, seen) for turn in turns for seen in turn.visits if not seen.met]
         extra = [] if self.allow_extra else [(t, run) for t in turns for run in t.extra]
         said = f"{total} of {total} visits took place"

@@ -22,9 +22,10 @@ from baton.model import (
     Turn,
     known,
 )
+from baton.model.score import passes
 from baton.model.views import run_names
 
-from .base import TOLERANCE, Details, Pair, describe
+from .base import Details, Pair, describe
 
 
 class Voice(NamedTuple):
@@ -168,11 +169,11 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
 
     def _fits(self, wanted: Sequence[str], texts: Sequence[str]) -> bool:
         """Tell whether each wanted text matches one of those said, or all of them joined."""
-        enough = self.match_threshold - TOLERANCE if self.match in GRADED else 1.0
+        enough = self.match_threshold if self.match in GRADED else 1.0
         reading = self.reading
         said = [*texts, "\n".join(texts)] if len(texts) > 1 else texts
         return all(
-            any(match_score(self.match, text, one, reading) >= enough for one in said)
+            any(passes(match_score(self.match, text, one, reading), enough) for one in said)
             for text in wanted
         )
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from baton.model import Case, EvalContext, Evidence, Score, Trace, Turn, known
+from baton.model import Evidence, Score, Trace, Turn, known
 from baton.plugins import Alias
 
-from .base import BaseEvaluator, Details, Unscored, describe, unfinished
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import Figure, require_one, share, weigh
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -32,7 +32,7 @@ class LatencyDetails(Details, kw_only=True):
     turns: list[TurnSeconds]
 
 
-class Latency(BaseEvaluator, frozen=True, kw_only=True):
+class Latency(TraceEvaluator, frozen=True, kw_only=True):
     """Holds the time from each user message to the end of its turn against limits.
 
     The time of a case is the sum over its turns; the user's own time between them is not in it.
@@ -59,29 +59,24 @@ class Latency(BaseEvaluator, frozen=True, kw_only=True):
         """Check that there is a limit."""
         require_one(self)
 
-    def evaluate(
-        self,
-        trace: Trace,
-        case: Case | None,
-        context: EvalContext,  # noqa: ARG002 - times know no names
-    ) -> list[Score]:
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 1 within the limits, else limit / time.
 
         ``error`` when a turn failed or was not played, as its time says nothing; ``skipped``
         when a turn has no times, and when it is incomplete and within the limits so far.
         """
-        doubt = unfinished(trace, case)
+        trace, doubt = whole.trace, whole.doubt
         if doubt is not None and doubt.status == "error":
-            return [self.unscored(doubt.status, doubt.reason)]
+            return doubt
         missing = _timeless(trace)
         if missing is not None:
-            return [self.unscored(missing.status, missing.reason)]
+            return missing
         seconds = [_seconds(turn) for turn in trace.turns]
         rows = [self._row(number, taken) for number, taken in enumerate(seconds, 1)]
         details = LatencyDetails(seconds=_sum(seconds), turns=rows)
         figures = self._figures(seconds)
         evidence = self._evidence(trace, seconds)
-        return [weigh(self, figures, doubt, details, evidence)]
+        return weigh(self, figures, doubt, details, evidence)
 
     def _row(self, number: int, seconds: float) -> TurnSeconds:
         limit = self.max_turn_seconds

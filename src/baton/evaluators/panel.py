@@ -11,6 +11,7 @@ import msgspec
 from baton.formats.explain import checked
 from baton.judges.votes import Vote, tally
 from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Unit
+from baton.model.score import passes
 from baton.plugins import Alias, Entry, Origin, refused_options
 
 from .base import EvaluatorTraits, describe
@@ -204,9 +205,8 @@ class Panel(EvaluatorTraits):
 
     def _status(self, value: float) -> Any:
         first = self._first
-        if first.rubric.direction == "higher":
-            return "passed" if value >= first.threshold - 1e-9 else "failed"
-        return "passed" if value <= first.threshold + 1e-9 else "failed"
+        higher = first.rubric.direction == "higher"
+        return "passed" if passes(value, first.threshold, higher=higher) else "failed"
 
 
 def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequence[Entry]) -> Judged:

@@ -34,9 +34,10 @@ from baton.evaluators.matching.texts import (
     stated_checks,
 )
 from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
+from baton.model.score import passes
 from baton.plugins import FROM_CASES, Alias
 
-from .base import TOLERANCE, Pair, TurnEvaluator, Unscored, describe, last_turn
+from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
 
 
 class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
@@ -157,7 +158,7 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
             least = least._replace(problem=no_answer(pair.turn))
         fields: dict[str, Any] = {"checks": [_check_row(c, self.threshold) for c in checks]}
         stated = pair.expected.response
-        if stated is not None and least.score < self.threshold - TOLERANCE:
+        if stated is not None and not passes(least.score, self.threshold):
             fields["expected"] = quote(stated.plain())
         return Row(pair.number, pair.turn, least.score, least.problem, fields)
 
@@ -172,4 +173,4 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
 
 def _check_row(check: Check, threshold: float) -> dict[str, Any]:
     row = {"check": check.name, "score": check.score}
-    return {**row, "problem": check.problem} if check.score < threshold - TOLERANCE else row
+    return row if passes(check.score, threshold) else {**row, "problem": check.problem}

@@ -24,9 +24,10 @@ from baton.evaluators.matching.answers import (
 )
 from baton.evaluators.matching.texts import require_rouge, rouge1
 from baton.model import EvalContext, Score, Trace
+from baton.model.score import passes
 from baton.plugins import Alias
 
-from .base import TOLERANCE, Pair, TurnEvaluator, describe
+from .base import Pair, TurnEvaluator, describe
 
 
 class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
@@ -57,7 +58,7 @@ class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
         actual = answer_text(pair.turn)
         rouge = rouge1(expected, actual)
         fields: dict[str, Any] = {"precision": rouge.precision, "recall": rouge.recall}
-        if rouge.fmeasure < self.threshold - TOLERANCE:
+        if not passes(rouge.fmeasure, self.threshold):
             fields["expected"] = quote(expected)
         problem = (
             f"ROUGE-1 F of the answer is {rouge.fmeasure:.2f}" if actual else no_answer(pair.turn)

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import msgspec
 
 from baton.evaluators.matching.answers import json_differences
-from baton.model import Case, EvalContext, Evidence, Score, Trace, known
+from baton.model import Case, Evidence, Score, known
 from baton.plugins import FROM_CASES, Alias
 
-from .base import BaseEvaluator, Details, Unscored, describe, not_played_or_broken
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 
 class StateEqualsDetails(Details, kw_only=True):
@@ -22,12 +22,13 @@ class StateEqualsDetails(Details, kw_only=True):
     states: dict[str, bool]
 
 
-class StateEquals(BaseEvaluator, frozen=True, kw_only=True):
+class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
     """Compares the keys that a case states of the final state; others may be there."""
 
     type = "state_equals"
     summary = "whether the session ends in the expected state"
     details = StateEqualsDetails
+    takes_incomplete = True
     aliases = (Alias("state_equals", "StateEquals", renames={"name": "state"}),)
 
     state: Annotated[
@@ -52,21 +53,21 @@ class StateEquals(BaseEvaluator, frozen=True, kw_only=True):
         """What it looks at in a case: nothing, when an option says what to expect."""
         return frozenset({"final_state"} if self.value is None else ())
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:  # noqa: ARG002
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: keys with the expected value / keys expected.
 
         ``error`` when a turn broke or was not played; ``skipped`` when no state is expected,
         or the source does not tell the state at the end.
         """
-        expected = self._expected(case)
+        expected = self._expected(whole.case)
         if isinstance(expected, Unscored):
-            return [self.unscored(expected.status, expected.reason)]
-        trouble = not_played_or_broken(trace, case)
-        if trouble is not None:
-            return [self.unscored("error", trouble)]
+            return expected
+        if whole.doubt is not None:
+            return whole.doubt
+        trace = whole.trace
         if not known(trace, trace, "state"):
             message = "the state at the end was not recorded; record the session's state"
-            return [self.unscored("skipped", message)]
+            return Unscored("skipped", message)
         actual = trace.state or {}
         wrong = {
             key: problem
@@ -80,7 +81,7 @@ class StateEquals(BaseEvaluator, frozen=True, kw_only=True):
             said = next(iter(wrong.values())) + (more if len(expected) > 1 else "")
         details = StateEqualsDetails(states={key: key not in wrong for key in expected})
         proof = [Evidence(ids=[trace.id], quote=problem) for problem in wrong.values()]
-        return [self.scored(share, said, details, proof)]
+        return self.scored(share, said, details, proof)
 
     def _expected(self, case: Case | None) -> dict[str, Any] | Unscored:
         key, value = self.state, self.value

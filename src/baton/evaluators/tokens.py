@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from baton.model import Case, EvalContext, Evidence, Score, Trace, Usage
+from baton.model import EvalContext, Evidence, Score, Trace, Usage
 
-from .base import BaseEvaluator, Details, Unscored, describe, unfinished
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import Figure, require_one, token_count, total_usage, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -25,7 +25,7 @@ class TokensDetails(Details, kw_only=True):
     """True where there may have been more."""
 
 
-class Tokens(BaseEvaluator, frozen=True, kw_only=True):
+class Tokens(TraceEvaluator, frozen=True, kw_only=True):
     """Holds the tokens of all model requests of a case against limits."""
 
     type = "tokens"
@@ -44,13 +44,14 @@ class Tokens(BaseEvaluator, frozen=True, kw_only=True):
         """Check that there is a limit."""
         require_one(self)
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 1 within the limits, else the lowest limit / tokens.
 
         Counts that are known in part fail when that part is too much already. Otherwise
         ``error`` when a turn failed or was not played; ``skipped`` when a count is not known
         in full.
         """
+        trace = whole.trace
         usage = total_usage(trace)
         counts = _counts(usage)
         limits = {
@@ -59,7 +60,7 @@ class Tokens(BaseEvaluator, frozen=True, kw_only=True):
             "output": self.max_output,
         }
         asked = [kind for kind, limit in limits.items() if limit is not None]
-        doubt = unfinished(trace, case) or _unknown(usage, counts, asked)
+        doubt = whole.doubt or _unknown(usage, counts, asked)
         figures = [
             Figure(
                 limit, count, f"{'at least ' if doubt else ''}{_words(kind, count)}", f"{limit:,}"
@@ -69,10 +70,10 @@ class Tokens(BaseEvaluator, frozen=True, kw_only=True):
         ]
         details = TokensDetails(
             tokens=counts,
-            agents=_by_agent(trace, context),
+            agents=_by_agent(trace, whole.context),
             at_least=True if doubt is not None else msgspec.UNSET,
         )
-        return [weigh(self, figures, doubt, details, _evidence(trace))]
+        return weigh(self, figures, doubt, details, _evidence(trace))
 
 
 def _counts(usage: Usage | None) -> dict[str, int | None]:

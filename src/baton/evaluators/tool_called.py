@@ -10,11 +10,11 @@ from typing import Annotated
 
 import msgspec
 
-from baton.model import AgentRun, Case, EvalContext, Evidence, Score, Trace, known
+from baton.model import AgentRun, EvalContext, Evidence, Score, Trace, known
 from baton.model.views import PlacedCall, placed_calls, run_names
 from baton.plugins import FROM_CASES, Alias
 
-from .base import BaseEvaluator, Details, describe, not_played_or_broken
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -33,12 +33,13 @@ class ToolCalledDetails(Details, kw_only=True):
     calls: list[MadeCall]
 
 
-class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
+class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
     """Counts the calls of a tool in all turns, those that hand work over among them."""
 
     type = "tool_called"
     summary = "whether a tool was called, how often, and by whom"
     details = ToolCalledDetails
+    takes_incomplete = True
     aliases = (Alias("tool_called", "ToolCalled", renames={"tool_name": "tool"}),)
 
     tool: Annotated[str, FROM_CASES, describe("The tool to look for.")]
@@ -64,24 +65,24 @@ class ToolCalled(BaseEvaluator, frozen=True, kw_only=True):
         """How many calls there have to be: one, unless the options say otherwise."""
         return _least(self.min_calls, self.max_calls)
 
-    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score for the trace: 1 or 0. A call that failed or was refused counts.
 
         ``error`` when a turn broke or was not played; ``skipped`` when calls that were not
         recorded could change the verdict.
         """
-        trouble = not_played_or_broken(trace, case)
-        if trouble is not None:
-            return [self.unscored("error", trouble)]
+        if whole.doubt is not None:
+            return whole.doubt
+        trace, context = whole.trace, whole.context
         calls = list(self._calls(trace, context))
         over = self.max_calls is not None and len(calls) > self.max_calls
         open_ = len(calls) < self.least or self.max_calls is not None
         if not over and open_ and (not_recorded := self._not_recorded(trace, context)) is not None:
-            return [self.unscored("skipped", not_recorded)]
+            return Unscored("skipped", not_recorded)
         met = not over and len(calls) >= self.least
         details = ToolCalledDetails(calls=[_made(placed) for placed in calls])
         proof = [Evidence(ids=[placed.call.id]) for placed in calls] if over else []
-        return [self.scored(float(met), self._said(len(calls)), details, proof)]
+        return self.scored(float(met), self._said(len(calls)), details, proof)
 
     def _calls(self, trace: Trace, context: EvalContext) -> Iterator[PlacedCall]:
         for turn in trace.turns:

@@ -30,6 +30,7 @@ from baton.model import (
     Turn,
     known,
 )
+from baton.model.score import passes
 from baton.model.views import placed_calls, run_names, tool_calls, turn_tree
 from baton.plugins import FROM_CASES, Alias
 
@@ -365,7 +366,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
     def verdict(self, turns: Sequence[TurnCalls]) -> list[Score]:
         """Give one score: the mean over the turns."""
         value = sum(turn.score for turn in turns) / len(turns)
-        bad = [turn for turn in turns if turn.score < 1 - 1e-9]
+        bad = [turn for turn in turns if not passes(turn.score, 1)]
         fix: str | msgspec.UnsetType = msgspec.UNSET
         if bad and self.arguments == "exact" and all(map(only_more_arguments, bad)):
             fix = (

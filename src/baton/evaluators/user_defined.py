@@ -22,6 +22,7 @@ from baton.model import (
     Unit,
     suggestion,
 )
+from baton.model.score import passes
 from baton.plugins import Origin, refused_by_name, refused_options
 from baton.plugins.user_code import load_function
 
@@ -105,10 +106,8 @@ class OwnEvaluator(EvaluatorTraits):
             return self._score(status="skipped", reason=str(reason or "it gave no verdict"))
         if not isinstance(value, bool | int | float) or not math.isfinite(value):
             raise TypeError(f"{self.type} returned {value!r}, which is no finite number")
-        passed = value >= self.threshold - 1e-9
-        return self._score(
-            status="passed" if passed else "failed", value=float(value), reason=str(reason)
-        )
+        status = "passed" if passes(value, self.threshold) else "failed"
+        return self._score(status=status, value=float(value), reason=str(reason))
 
     def _score(self, **verdict: Any) -> Score:
         return Score(

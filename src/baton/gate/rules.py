@@ -11,6 +11,7 @@ import msgspec
 
 from baton.formats.explain import checked
 from baton.model import InputError, Problem, suggestion
+from baton.model.score import TOLERANCE, passes
 
 Sign = Literal[">=", "<=", "=="]
 CASES = ("pass_rate", "error_rate")
@@ -112,8 +113,8 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
         """Tell whether a figure meets it; rounding does not decide."""
         # Ten costs of 0.1 add up to 0.9999999999999999, and `sum == 1` has to hold.
         if self.sign == "==":
-            return abs(value - self.limit) <= 1e-9
-        return value <= self.limit + 1e-9 if self.at_most else value >= self.limit - 1e-9
+            return abs(value - self.limit) <= TOLERANCE
+        return passes(value, self.limit, higher=not self.at_most)
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):

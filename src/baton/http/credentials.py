@@ -52,8 +52,7 @@ def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitRe
     except ValueError:
         usable = False
     if not usable:
-        shown = url.rpartition("@")[2]
-        message = f"`{shown}` is not a valid address: write {example}"
+        message = f"`{shown_address(url)}` is not a valid address: write {example}"
         raise InputError(Problem(path=option, message=message))
     return parts
 
@@ -66,13 +65,28 @@ def plain_address(url: str, option: str, credentials_by: str) -> str:
     """
     text = url.strip().rstrip("/")
     parts = address(text, option)
-    if parts.username or parts.password:
+    refuse_credentials(parts, option, credentials_by)
+    refuse_query(parts, option)
+    return text
+
+
+def refuse_credentials(parts: SplitResult, option: str, credentials_by: str) -> None:
+    """Raise InputError for an address with credentials, which ``credentials_by`` takes."""
+    if "@" in parts.netloc:
         message = f"the address holds credentials; give them by {credentials_by}"
         raise InputError(Problem(path=option, message=message))
+
+
+def refuse_query(parts: SplitResult, option: str) -> None:
+    """Raise InputError for an address with a query or a fragment, which would not be sent."""
     if parts.query or parts.fragment:
         message = "the address has a query or a fragment; give the address alone"
         raise InputError(Problem(path=option, message=message))
-    return text
+
+
+def shown_address(url: str) -> str:
+    """Return an address without what may be secret in it: credentials and the query."""
+    return url.rpartition("@")[2].partition("?")[0]
 
 
 def basic_of(parts: SplitResult) -> tuple[str, str] | None:

@@ -20,6 +20,7 @@ import msgspec
 
 from baton.http.answers import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
+from baton.model.secrets import Masker
 
 from .prompts import Prompt
 from .settings import Endpoint, JudgeSettings
@@ -163,9 +164,10 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
     ]
     found = ((kind, again) for type_, kind, again in kinds if isinstance(error, type_))
     kind, again = next(found, ("rejected", False))
-    text = " ".join(_words(error).split())[:_QUOTED]
+    text = " ".join(_words(error).split())
     if endpoint.api_key:
-        text = text.replace(endpoint.api_key, "***")
+        text = Masker([endpoint.api_key])(text)
+    text = text[:_QUOTED]
     retry_after = getattr(error, "retry_after", None)
     if retry_after is not None and not 0 <= retry_after < math.inf:  # which NaN is not, either
         retry_after = None

@@ -12,7 +12,7 @@ import msgspec
 
 from baton.formats.explain import Path, checked, path_text
 from baton.http.answers import JUDGE_MIB, Mebibytes
-from baton.http.credentials import address
+from baton.http.credentials import address, refuse_credentials, shown_address
 from baton.model import InputError, Judge, Problem, suggestion
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -55,7 +55,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.model.partition(":")[2]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(model={self.model!r}, base_url={_shown(self.base_url)!r})"
+        shown = self.base_url and shown_address(self.base_url)
+        return f"{type(self).__name__}(model={self.model!r}, base_url={shown!r})"
 
 
 class JudgeSettings(Endpoint, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,14 +209,6 @@ def _problems(endpoint: Endpoint, path: Path) -> Iterator[Problem]:
 
 def _address_problems(url: str, path: str) -> Iterator[Problem]:
     try:
-        parts = address(url, path, "http://HOST:PORT/v1")
+        refuse_credentials(address(url, path, "http://HOST:PORT/v1"), path, "`api_key: ${NAME}`")
     except InputError as error:
         yield from error.problems
-        return
-    if "@" in parts.netloc:
-        yield Problem(path=path, message="an address holds no password: give `api_key: ${NAME}`")
-
-
-def _shown(url: str | None) -> str | None:
-    """Return an address without what may be secret in it."""
-    return url and url.rpartition("@")[2].partition("?")[0]

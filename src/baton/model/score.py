@@ -10,7 +10,17 @@ import msgspec
 
 Unit = Literal["trace", "turn", "run", "dispatch", "tool_call"]
 Status = Literal["passed", "failed", "error", "skipped"]
+TOLERANCE = 1e-9
+"""A value this far below a threshold still passes: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
 STATUSES: tuple[Status, ...] = ("passed", "failed", "skipped", "error")
+
+
+def passes(value: float, threshold: float, *, higher: bool = True) -> bool:
+    """Tell whether a value passes (to 1e-9): from the threshold on, or up to it without ``higher``.
+
+    What is rounded in the last digit does not decide.
+    """
+    return value >= threshold - TOLERANCE if higher else value <= threshold + TOLERANCE
 
 
 class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True):

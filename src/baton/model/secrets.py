@@ -22,18 +22,21 @@ _LEAST_NAMED, _LEAST = 4, 8
 secret (`TOKEN=ab12`), else 8. Shorter ones are parts of ordinary words, and masking them would
 make reports unreadable (`USER_ID=42` would blank every 42)."""
 _ENDS = ("”", "…", '"', "'")  # what a shortened quotation may end with
-_SECRET_NAME = re.compile(
-    r"(api|access|private|account|shared)[-_]?(access[-_]?)?key|token(?!s)|passw|pwd|passphrase"
-    r"|secret|authorization|credential|cookie|bearer|signature|dsn|(^|[-_])(auth|pat|pw|key)$",
-    re.IGNORECASE,
-)
-_OF_A_SECRET = re.compile(r"_(url|uri|type|name|file|path|host|limit|ttl|env)$", re.IGNORECASE)
-"""Names that speak of a secret and hold none: `TOKEN_URL`, `SECRET_NAME`."""
 _SECRET_KEY = re.compile(
     r"(api|access|private)[-_]?key|token(?!s)|password|secret|authorization|credential|cookie"
     r"|(^|[-_])auth$",
     re.IGNORECASE,
 )
+"""Options that hold a secret, by their names."""
+_SECRET_NAME = re.compile(
+    _SECRET_KEY.pattern
+    + r"|(account|shared)[-_]?key|passw|pwd|passphrase|bearer|signature|dsn|(^|[-_])(pat|pw|key)$",
+    re.IGNORECASE,
+)
+"""Environment variables that hold one. Their names say it in more ways: an option `key` may be
+the name of anything."""
+_OF_A_SECRET = re.compile(r"_(url|uri|type|name|file|path|host|limit|ttl|env)$", re.IGNORECASE)
+"""Names that speak of a secret and hold none: `TOKEN_URL`, `SECRET_NAME`."""
 _QUERY = re.compile(
     r"(?<=[?&])([^=&\s]*(?:key|token|secret|password|signature|auth)[^=&\s]*=)([^&#\s]+)",
     re.IGNORECASE,

@@ -16,6 +16,7 @@ from baton.http.credentials import (
     address,
     is_header_name,
     is_header_value,
+    refuse_query,
 )
 from baton.model import Case, Source, Trace
 from baton.providers.adk_play import play
@@ -141,8 +142,7 @@ def _plain(quoted: str | None) -> str | None:
 
 def _parts(endpoint_url: str) -> SplitResult:
     parts = address(endpoint_url, "endpoint_url")
-    if parts.query or parts.fragment:
-        raise option_error("endpoint_url", "what follows `?` or `#` is not sent: leave it out")
+    refuse_query(parts, "endpoint_url")
     return parts
 
 

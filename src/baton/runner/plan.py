@@ -33,6 +33,7 @@ from baton.model import (
     suggestion,
 )
 from baton.model.redact import ON, Redaction
+from baton.model.score import passes
 from baton.model.views import broken
 from baton.plugins import (
     RUBRIC_SUFFIXES,
@@ -79,7 +80,7 @@ def verdict(rule: PassRule, scores: Sequence[Score]) -> Verdict:
         if score.value is not None:
             values.setdefault(score.evaluator, []).append(score.value)
     mean = sum(sum(each) / len(each) for each in values.values()) / len(values)
-    return Verdict("passed" if mean >= rule.mean - 1e-9 else "failed", mean)
+    return Verdict("passed" if passes(mean, rule.mean) else "failed", mean)
 
 
 def read_rule(spec: str | Mapping[str, float] | PassRule) -> PassRule:

@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from baton.model import counted
+from baton.model.score import passes
 
 from .intervals import Z95, Estimate, mean_interval, needed_for, rank_correlation, share, wilson
 
@@ -411,7 +412,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     def passes(self, score: float) -> bool:
         """Tell whether a score passes (to 1e-9)."""
-        return score >= self.threshold - 1e-9 if self.higher else score <= self.threshold + 1e-9
+        return passes(score, self.threshold, higher=self.higher)
 
     def score(self, answer: float) -> float:
         """Turn a number on the scale into a score.

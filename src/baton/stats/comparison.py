@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from baton.model.score import TOLERANCE
+
 from .intervals import Estimate, mean_interval
 
 _NORMAL = NormalDist()
@@ -275,7 +277,7 @@ def _change(one: Difference, p: float | None, rule: _Rule) -> Change:
     moved = one.difference.value * rule.sign
     real = p is not None and p <= 1 - rule.confidence
     # One case of 20 is a drop of 0.05: rounding of means does not decide.
-    least = max(rule.min_effect - 1e-9, 1e-12)
+    least = max(rule.min_effect - TOLERANCE, 1e-12)
     if real and moved <= -least:
         return "worse"
     if real and moved >= least:

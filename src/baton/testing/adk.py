@@ -14,6 +14,7 @@ import msgspec
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.model import CaseResult, Dataset, InputError, Problem
+from baton.model.score import passes
 from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.terminal import failure_text
 from baton.runner.loop import run
@@ -110,7 +111,7 @@ def _below(runs: Sequence[CaseResult]) -> Iterator[str]:
         if unscored:
             yield f"  {name} could not be evaluated in {unscored} of {len(scores)} runs"
         threshold = next((s.threshold for s in scores if s.threshold is not None), None)
-        if values and threshold is not None and fmean(values) < threshold - 1e-9:
+        if values and threshold is not None and not passes(fmean(values), threshold):
             yield f"  {name} is {fmean(values):.2f} over {len(runs)} runs, needs {threshold:.2f}"
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from baton.judges.prompts import clip
 from baton.judges.votes import Poll, Read, Tally, Vote
 from baton.model import CaseRubric, Evidence, JudgeUse, Score, Status, Unit
+from baton.model.score import TOLERANCE, passes
 
 from .evidence import Settled
 from .inputs import Given, Missing
@@ -252,7 +253,7 @@ def _decision(
     else:
         number = middle = tally.value
         near = min(abs((b.number or 0.0) - middle) for b in ballots)
-        nearest = [b for b in ballots if abs((b.number or 0.0) - middle) <= near + 1e-9]
+        nearest = [b for b in ballots if abs((b.number or 0.0) - middle) <= near + TOLERANCE]
         rank = {label: place for place, label in enumerate(order)}
         chosen = min(nearest, key=lambda b: rank.get(b.label or "", 0))
     return Decision(chosen.label, number, chosen.reason, chosen.quote, tally)
@@ -382,9 +383,7 @@ class Scorer(NamedTuple):
 
     def passes(self, value: float) -> bool:
         """Tell whether a value reaches the threshold, or keeps below it where lower is better."""
-        limit = self.rubric.threshold
-        higher = self.rubric.direction == "higher"
-        return value >= limit - 1e-9 if higher else value <= limit + 1e-9
+        return passes(value, self.rubric.threshold, higher=self.rubric.direction == "higher")
 
     def scored(
         self,

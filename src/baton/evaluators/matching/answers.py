@@ -10,6 +10,7 @@ import msgspec
 from baton.evaluators.base import Details
 from baton.formats.nesting import decode_json
 from baton.model import Content, Evidence, ExpectedTurn, Trace, Turn, known
+from baton.model.score import passes
 
 
 class Row(NamedTuple):
@@ -44,7 +45,7 @@ def mean(rows: Sequence[Row]) -> float:
 
 def below(rows: Iterable[Row], threshold: float) -> list[Row]:
     """Return the turns that would not pass on their own."""
-    return [row for row in rows if row.score < threshold - 1e-9]
+    return [row for row in rows if not passes(row.score, threshold)]
 
 
 class AnswerDetails(Details, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.patterns import compiled
+from baton.model.score import passes
 
 Word = tuple[str, int]
 """A word, and how often it stood before, counting itself."""
@@ -112,7 +113,7 @@ def similar(expected: Any, actual: Any, least: float) -> bool:
     Of a mapping only the expected keys are looked at.
     """
     if isinstance(expected, str) and isinstance(actual, str):
-        return text_similarity(expected, actual) >= least - 1e-9
+        return passes(text_similarity(expected, actual), least)
     if isinstance(expected, dict) and isinstance(actual, dict):
         return all(similar(each, actual.get(key), least) for key, each in expected.items())
     if isinstance(expected, list) and isinstance(actual, list):

@@ -26,6 +26,7 @@ from baton.model import (
     Turn,
     known,
 )
+from baton.model.score import passes
 from baton.model.views import run_names
 
 SeenTurn = TypeVar("SeenTurn")
@@ -183,7 +184,7 @@ class Played:
                 (where, match_score(match, wanted, text, terms.reading))
                 for where, text in voice.texts
             )
-            where = next((where for where, score in scores if score >= terms.enough), None)
+            where = next((where for where, score in scores if passes(score, terms.enough)), None)
             if where is None:
                 lacking.append(wanted)
             else:
