@@ -106,8 +106,8 @@ class _Log:
 
 
 def _until_the_end(server: LlmServer, log: _Log) -> int:
+    parent = os.getppid()  # before the line below, which may be all that the parent waits for
     print(server.url, flush=True)
-    parent = os.getppid()
     try:
         while os.getppid() == parent:
             time.sleep(_LOOK_AGAIN)
