@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import baton
+import baton.evaluators
 from baton.model import (
     AgentRun,
     Case,
@@ -18,6 +20,7 @@ from baton.model import (
     EvalContext,
     Evaluator,
     ExpectedTurn,
+    InputError,
     Score,
     Source,
     Trace,
@@ -39,6 +42,8 @@ def make_case(name: str, agent: str = "router") -> Case:
     return Case(id=name, turns=[turn])
 
 
+WRONGLY: Any = baton
+"""Baton for calls that no type checker would let pass."""
 CASES = [make_case("a"), make_case("b"), make_case("c")]
 
 
@@ -54,6 +59,41 @@ class Crash:
 
     def with_options(self, override: Mapping[str, Any]) -> Evaluator:
         return self
+
+
+def first_agent(trace: Trace) -> tuple[bool, str]:
+    """A function as an evaluator: a verdict and its reason."""
+    agent = trace.turns[0].runs[0].agent
+    return agent == "router", f"`{agent}` was first"
+
+
+def test_a_function_is_an_evaluator() -> None:
+    evaluation = baton.score([played(CASES[0]), played(CASES[1], "desk")], evaluators=[first_agent])
+    scores = [result.scores[0] for result in evaluation.results]
+    assert [(score.evaluator, score.status, score.reason) for score in scores] == [
+        ("first_agent", "passed", "`router` was first"),
+        ("first_agent", "failed", "`desk` was first"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: WRONGLY.score([], evaluators=[42]), "`42` is no evaluator"),
+        (lambda: WRONGLY.score([], evaluators=[Crash]), "`Crash` is a class; give an object of it"),
+        (lambda: WRONGLY.score(None), "traces are Traces or paths, not NoneType"),
+        (lambda: WRONGLY.score([], prices="x"), "expected a mapping of models to prices, got 'x'"),
+        (lambda: WRONGLY.load_traces(3), "recordings are the paths of files and folders, not 3"),
+    ],
+)
+def test_what_is_of_the_wrong_type_is_named(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        call()
+
+
+def test_options_of_an_evaluator_have_names() -> None:
+    with pytest.raises(TypeError, match="AgentChain takes its options by name"):
+        WRONGLY.evaluators.AgentChain("exact")
 
 
 def test_traces_meet_their_cases_by_message_and_come_in_the_order_of_the_dataset() -> None:

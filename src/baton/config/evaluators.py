@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from baton.model import Dataset, Evaluator, InputError
+from baton.model import Dataset, InputError
 from baton.model.dataset import Format
 from baton.runner.plan import (
     WITHOUT_CASES,
     EvaluatorSpec,
     Plan,
     PlannedEvaluator,
+    Specs,
     unchecked,
 )
 
@@ -22,7 +22,6 @@ from .dialects.adk import FILE_NAME, default_criteria, found_criteria, read_crit
 from .dialects.strands import read_experiment
 from .trust import NOBODY, Trust
 
-Specs = Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str]
 MakePlan = Callable[[Specs | None], Plan]
 STATED = (
     ("agents", "agent_chain"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,14 +18,14 @@ from baton.formats.document import Document, read_bytes
 from baton.formats.spelling import snake
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
-from baton.model import Evaluator, InputError, Problem
+from baton.model import InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
 from baton.plugins import Entry
 from baton.providers.registry import provider_entry
 from baton.reports.registry import report_entry
 from baton.runner.backends.registry import backend_spec
-from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, make_plan
+from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, Specs, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 
 from .dialects.accelerator import translate
@@ -85,9 +85,7 @@ class Config(msgspec.Struct, kw_only=True):
         """The judge that the config describes, if it names a model."""
         return self.judging.settings
 
-    def plan_with(
-        self, evaluators: Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str] | None
-    ) -> Plan:
+    def plan_with(self, evaluators: Specs | None) -> Plan:
         """Return the plan with other evaluators, and all else as the config says."""
         plan = make_plan(
             evaluators,

@@ -77,7 +77,9 @@ class _Construction(msgspec.StructMeta, ABCMeta):
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
 
-        def __call__(cls, *, name: str | None = None, **options: Any) -> Any:
+        def __call__(cls, *values: object, name: str | None = None, **options: Any) -> Any:
+            if values:
+                raise TypeError(f"{cls.__name__} takes its options by name, not by position")
             return cls.from_options(name, options, ())
 
 

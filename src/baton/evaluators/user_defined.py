@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import msgspec
 
@@ -191,6 +191,24 @@ class NotLoaded(EvaluatorTraits):
     def with_options(self, override: Mapping[str, Any]) -> Self:  # noqa: ARG002
         """Take anything: only its code knows its options."""
         return self
+
+
+def evaluator_of(given: object) -> Evaluator:
+    """Return an evaluator that a program made, or make one of a function of its own.
+
+    Raises:
+        InputError: it is a class, or something else that cannot score.
+    """
+    name = getattr(given, "__name__", type(given).__name__)
+    if inspect.isclass(given):
+        raise InputError(f"`{name}` is a class; give an object of it: `{name}(...)`")
+    if callable(getattr(given, "evaluate", None)) and hasattr(given, "type"):
+        return cast("Evaluator", given)
+    if callable(given):
+        return OwnEvaluator(name, f"{given.__module__}:{name}", given, {})
+    raise InputError(
+        f"`{given!r}` is no evaluator: give its name, a mapping with `type`, an object or function"
+    )
 
 
 def own_evaluator(

@@ -53,7 +53,9 @@ def trend(folders: Iterable[Path], axis: str) -> list[Point]:
     wanted = read_axis(axis)
     known = {str(Axis(a.name, a.agent)) for s in sides for c in s.cases for a in c.axes}
     if sides and str(wanted) not in known:
-        names = {PASS_RATE, *known} - {PASSED}
+        names = ({PASS_RATE, *known} if str(Axis(PASSED)) in known else known) - {PASSED}
+        if not names:
+            raise InputError("no evaluation has a verdict")
         raise InputError(f"no evaluation has the axis `{axis}`; {suggestion(axis, names)}")
     return [_point(side, wanted, sides[-1]) for side in sides]
 

@@ -57,7 +57,10 @@ def iter_traces(
     problems: list[Problem] = []
     redaction = redaction_of(redact)
     catalog = _given(agents)
-    targets = [Path(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
+    several = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(several, Iterable):
+        raise InputError(f"recordings are the paths of files and folders, not {several!r}")
+    targets = [Path(one) for one in several]
     broken = on_problem or (lambda error: problems.extend(error.problems))
     units = _units(targets, catalog, exclude, problems)
     yield from map(

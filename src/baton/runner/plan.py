@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -14,7 +14,7 @@ from baton.evaluators.registry import (
     known_evaluator_names,
     own_rubrics,
 )
-from baton.evaluators.user_defined import NotLoaded, own_evaluator, traits_of
+from baton.evaluators.user_defined import NotLoaded, evaluator_of, own_evaluator, traits_of
 from baton.formats.explain import checked
 from baton.gate.rules import Gate
 from baton.model import (
@@ -118,6 +118,11 @@ class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     enabled: bool = True
     optional: bool = False
     config: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+AnyEvaluator = Mapping[str, Any] | EvaluatorSpec | Evaluator | str | Callable[..., Any]
+"""How a program may ask for an evaluator: plain data, a spec, an object, a name or a function."""
+Specs = Iterable[AnyEvaluator]
 
 
 class DataSpec(EvaluatorSpec, kw_only=True):
@@ -227,7 +232,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_plan(
-    specs: Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str] | None,
+    specs: Specs | None,
     *,
     agent_names: Mapping[str, str] | None = None,
     pass_rule: PassRule = "all",
@@ -336,7 +341,7 @@ def _check_judges(plan: Plan, evaluator: Evaluator) -> None:
 
 
 def _plan_one(
-    spec: Mapping[str, Any] | EvaluatorSpec | Evaluator | str,
+    spec: AnyEvaluator,
     folder: Path,
     own_code: bool,
     rubrics: Sequence[Entry],
@@ -346,7 +351,8 @@ def _plan_one(
     elif isinstance(spec, Mapping):
         spec = checked(dict(spec), EvaluatorSpec)
     if not isinstance(spec, EvaluatorSpec):
-        return PlannedEvaluator(evaluator=spec, override_names=(spec.type, spec.name))
+        given = evaluator_of(spec)
+        return PlannedEvaluator(evaluator=given, override_names=(given.type, given.name))
     if not spec.enabled:
         return None
     of_data = isinstance(spec, DataSpec)

@@ -16,7 +16,7 @@ from baton.evaluators.usage_limits import (
     unpriced,
 )
 from baton.formats.explain import checked
-from baton.model import AgentRun, Trace, Turn, Usage
+from baton.model import AgentRun, InputError, Problem, Trace, Turn, Usage
 from baton.model.prices import ModelPrice, Prices, cost_of
 
 __all__ = ["ModelPrice", "fill_costs", "read_prices", "unpriced"]
@@ -55,6 +55,9 @@ def read_prices(
     Raises:
         InputError: a price that is missing, negative or unknown; all of them.
     """
+    if not isinstance(pricing, Mapping):
+        message = f"expected a mapping of models to prices, got {pricing!r}"
+        raise InputError(Problem(path=path, message=message))
     plain = {
         name: dict(price) if isinstance(price, Mapping) else price
         for name, price in pricing.items()

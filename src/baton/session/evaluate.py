@@ -31,7 +31,7 @@ from baton.runner.live import (
     finished_slots,
 )
 from baton.runner.loop import run, run_until_terminated
-from baton.runner.plan import Plan, RunOptions
+from baton.runner.plan import Plan, RunOptions, Specs
 from baton.runner.prices import read_prices
 from baton.store import Kept
 
@@ -40,7 +40,6 @@ from .estimate import JudgingEstimate, estimate_live
 from .evaluation import Evaluation
 from .prepare import (
     Criteria,
-    Evaluators,
     GateLike,
     Inputs,
     JudgeLike,
@@ -85,7 +84,7 @@ def _sync(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
 async def aevaluate(
     dataset: Dataset | Sequence[Case] | PathLike,
     provider: Provider | Mapping[str, Any],
-    evaluators: Evaluators | None = None,
+    evaluators: Specs | None = None,
     *,
     concurrency: int = 4,
     repeat: int = 1,

@@ -18,11 +18,11 @@ from baton.config.trust import NOBODY, Trust
 from baton.datasets import load_dataset
 from baton.gate.rules import read_gate
 from baton.judges.settings import settings_of
-from baton.model import Case, Dataset, Evaluator, InputError, Judge, Problem
+from baton.model import Case, Dataset, InputError, Judge, Problem
 from baton.model.redact import OFF, ON, Redaction, redaction_of
 from baton.model.secrets import masked
 from baton.readers import Catalog, load_catalog
-from baton.runner.plan import EvaluatorSpec, Plan, make_plan, read_rule
+from baton.runner.plan import Plan, Specs, make_plan, read_rule
 from baton.runner.prices import read_prices
 
 from .file_kinds import given_as
@@ -35,7 +35,6 @@ Rule = str | Mapping[str, float]
 Prices = Mapping[str, Mapping[str, float]]
 JudgeLike = Judge | str | Mapping[str, Any]
 GateLike = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
-Evaluators = Iterable[Mapping[str, Any] | EvaluatorSpec | Evaluator | str]
 Note = Callable[[str], None]
 """Takes one line that a user should know, and that is no part of a report."""
 
@@ -151,7 +150,7 @@ def prepare(
     *,
     config: Config | None = None,
     make: MakePlan | None = None,
-    evaluators: Evaluators | None = None,
+    evaluators: Specs | None = None,
     criteria: Criteria | None = None,
     by_cases: bool = False,
     judge: JudgeLike | None = None,

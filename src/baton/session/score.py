@@ -20,14 +20,13 @@ from baton.model import Case, Dataset, InputError, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 from baton.readers import iter_traces
 from baton.readers.shards import BYTES, Shard, is_address, iter_shards
-from baton.runner.plan import Plan
+from baton.runner.plan import Plan, Specs
 from baton.runner.recorded import score_in_memory, score_to_folder
 
 from .evaluation import Evaluation
 from .file_kinds import given_as
 from .prepare import (
     SWAPPED,
-    Evaluators,
     GateLike,
     Inputs,
     JudgeLike,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 def score(
     traces: Trace | Iterable[Trace | PathLike] | PathLike,
     dataset: Dataset | Sequence[Case] | PathLike | None = None,
-    evaluators: Evaluators | None = None,
+    evaluators: Specs | None = None,
     *,
     pass_rule: Rule = "all",
     prices: Prices | None = None,
@@ -150,6 +149,8 @@ def _as_traces(
     """Yield traces; ``files`` takes their path, or ``None`` for a trace that is no file."""
     if isinstance(traces, str | os.PathLike | Trace):
         traces = [traces]
+    if not isinstance(traces, Iterable):
+        raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
     for each in traces:
         files.append(None if isinstance(each, Trace) else str(each))
         if isinstance(each, Trace):
