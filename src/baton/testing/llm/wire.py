@@ -118,6 +118,7 @@ class Connection(asyncio.Protocol):
         self._read()
 
     def _send(self, response: Response) -> None:
+        self._done()  # first: who has the answer may look at the counts at once
         if response.ends == "before":
             self._close()
             return
@@ -133,7 +134,6 @@ class Connection(asyncio.Protocol):
         self._next()
 
     def _next(self) -> None:
-        self._done()
         if self._http.our_state is h11.MUST_CLOSE:
             self._close()
         else:
