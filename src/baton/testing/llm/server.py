@@ -230,10 +230,12 @@ async def _serve(listener: socket.socket, server: LlmServer, stop: asyncio.Futur
     loop = asyncio.get_running_loop()
     serving = await loop.create_server(connected, sock=listener, backlog=_BACKLOG)
     await stop
-    serving.close()
-    coming = asyncio.all_tasks() - {asyncio.current_task()}
-    if coming:
+    # What was accepted has to be attached to the server before that closes: asyncio leaves a
+    # socket open otherwise. So first nothing more is accepted.
+    loop.remove_reader(listener)
+    while coming := asyncio.all_tasks() - {asyncio.current_task()}:
         await asyncio.wait(coming)
+    serving.close()
     for connection in list(open_ones):
         connection.abort()
     await asyncio.sleep(0)
