@@ -166,7 +166,8 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
     kind, again = next(found, ("rejected", False))
     text = " ".join(_words(error).split())
     if endpoint.api_key:
-        text = Masker([endpoint.api_key])(text)
+        # The masker leaves a key of a few characters alone inside of words; a key never stays.
+        text = Masker([endpoint.api_key])(text).replace(endpoint.api_key, "***")
     text = text[:_QUOTED]
     retry_after = getattr(error, "retry_after", None)
     if retry_after is not None and not 0 <= retry_after < math.inf:  # which NaN is not, either

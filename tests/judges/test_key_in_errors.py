@@ -1,0 +1,17 @@
+"""The key of a judge is in no error, however short it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.judges.client import call_error
+from baton.judges.settings import Endpoint
+
+
+@pytest.mark.parametrize("key", ["k7", "abc", "sk-0123456789abcdef"])
+def test_a_key_stays_in_no_error_also_inside_of_a_word(key: str) -> None:
+    error = call_error(
+        RuntimeError(f"refused: token{key}end"), Endpoint(model="openai:m", api_key=key)
+    )
+    assert key not in str(error)
+    assert "***" in str(error)
