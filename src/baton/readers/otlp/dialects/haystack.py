@@ -1,0 +1,212 @@
+"""Haystack's own spans: of pipelines, components and agents, by ``opentelemetry-haystack``.
+
+An agent has no name of its own. In a pipeline it goes by the name of its component, as a tool by
+that of the tool: callers know it by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton.model import Content
+from baton.readers.otlp.messages import read_messages
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    MessageSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    WorkflowSpan,
+)
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.values import content, parsed, shown, text, usage_of
+
+from .base import Dialect
+from .genai import fail
+from .handover import hand_over, tool_names
+
+_PREFIX = "haystack."
+_COMPONENT = "haystack.component."
+_STEP = "haystack.agent.step."
+_FRAMEWORK = "haystack"
+# Version 2 runs a model and tools as components of an agent, version 3 as steps of it.
+_INVOKER = "ToolInvoker"
+
+
+def claims(span: Span) -> bool:
+    """Tell a span of Haystack."""
+    return span.name.startswith(_PREFIX)
+
+
+def read(span: Span) -> Reading:
+    """Read one span."""
+    attributes = span.attributes
+    says: Reading
+    if span.name == "haystack.agent.run":
+        says = _agent(attributes)
+    elif span.name == "haystack.agent.step.llm":
+        says = _model(attributes, _STEP + "llm.")
+    elif span.name == "haystack.agent.step.tool":
+        says = _tool(attributes)
+    elif span.name == "haystack.pipeline.run":
+        says = WorkflowSpan(name="pipeline")
+        says.heard = _first_messages(parsed(attributes.get("haystack.pipeline.input_data")))
+    elif span.name == "haystack.component.run":
+        says = _component(attributes)
+    else:
+        says = PlainSpan(name=span.name)
+    says.framework = _FRAMEWORK
+    fail(says, span)
+    return says
+
+
+def _agent(attributes: Mapping[str, Any]) -> AgentSpan:
+    says = AgentSpan(offered=tool_names(_definitions(attributes.get("haystack.agent.tools"))))
+    given = parsed(attributes.get("haystack.agent.input"))
+    if isinstance(given, Mapping):
+        says.heard = given.get("messages")
+    made = parsed(attributes.get("haystack.agent.output"))
+    if isinstance(made, Mapping):
+        said = [m for m in read_messages(made.get("messages"), "user") if m.role == "assistant"]
+        last = said[-1] if said else None
+        says.output = last.content if last is not None and not last.calls else None
+    return says
+
+
+def _model(attributes: Mapping[str, Any], prefix: str) -> ModelSpan:
+    given, made = (
+        parsed(attributes.get(prefix + "input")),
+        parsed(attributes.get(prefix + "output")),
+    )
+    says = ModelSpan()
+    if isinstance(given, Mapping):
+        says.heard = given.get("messages")
+        says.offered = tool_names(_definitions(given.get("tools")))
+    replies = made.get("replies") if isinstance(made, Mapping) else None
+    if isinstance(replies, list):
+        says.spoken = replies
+        for reply in replies:
+            meta = reply.get("meta") if isinstance(reply, Mapping) else None
+            if isinstance(meta, Mapping):
+                says.model = text(meta.get("model"))
+                counts = meta.get("usage")
+                says.usage = usage_of(counts, "") if isinstance(counts, Mapping) else None
+    return says
+
+
+def _definitions(tools: Any) -> Any:
+    """Return tools as definitions: each is serialised as its class and its data.
+
+    What cannot be serialised, a function without a name for example, has all of them printed as
+    Python prints objects. Then they are not known.
+    """
+    tools = parsed(tools)
+    if not isinstance(tools, list):
+        return None
+    return [
+        tool.get("data") if isinstance(tool, Mapping) and "data" in tool else tool for tool in tools
+    ]
+
+
+def _tool(attributes: Mapping[str, Any]) -> ToolSpan:
+    made = parsed(attributes.get(_STEP + "tool.output"))
+    says = ToolSpan(
+        name=text(attributes.get("haystack.tool.name")),
+        arguments=shown(attributes.get(_STEP + "tool.input")),
+        failed=attributes.get("haystack.tool.error") is True,
+    )
+    if says.failed:
+        says.error = text(made.get("error")) if isinstance(made, Mapping) else None
+    else:
+        says.result = content(made)
+    hand_over(says, None, {})
+    return says
+
+
+def _component(attributes: Mapping[str, Any]) -> Reading:
+    name, kind = text(attributes.get(_COMPONENT + "name")), attributes.get(_COMPONENT + "type")
+    made = parsed(attributes.get(_COMPONENT + "output"))
+    if kind == _INVOKER:
+        return _invoked(made)
+    # By what it makes: classes of generators are named as their authors like.
+    if "Generator" in str(kind) or (isinstance(made, Mapping) and "replies" in made):
+        return _model(attributes, _COMPONENT)
+    return PlainSpan(name=name)
+
+
+def _invoked(made: Any) -> Reading:
+    """Read what version 2 says of the calls of one answer, which it carries out in one component.
+
+    One call is a tool that ran; of several nothing tells when each of them did.
+    """
+    told = made.get("tool_messages") if isinstance(made, Mapping) else None
+    messages = read_messages(told, "tool") if isinstance(told, list) else []
+    answers = [answer for message in messages for answer in message.answers]
+    if len(answers) != 1:
+        return MessageSpan(heard=lambda: messages) if messages else PlainSpan()
+    (answer,) = answers
+    says = ToolSpan(name=answer.name, call=answer.id, failed=answer.failed)
+    says.arguments = _origin(told).get("arguments")
+    if answer.failed:
+        says.error = answer.result.plain() if answer.result is not None else None
+    else:
+        says.result = answer.result
+    hand_over(says, None, {})
+    return says
+
+
+def _origin(told: Any) -> Mapping[str, Any]:
+    for message in told:
+        for block in message.get("content") or ():
+            result = block.get("tool_call_result") if isinstance(block, Mapping) else None
+            origin = result.get("origin") if isinstance(result, Mapping) else None
+            if isinstance(origin, Mapping):
+                return origin
+    return {}
+
+
+def _first_messages(given: Any) -> Any:
+    """Return what a pipeline was asked: the messages, or else the only text, for a component."""
+    if not isinstance(given, Mapping):
+        return None
+    inputs = [each for each in given.values() if isinstance(each, Mapping)]
+    for each in inputs:
+        if isinstance(each.get("messages"), list):
+            return each["messages"]
+    texts = [value for each in inputs for value in each.values() if text(value)]
+    return texts[0] if len(set(texts)) == 1 else None
+
+
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Name each agent by the component or tool that it is."""
+    for node in nodes:
+        says, around = node.says, node.parent
+        if type(says) is not AgentSpan or not claims(node.span) or around is None:
+            continue
+        component = type(around.says) is PlainSpan and claims(around.span)
+        if component or type(around.says) is ToolSpan:
+            says.name = says.name or around.says.name  # type: ignore[union-attr]
+        elif type(around.says) is MessageSpan:
+            says.name = says.name or _called(around.span, says.asked())
+    return []
+
+
+def _called(invoker: Span, asked: Content | None) -> str | None:
+    """Return the tool that passed on, word for word, what an agent was asked."""
+    made = parsed(invoker.attributes.get(_COMPONENT + "output"))
+    if asked is None or not isinstance(made, Mapping):
+        return None
+    for message in made.get("tool_messages") or ():
+        origin = _origin([message])
+        arguments = origin.get("arguments")
+        if isinstance(arguments, Mapping) and asked.plain() in arguments.values():
+            return text(origin.get("tool_name"))
+    return None
+
+
+DIALECT = Dialect(
+    name="haystack", rank=20, claims=claims, read=read, resolve=resolve, prefixes=(_PREFIX,)
+)

@@ -1,0 +1,215 @@
+"""MLflow tracing: spans of its decorator and of what it patches in other libraries.
+
+All attributes are JSON, also texts: ``mlflow.spanType`` is ``"AGENT"`` with its quotes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from baton.formats.nesting import decode_json
+from baton.model import Usage
+from baton.readers.otlp.messages import Answer, Call, Message, read_messages
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    WorkflowSpan,
+)
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.values import amount, content, finite, first, shown, text, usage, whole
+
+from . import langchain
+from .base import Dialect
+from .genai import fail
+from .handover import hand_over, tool_names
+
+_TYPE = "mlflow.spanType"
+_REQUEST = "mlflow.traceRequestId"
+_IN, _OUT = "mlflow.spanInputs", "mlflow.spanOutputs"
+_MODELS = frozenset({"LLM", "CHAT_MODEL"})
+_NAMES = ("mlflow.llm.model", "model", "model_name")
+# `Runner.run` of OpenAI Agents, around the spans of the agents that it runs.
+_ROOT = "mlflow.openai.agent_run_root"
+# What MLflow patches in other libraries says whose messages the span holds.
+_FORMATS = {
+    "openai-agent": "openai-agents",
+    "pydantic_ai": "pydantic-ai",
+    "langchain": "langgraph",
+}
+# Arguments of a traced function or method by which an agent is asked: `user_prompt` is
+# pydantic-ai's. A function with one text among its arguments was asked that.
+_ASKED = ("user_prompt", "messages", "input", "prompt", "question", "query", "task")
+_GRAPH = frozenset({"langgraph_node", "lc_agent_name"})
+"""Metadata of LangChain, by which a span stands in a graph."""
+# What MLflow writes of a library's method: `Agent.run` and `Agent.run_sync` are of one agent, whose
+# name is an attribute.
+_METHOD = "Agent."
+
+
+def claims(span: Span) -> bool:
+    """Tell a span that MLflow wrote."""
+    return _TYPE in span.attributes or _REQUEST in span.attributes
+
+
+def read(span: Span) -> Reading:
+    """Read one span."""
+    kind = text(_value(span, _TYPE)) or ""
+    given, made = _value(span, _IN), _value(span, _OUT)
+    says: Reading
+    if kind in _MODELS:
+        says = _model(span, given, made)
+    elif kind == "TOOL":
+        says = ToolSpan(
+            name=span.name,
+            call=text(_value(span, "tool_call_id")),
+            arguments=shown(given),
+            result=content(made),
+        )
+        hand_over(says, None, {})
+    elif kind == "AGENT" and _value(span, _ROOT) is True:
+        says = WorkflowSpan(heard=_asked(given), spoken=_answered(made))
+    elif kind == "AGENT":
+        says = _agent(span, given, made)
+    else:
+        says = PlainSpan(name=span.name)
+        if span.parent_id is None:
+            says.heard, says.spoken = _asked(given), _answered(made)
+    says.framework = _FORMATS.get(str(_value(span, "mlflow.message.format")), "mlflow")
+    fail(says, span)
+    metadata = _value(span, "metadata")
+    if isinstance(metadata, Mapping) and (
+        "langgraph_node" in metadata or "lc_agent_name" in metadata
+    ):
+        return langchain.refine(says, span, langchain.Carried(metadata, given, made))
+    return says
+
+
+def _value(span: Span, key: str) -> Any:
+    value = span.attributes.get(key)
+    if not isinstance(value, str):
+        return value
+    try:
+        return decode_json(value)
+    except msgspec.DecodeError:
+        return value
+
+
+def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
+    named = text(_value(span, "name")) if span.name.startswith(_METHOD) else span.name
+    says = AgentSpan(
+        name=named,
+        heard=_asked(given),
+        spoken=_answered(made),
+        totals=_usage(span),
+        offered=tool_names(_value(span, "tools")),
+    )
+    # OpenAI Agents: the span of an agent has no answer, only the type that one should have.
+    if isinstance(made, Mapping) and set(made) == {"output_type"}:
+        says.spoken = None
+    elif isinstance(made, Mapping) and "_state" in made and "output" in made:
+        says.output, says.spoken = content(made["output"]), None  # pydantic-ai's result object
+    return says
+
+
+def _asked(given: Any) -> Any:
+    """Return what a traced function was asked, of all its arguments."""
+    if not isinstance(given, Mapping):
+        return given
+    asked = first(given, *_ASKED)
+    if asked is None:
+        texts = [value for value in given.values() if text(value)]
+        asked = texts[0] if len(texts) == 1 else None
+    return asked
+
+
+def _answered(made: Any) -> Any:
+    """Return an answer as messages: an object that holds none is the answer itself, as data."""
+    if made is None or isinstance(made, str):
+        return made
+    said = [message for message in read_messages(made, "assistant") if message.role == "assistant"]
+    if said:
+        return lambda: said
+    answer = content(finite(made))
+    return lambda: [Message(role="assistant", content=answer)]
+
+
+def _model(span: Span, given: Any, made: Any) -> ModelSpan:
+    says = ModelSpan(
+        model=text(first({key: _value(span, key) for key in _NAMES}, *_NAMES)),
+        usage=_usage(span),
+        offered=tool_names(_value(span, "mlflow.chat.tools")),
+        heard=_messages(given),
+        spoken=_messages(made),
+    )
+    if isinstance(given, Mapping):
+        says.instructions = text(given.get("instructions"))
+    return says
+
+
+def _messages(value: Any) -> Any:
+    """Return the messages of a request or response: what holds them in a chat library's words."""
+    if isinstance(value, Mapping):
+        value = dict(value)
+        if isinstance(value.get("input"), list | str):  # OpenAI's Responses
+            return value["input"]
+        if isinstance(value.get("messages"), list) and _of_pydantic(value["messages"]):
+            return lambda: [m for each in value["messages"] for m in _pydantic(each)]
+        if _of_pydantic([value]):
+            return lambda: _pydantic(value)
+    return value
+
+
+def _of_pydantic(messages: list[Any]) -> bool:
+    return bool(messages) and all(
+        isinstance(each, Mapping)
+        and isinstance(each.get("parts"), list)
+        and all(isinstance(part, Mapping) and "part_kind" in part for part in each["parts"])
+        for each in messages
+    )
+
+
+def _pydantic(message: Mapping[str, Any]) -> list[Message]:
+    """Read a message of pydantic-ai, whose parts say by ``part_kind`` what they are."""
+    read: list[Message] = []
+    for part in message["parts"]:
+        kind, name = part["part_kind"], text(part.get("tool_name"))
+        call = text(part.get("tool_call_id"))
+        if kind == "tool-call" and name is not None:
+            made = Call(id=call, name=name, arguments=shown(part.get("args")))
+            read.append(Message(role="assistant", calls=[made]))
+        elif kind in ("tool-return", "retry-prompt") and name is not None:
+            failed = kind == "retry-prompt"
+            answer = Answer(id=call, name=name, result=content(part.get("content")), failed=failed)
+            read.append(Message(role="tool", answers=[answer]))
+        elif kind == "thinking":
+            read.append(Message(role="assistant", thought=text(part.get("content"))))
+        elif kind in ("user-prompt", "system-prompt", "text"):
+            role = {"user-prompt": "user", "system-prompt": "system"}.get(kind, "assistant")
+            read.append(Message(role=role, content=content(part.get("content"))))
+    return read
+
+
+def _usage(span: Span) -> Usage | None:
+    counts, cost = _value(span, "mlflow.chat.tokenUsage"), _value(span, "mlflow.llm.cost")
+    if not isinstance(counts, Mapping):
+        return None
+    spent = usage(
+        input=whole(counts.get("input_tokens")),
+        output=whole(counts.get("output_tokens")),
+        total=whole(counts.get("total_tokens")),
+        read=whole(counts.get("cache_read_input_tokens")),
+        write=whole(counts.get("cache_creation_input_tokens")),
+    )
+    figure = amount(cost.get("total_cost")) if isinstance(cost, Mapping) else None
+    if figure is not None:
+        spent.cost_usd, spent.cost_from = figure, "source"
+    return spent
+
+
+DIALECT = Dialect(name="mlflow", rank=15, claims=claims, read=read, prefixes=("mlflow.",))

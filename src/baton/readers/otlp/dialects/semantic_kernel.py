@@ -1,0 +1,83 @@
+"""Semantic Kernel's spans: OpenTelemetry's names, and what only its runtime knows beside them.
+
+What a model said and called is in log records (``gen_ai.choice``), never in the spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, Reading, ToolSpan
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.values import content, text
+
+from . import genai
+from .base import Dialect
+
+_SCOPE = "semantic_kernel."
+_FRAMEWORK = "semantic-kernel"
+# The functions that a request may call, on the span around it: names with commas between.
+_OFFERED = "sk.available_functions"
+# A function that is an agent takes these; the kernel fills in the second, and hands its value on to
+# all functions below. No model wrote it where it says nothing.
+_MESSAGES, _OVERRIDE = "messages", "instructions_override"
+_NOT_GIVEN = (None, "None")
+_CALLING = "tool_calls"
+
+
+def claims(span: Span) -> bool:
+    """Tell a span of Semantic Kernel."""
+    return span.scope.startswith(_SCOPE)
+
+
+def read(span: Span) -> Reading:
+    """Read one span by OpenTelemetry's names."""
+    says = genai.read(span)
+    says.framework = _FRAMEWORK
+    if type(says) is AgentSpan and says.heard == "[]":
+        says.heard = None  # an agent that is asked by a bare text has no messages recorded
+    elif type(says) is ModelSpan:
+        reason = str(span.attributes.get("gen_ai.response.finish_reason", ""))
+        says.calls = says.calls or reason.lower().endswith(_CALLING)
+    elif type(says) is ToolSpan and isinstance(says.arguments, dict):
+        says.arguments = _written(says.arguments)
+    return says
+
+
+def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that the model may have written."""
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name != _OVERRIDE or value not in _NOT_GIVEN
+    }
+
+
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Take over what stands on the span around: functions offered, and what an agent was asked."""
+    for node in nodes:
+        says, around = node.says, node.parent
+        if around is None or not claims(node.span):
+            continue
+        if type(says) is ModelSpan and says.offered is None:
+            names = text(around.span.attributes.get(_OFFERED))
+            says.offered = names.split(",") if names is not None else None
+            _define(around.parent, says.offered or [])
+        elif type(says) is AgentSpan and says.heard is None and type(around.says) is ToolSpan:
+            given = around.says.arguments
+            says.input = content(given.get(_MESSAGES)) if isinstance(given, dict) else None
+    return []
+
+
+def _define(agent: Node | None, offered: list[str]) -> None:
+    """Add what an orchestration lends an agent to its tools: `Handoff-complete_task`, for example.
+
+    The span of the agent lists its own plug-ins only.
+    """
+    card = agent.says.card if agent is not None and type(agent.says) is AgentSpan else None
+    if card is not None and isinstance(card.tools, list):
+        card.tools = list(dict.fromkeys([*card.tools, *offered]))
+
+
+DIALECT = Dialect(name="semantic-kernel", rank=85, claims=claims, read=read, resolve=resolve)
