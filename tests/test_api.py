@@ -14,32 +14,24 @@ import pytest
 import baton
 import baton.evaluators
 from baton.model import (
-    AgentRun,
     Case,
-    Content,
     EvalContext,
     Evaluator,
-    ExpectedTurn,
     InputError,
     Score,
-    Source,
     Trace,
-    Turn,
     Unit,
 )
+from baton.testing import build
 
 
 def played(case: Case, agent: str = "router") -> Trace:
-    turns = [
-        Turn(id=f"t{i}", input=turn.input, runs=[AgentRun(id=f"r{i}", agent=agent)])
-        for i, turn in enumerate(case.turns)
-    ]
-    return Trace(schema_version=1, id=f"s-{case.id}", source=Source(format="test"), turns=turns)
+    turns = [build.turn(build.run(agent), input=turn.input) for turn in case.turns]
+    return build.trace(*turns, id=f"s-{case.id}")
 
 
 def make_case(name: str, agent: str = "router") -> Case:
-    turn = ExpectedTurn(input=Content(text=f"hi {name}"), agents=[agent])
-    return Case(id=name, turns=[turn])
+    return build.case(f"hi {name}", id=name, agents=[agent])
 
 
 WRONGLY: Any = baton

@@ -11,18 +11,9 @@ from typing import Any
 import msgspec
 
 from baton.model import (
-    SCHEMA_VERSION,
-    AgentRun,
-    Content,
-    Dispatch,
-    GotBack,
-    HandedOff,
-    Said,
-    Source,
-    ToolCall,
     Trace,
-    Turn,
 )
+from baton.testing.build import delegate, run, trace, turn
 from baton.testing.llm import Received
 
 RUBRIC = "dispatch_correctness"
@@ -30,49 +21,19 @@ RUBRIC = "dispatch_correctness"
 
 def hand_off(number: int, says: str, *, padding: int = 0) -> Trace:
     """Return a trace whose one dispatch the judge of :func:`answer` calls ``says``."""
-    prompt = Content(text=f"find file {number}, verdict={says}; {'x' * padding}")
-    made = Dispatch(
-        id="d1",
-        kind="delegate",
-        from_run="r1",
-        from_agent="main",
-        to_agent="finder",
-        call="c1",
-        prompt=prompt,
-        runs=["r2"],
-        result=Content(text="it is here"),
-        depth=1,
+    prompt = f"find file {number}, verdict={says}; {'x' * padding}"
+    asked = delegate(
+        "finder", prompt, tool="Task", arguments={"prompt": prompt}, result="it is here", depth=1
     )
-    caller = AgentRun(
-        id="r1",
-        agent="main",
-        steps=[
-            ToolCall(id="c1", name="Task", arguments={"prompt": prompt.text}, dispatch="d1"),
-            HandedOff(id="s1", dispatch="d1"),
-            GotBack(id="s2", dispatch="d1"),
-            Said(id="s3", content=Content(text="it is here, as the finder says")),
-        ],
-    )
-    worker = AgentRun(
-        id="r2",
-        agent="finder",
-        started_by=["d1"],
-        input=prompt,
-        output=Content(text="it is here"),
-        steps=[Said(id="s4", content=Content(text="it is here"))],
-    )
-    turn = Turn(
-        id="t1",
-        input=Content(text=f"where is file {number}?"),
-        output=Content(text="it is here"),
-        runs=[caller, worker],
-        dispatches=[made],
-    )
-    return Trace(
-        schema_version=SCHEMA_VERSION,
+    return trace(
+        turn(
+            f"where is file {number}?",
+            run("main", asked, "it is here, as the finder says"),
+            run("finder", "it is here", input=prompt, output="it is here"),
+            output="it is here",
+        ),
         id=f"trace{number}",
-        source=Source(format="baton"),
-        turns=[turn],
+        source="baton",
     )
 
 

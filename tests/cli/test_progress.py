@@ -11,10 +11,11 @@ import pytest
 
 from baton.cli.progress import Bar, Lines, progress
 from baton.model import CaseResult, Status
+from baton.testing.build import result
 
 
 def done(status: Status) -> CaseResult:
-    return CaseResult(case_id="a", status=status)
+    return result(id="a", status=status)
 
 
 def read_all(terminal: int) -> str:

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import baton
 from baton.model import (
-    AgentRun,
     Case,
-    Dispatch,
     ExpectedDispatch,
-    HandedOff,
     RoutingCell,
     Trace,
-    Turn,
 )
-from baton.testing import build
-from baton.testing.build import case
+from baton.testing.build import case, run, trace, transfer
 
 
 def played(case: Case) -> Trace:
-    runs = [AgentRun(id="r1", agent="router"), AgentRun(id="r2", agent="b", started_by=["d"])]
-    made = Dispatch(id="d", kind="transfer", to_agent="b")
-    runs[0].steps.append(HandedOff(id="h", dispatch="d"))
-    made.from_run, made.from_agent, made.runs = "r1", "router", ["r2"]
-    turn = Turn(id="t", runs=runs, dispatches=[made])
-    return build.trace(turn, case="x")
+    return trace(run("router", transfer("b")), run("b"), case="x")
 
 
 def test_an_evaluation_asks_for_it_by_itself() -> None:

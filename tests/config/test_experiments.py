@@ -12,7 +12,7 @@ import pytest
 import baton as package
 from baton.config.dialects.strands import read_experiment
 from baton.config.evaluators import plan_for
-from baton.model import Case, Content, EvalContext, InputError, Trace, Turn
+from baton.model import Case, EvalContext, InputError, Trace
 from baton.runner.plan import make_plan
 from baton.testing import build
 
@@ -25,8 +25,7 @@ CASE = {"name": "c", "input": "hi", "expected_output": "done"}
 
 def player(case: Case) -> Trace:
     """Answer that it is done."""
-    turn = Turn(id="t", output=Content(text="done"))
-    return build.trace(turn, id=case.id)
+    return build.trace(build.turn(output="done"), id=case.id)
 
 
 def written(folder: Path, *evaluators: Any, cases: Any = (CASE,)) -> Path:

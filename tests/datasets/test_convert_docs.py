@@ -24,6 +24,8 @@ from baton.model import (
     Scenario,
     Session,
 )
+from baton.testing import build
+from baton.testing.build import expect
 
 DOCS = (Path(__file__).parents[2] / "docs" / "convert.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+) \| (.+) \|$", DOCS, re.MULTILINE)
@@ -39,11 +41,11 @@ RUBRIC = CaseRubric(text="Kind.", id="r", type="assertion")
 
 
 def turn(**stated: Any) -> Case:
-    return Case(id="a", turns=[ExpectedTurn(**{"input": HI, **stated})])
+    return build.case(expect(**{"input": HI, **stated}), id="a")
 
 
 def case(**stated: Any) -> Case:
-    return Case(**{"id": "a", "turns": [ExpectedTurn(input=HI)], **stated})
+    return Case(**{"id": "a", "turns": [expect(HI)], **stated})
 
 
 def call(**stated: Any) -> list[ExpectedToolCall]:

@@ -10,7 +10,6 @@ import pytest
 from baton.evaluators.dispatch_completed import DispatchCompleted
 from baton.model import (
     Content,
-    Dispatch,
     EvalContext,
     GotBack,
     HandedOff,
@@ -19,7 +18,7 @@ from baton.model import (
     Turn,
 )
 from baton.testing import build, verdict
-from baton.testing.build import call, run, turn
+from baton.testing.build import call, dispatch, run, turn
 
 
 def trace(*, ran: dict[str, Any] | None = None, within: dict[str, Any] | None = None, **fields: Any) -> Trace:  # fmt: skip
@@ -31,11 +30,15 @@ def trace(*, ran: dict[str, Any] | None = None, within: dict[str, Any] | None = 
         GotBack(id="g1", dispatch="d1"),
     )
     helper = [] if ran == {} else [run("helper", started_by=["d1"], **(ran or {}))]
-    made = Dispatch(
-        id="d1", from_run="r1", from_agent="lead", to_agent="helper", call="c1",
-        runs=["r2"] if helper else [], **{"kind": "delegate", **fields},
-    )  # fmt: skip
-    return build.trace(turn(lead, *helper, made, **(within or {})))
+    ids: dict[str, Any] = {
+        "from_run": "r1",
+        "from_agent": "lead",
+        "call": "c1",
+        "runs": ["r2"] if helper else [],
+    }
+    return build.trace(
+        turn(lead, *helper, dispatch("helper", **{**ids, **fields}), **(within or {}))
+    )
 
 
 score = partial(verdict, "dispatch_completed")

@@ -20,7 +20,7 @@ from baton.model import (
     Turn,
 )
 from baton.testing import build, verdict
-from baton.testing.build import case, run, trace
+from baton.testing.build import case, dispatch, run, trace
 
 RECORDS = Path(__file__).parent.parent / "records"
 LIMITS = ("max_dispatches", "max_depth", "max_fan_out", "max_visits", "max_agents")
@@ -32,7 +32,7 @@ def record(name: str) -> Trace:
 
 def turn(number: int, agents: str = "", dispatches: int = 0, **fields: Any) -> Turn:
     """A turn with a run for each letter, and dispatches that differ in nothing but their id."""
-    made = [Dispatch(id=f"t{number}d{i}", to_agent="b", **fields) for i in range(dispatches)]
+    made = [dispatch("b", id=f"t{number}d{i}", **fields) for i in range(dispatches)]
     runs = [run(name, id=f"t{number}r{i}") for i, name in enumerate(agents)]
     return build.turn(*runs, *made, id=f"t{number}")
 

@@ -8,40 +8,29 @@ import pytest
 
 from baton.model import (
     AgentCard,
-    AgentRun,
     Case,
     Content,
     Dispatch,
     ExpectedDispatch,
-    ExpectedTurn,
     HandedOff,
     Score,
     Trace,
     Turn,
 )
 from baton.testing import verdicts
-from baton.testing.build import case, trace
+from baton.testing.build import case, dispatch, run, trace, turn
 
 
 def made(number: int, to: str, **fields: Any) -> Dispatch:
     """A delegate of `router` with a prompt and a group of its own."""
-    plain = {
-        "kind": "delegate",
-        "from_run": "r0",
-        "from_agent": "router",
-        "prompt": Content(text=f"Do it, {to}."),
-        "runs": [f"r{number}"],
-    }
-    return Dispatch(id=f"d{number}", to_agent=to, **{**plain, **fields})
+    plain: dict[str, Any] = {"from_run": "r0", "from_agent": "router", "runs": [f"r{number}"]}
+    return dispatch(to, **{"id": f"d{number}", "prompt": f"Do it, {to}.", **plain, **fields})
 
 
 def turn_of(*dispatches: Dispatch, **fields: Any) -> Turn:
     steps = [HandedOff(id=f"h{d.id}", dispatch=d.id) for d in dispatches]
-    runs = [AgentRun(id="r0", agent="router", steps=[*steps])]
-    runs += [
-        AgentRun(id=d.runs[0], agent=d.to_agent, started_by=[d.id]) for d in dispatches if d.runs
-    ]
-    return Turn(id="t1", runs=runs, dispatches=list(dispatches), **fields)
+    receivers = [run(d.to_agent, id=d.runs[0], started_by=[d.id]) for d in dispatches if d.runs]
+    return turn(run("router", *steps, id="r0"), *receivers, *dispatches, id="t1", **fields)
 
 
 def stating(*dispatches: str | ExpectedDispatch) -> Case:
@@ -235,9 +224,9 @@ def test_what_the_record_does_not_tell_is_never_under_delegation() -> None:
     cut = turn_of(made(1, "a"), status="incomplete")
     ordered = turn_of(made(1, "a"), made(2, "b", basis="order"))
     unstarted = turn_of(made(1, "a"))
-    unstarted.runs.append(AgentRun(id="r9", agent="b"))
-    for turn in (unseen, nameless, cut, ordered, unstarted):
-        (*_, last) = scores(turn, stating("b"), allow_extra=True)
+    unstarted.runs.append(run("b", id="r9"))
+    for one in (unseen, nameless, cut, ordered, unstarted):
+        (*_, last) = scores(one, stating("b"), allow_extra=True)
         assert last.status == "skipped", last.reason
         assert "record" in last.reason
     assert told(scores(ordered, stating("a", "b"), order=True))[1] == ("passed", ["d2"])
@@ -248,5 +237,4 @@ def test_a_turn_that_broke_is_an_error_and_what_states_nothing_is_skipped() -> N
     (found,) = scores(broke, stating("a"))
     assert (found.status, found.reason) == ("error", "turn 1 failed: no quota")
     assert scores(turn_of(), None)[0].status == "skipped"
-    silent = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"))])
-    assert scores(turn_of(), silent)[0].status == "skipped"
+    assert scores(turn_of(), case())[0].status == "skipped"

@@ -10,12 +10,11 @@ import pytest
 from baton.findings.dispatch_target_known import listed_names, unknown_name
 from baton.model import (
     AgentCard,
-    Dispatch,
     HandedOff,
     Trace,
 )
 from baton.testing import build, verdict
-from baton.testing.build import call, run, turn
+from baton.testing.build import call, dispatch, run, turn
 
 
 def trace(
@@ -35,11 +34,9 @@ def trace(
         tools_offered=offered,
         unknown=[] if offered else ["tools_offered"],
     )
-    fields = {"kind": "delegate", "status": "refused", **fields}
-    dispatch = Dispatch(
-        id="d1", from_run="r1", from_agent="router", to_agent=to, call="c1", **fields
-    )
-    return build.trace(turn(router, dispatch), agents=agents or {})
+    ids: dict[str, Any] = {"from_run": "r1", "from_agent": "router", "call": "c1"}
+    made = dispatch(to, **{"status": "refused", **ids, **fields})
+    return build.trace(turn(router, made), agents=agents or {})
 
 
 score = partial(verdict, "dispatch_target_known")

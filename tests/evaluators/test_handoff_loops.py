@@ -7,78 +7,40 @@ from typing import Any
 import pytest
 
 from baton.model import (
-    AgentRun,
-    Content,
-    Dispatch,
-    GotBack,
-    HandedOff,
-    Said,
     Score,
-    Step,
     ToolCall,
     Trace,
     Turn,
 )
 from baton.testing import verdict
-from baton.testing.build import trace
+from baton.testing.build import Passing, call, delegate, run, said, trace, transfer, turn
 
 
 def passed_round(agents: str, *, says: list[str] | None = None, prompts: list[str] | None = None) -> Turn:  # fmt: skip
     """Control that goes from letter to letter by transfers."""
-    runs = [AgentRun(id=f"r{i}", agent=name) for i, name in enumerate(agents)]
-    moves = []
-    for i in range(len(agents) - 1):
-        if says is not None:
-            runs[i].steps.append(Said(id=f"s{i}", content=Content(text=says[i])))
-        runs[i].steps.append(HandedOff(id=f"h{i}", dispatch=f"d{i}"))
-        runs[i + 1].started_by = [f"d{i}"]
-        prompt = None if prompts is None else Content(text=prompts[i])
-        moves.append(
-            Dispatch(
-                id=f"d{i}",
-                kind="transfer",
-                from_run=f"r{i}",
-                from_agent=agents[i],
-                to_agent=agents[i + 1],
-                runs=[f"r{i + 1}"],
-                prompt=prompt,
-            )
-        )
-    return Turn(id="t1", runs=runs, dispatches=moves)
+    runs = []
+    for i, name in enumerate(agents):
+        words = [] if says is None or i == len(agents) - 1 else [said(says[i], id=f"s{i}")]
+        prompt = prompts[i] if prompts and i < len(prompts) else None
+        moves = [transfer(agents[i + 1], prompt, id=f"d{i}")] if i + 1 < len(agents) else []
+        runs.append(run(name, *words, *moves, id=f"r{i}"))
+    return turn(*runs, id="t1")
 
 
 def asked(*talks: tuple[str, str], between: ToolCall | None = None, **fields: Any) -> Turn:
     """A lead that delegates each prompt to a helper and gets the answer."""
-    steps: list[Step] = []
-    made, helpers = [], []
+    steps: list[ToolCall | Passing] = []
     for i, (prompt, answer) in enumerate(talks):
         if between is not None and i:
             steps.append(between)
-        steps += [HandedOff(id=f"h{i}", dispatch=f"d{i}"), GotBack(id=f"g{i}", dispatch=f"d{i}")]
-        helpers.append(AgentRun(id=f"k{i}", agent="helper", started_by=[f"d{i}"]))
-        made.append(
-            Dispatch(
-                id=f"d{i}",
-                kind="delegate",
-                from_run="r",
-                from_agent="lead",
-                to_agent="helper",
-                runs=[f"k{i}"],
-                prompt=Content(text=prompt),
-                result=Content(text=answer),
-                **fields,
-            )
-        )
-    lead = AgentRun(id="r", agent="lead", steps=steps)
-    return Turn(id="t1", runs=[lead, *helpers], dispatches=made)
+        steps.append(delegate("helper", prompt, id=f"d{i}", result=answer, **fields))
+    helpers = [run("helper", id=f"k{i}") for i in range(len(talks))]
+    return turn(run("lead", *steps, id="r"), *helpers, id="t1")
 
 
 def called(*calls: tuple[str, str], name: str = "look") -> Turn:
-    steps: list[Step] = [
-        ToolCall(id=f"c{i}", name=name, arguments={"q": q}, result=Content(text=result))
-        for i, (q, result) in enumerate(calls)
-    ]
-    return Turn(id="t1", runs=[AgentRun(id="r", agent="lead", steps=steps)])
+    made = [call(name, {"q": q}, result, id=f"c{i}") for i, (q, result) in enumerate(calls)]
+    return turn(run("lead", *made, id="r"), id="t1")
 
 
 def score(actual: Trace | Turn, **options: Any) -> Score:

@@ -18,7 +18,7 @@ from baton.model import (
     Trace,
 )
 from baton.testing import build, verdict
-from baton.testing.build import case, turn
+from baton.testing.build import case, expect, turn
 
 FENCED = (
     'Here it is:\n```python\nprint(1)\n```\n\n```json\n{"city": "Paris", "days": [1, 2]}\n```\n'
@@ -35,8 +35,7 @@ def trace(*answers: str | Content | None) -> Trace:
 
 
 def says(response: str | None = None, **fields: Any) -> ExpectedTurn:
-    stated = None if response is None else Content(text=response)
-    return ExpectedTurn(input=Content(text="hi"), response=stated, **fields)
+    return expect(response=response, **fields)
 
 
 score = partial(verdict, "response")

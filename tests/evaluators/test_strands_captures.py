@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import baton
-from baton.evaluators.interactions import Interactions
-from baton.evaluators.structured_output import StructuredOutput
-from baton.model import Case, Content, EvalContext, ExpectedTurn, ExpectedVisit, Score, Trace
+from baton.model import Content, ExpectedVisit, Score, Trace
+from baton.testing import verdict
+from baton.testing.build import case
 
 OTEL = Path(__file__).parent.parent / "data" / "otel"
 HI = Content(text="hi")
@@ -30,9 +30,7 @@ def recorded(*path: str) -> Trace:
 
 def swarm(trace: Trace, visits: list[tuple[str, list[str], str]], **options: Any) -> Score:
     stated = [ExpectedVisit(agent=a, after=after, says=[says]) for a, after, says in visits]
-    case = Case(id="x", turns=[ExpectedTurn(input=HI, interactions=stated)])
-    (found,) = Interactions(**options).evaluate(trace, case, EvalContext())
-    return found
+    return verdict("interactions", trace, case(interactions=stated), **options)
 
 
 @pytest.mark.parametrize("name", ["swarm_ping_pong", "swarm_ping_pong_latest"])
@@ -60,9 +58,7 @@ def test_without_content_the_order_is_known_and_the_messages_are_not() -> None:
 
 
 def fields(trace: Trace, **stated: Any) -> Score:
-    case = Case(id="x", turns=[ExpectedTurn(input=HI, structured=stated)])
-    (found,) = StructuredOutput().evaluate(trace, case, EvalContext())
-    return found
+    return verdict("structured_output", trace, case(structured=stated))
 
 
 @pytest.mark.parametrize("name", ["structured_output", "structured_output_v0_4"])

@@ -12,21 +12,20 @@ from baton.model import (
     AgentCard,
     AgentRun,
     Case,
-    Dispatch,
     InputError,
     Scenario,
     ToolCall,
     Trace,
 )
 from baton.testing import build, verdict
-from baton.testing.build import expect, run, turn
+from baton.testing.build import dispatch, expect, run, turn
 
 Spec = str | tuple[str, dict[str, Any]]
 
 
 def call(id_: str, spec: Spec, **fields: Any) -> ToolCall:
     name, arguments = (spec, {}) if isinstance(spec, str) else spec
-    return ToolCall(id=id_, name=name, arguments=arguments, **fields)
+    return build.call(name, arguments, id=id_, **fields)
 
 
 def trace(*turns: list[Spec]) -> Trace:
@@ -187,12 +186,8 @@ def delegated() -> Trace:
     actual = trace(["note"])
     turn = actual.turns[0]
     turn.runs[0].steps.append(call("c9", ("clerk", {}), dispatch="d1"))
-    turn.dispatches.append(
-        Dispatch(id="d1", kind="delegate", from_run="r1", to_agent="clerk", runs=["r2"])
-    )
-    turn.runs.append(
-        AgentRun(id="r2", agent="clerk", started_by=["d1"], steps=[call("c3", "lookup")])
-    )
+    turn.dispatches.append(dispatch("clerk", from_run="r1", runs=["r2"]))
+    turn.runs.append(run("clerk", call("c3", "lookup"), id="r2", started_by=["d1"]))
     return actual
 
 

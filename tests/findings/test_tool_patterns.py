@@ -8,11 +8,11 @@ import pytest
 
 from baton.findings.dispatch_scope import meant_by
 from baton.model import ToolCall
+from baton.testing.build import call
 
 
 def means(pattern: str, name: str, *, every_part: bool = True, **arguments: Any) -> bool | None:
-    call = ToolCall(id="c", name=name, arguments=arguments or None)
-    return meant_by(call, [pattern], every_part=every_part)
+    return meant_by(call(name, arguments or None), [pattern], every_part=every_part)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,7 @@ from typing import Any
 import pytest
 
 from baton.model import (
-    Case,
     Content,
-    ExpectedTurn,
     InputError,
     ProviderError,
     Trace,
@@ -26,6 +24,7 @@ from baton.model import (
 from baton.model.views import agent_chain
 from baton.providers.base import Surroundings
 from baton.providers.registry import make_provider
+from baton.testing.build import case
 
 pytestmark = pytest.mark.heavy
 DATA = Path(__file__).parents[1] / "data" / "claude"
@@ -52,11 +51,10 @@ def play(tmp_path: Path, cli: Path) -> Play:
         env = {"FAKE_CLAUDE": str(script), "CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
         spec = {"type": "claude_sdk", "cli_path": str(cli), "env": env, "timeout": 20, **options}
         provider = make_provider(spec, Surroundings(folder=tmp_path))
-        turns_ = [ExpectedTurn(input=Content(text=text)) for text in messages]
 
         async def run() -> Trace:
             async with provider:
-                return await provider(Case(id="case", turns=turns_))
+                return await provider(case(*messages, id="case"))
 
         trace = asyncio.run(run())
         assert integrity_problems(trace) == []

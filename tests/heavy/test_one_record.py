@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import baton
-from baton.model import Case, Content, Evaluation, ExpectedToolCall, ExpectedTurn, ToolCall, Trace
+from baton.model import Case, Content, Evaluation, ExpectedTurn, ToolCall, Trace
 from baton.model.views import agent_chain
+from baton.testing.build import case
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "adk"
 EVALUATORS: list[dict[str, Any] | str] = [
@@ -63,18 +64,15 @@ def facts(trace: Trace) -> list[dict[str, Any]]:
 def cases_of(recorder: Any, app: str) -> list[Case]:
     """Expect the same of all scenarios: some meet it, some do not, some break."""
     return [
-        Case(id=s.name, turns=[expected(text) for text in s.messages])
+        case(
+            *s.messages,
+            id=s.name,
+            agents=["support_router", "billing_agent"],
+            tool_calls=[("lookup_order", {"order_id": "42"})],
+        )
         for s in recorder.SCENARIOS
         if s.app == app
     ]
-
-
-def expected(text: str) -> ExpectedTurn:
-    return ExpectedTurn(
-        input=Content(text=text),
-        agents=["support_router", "billing_agent"],
-        tool_calls=[ExpectedToolCall(name="lookup_order", arguments={"order_id": "42"})],
-    )
 
 
 @pytest.fixture(scope="module", params=["support_desk", "report_pipeline"])

@@ -1,25 +1,22 @@
 from __future__ import annotations
 
-from baton.model import AgentRun, Dispatch, HandedOff, Trace, Turn, Usage
+from baton.model import HandedOff, Trace, Usage
 from baton.model.views import dispatch_usage
-from baton.testing import build
+from baton.testing.build import dispatch, run, trace, turn
 
 
 def _trace(*edges: tuple[str, str | None, str]) -> Trace:
     """Make a turn in which each edge is a dispatch: its id, the run that made it, its run."""
-    runs = {"main": AgentRun(id="main", agent="main")}
+    runs = {"main": run("main", id="main")}
     dispatches = []
     for number, (name, sender, target) in enumerate(edges, 1):
-        run = runs.setdefault(target, AgentRun(id=target, agent=target))
-        run.usage = Usage(input_tokens=10**number, cost_usd=float(number), cost_from="source")
-        run.started_by.append(name)
-        dispatch = Dispatch(id=name, kind="delegate", to_agent=target, from_run=sender)
-        dispatch.runs = [target]
-        dispatches.append(dispatch)
+        receiver = runs.setdefault(target, run(target, id=target))
+        receiver.usage = Usage(input_tokens=10**number, cost_usd=float(number), cost_from="source")
+        receiver.started_by.append(name)
+        dispatches.append(dispatch(target, id=name, from_run=sender, runs=[target]))
         if sender is not None:
             runs[sender].steps.append(HandedOff(id=f"h{number}", dispatch=name))
-    turn = Turn(id="t", runs=list(runs.values()), dispatches=dispatches)
-    return build.trace(turn)
+    return trace(turn(*runs.values(), *dispatches))
 
 
 def test_a_dispatch_costs_what_its_agent_spent_and_with_children_what_those_spent() -> None:
@@ -50,6 +47,6 @@ def test_a_child_that_tells_nothing_makes_the_sum_a_lower_bound() -> None:
 
 def test_a_refused_dispatch_spent_nothing_that_is_known() -> None:
     trace = _trace()
-    dispatch = Dispatch(id="d", kind="delegate", to_agent="ghost", status="refused")
-    trace.turns[0].dispatches.append(dispatch)
-    assert dispatch_usage(trace, dispatch) == (None, None)
+    ghost = dispatch("ghost", status="refused")
+    trace.turns[0].dispatches.append(ghost)
+    assert dispatch_usage(trace, ghost) == (None, None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from baton.model import SCHEMA_VERSION, AgentRun, Content, Dispatch, Source, Trace, Turn, known
+from baton.model import AgentRun, Content, Dispatch, Trace, known
+from baton.testing import build
 
 
 def trace_of(
@@ -13,18 +14,8 @@ def trace_of(
     run: AgentRun | None = None,
     dispatch: Dispatch | None = None,
 ) -> Trace:
-    turn = Turn(
-        id="turn-1",
-        runs=[run] if run else [],
-        dispatches=[dispatch] if dispatch else [],
-    )
-    return Trace(
-        schema_version=SCHEMA_VERSION,
-        id="t",
-        source=Source(format="hand"),
-        turns=[turn],
-        unknown=list(unknown),
-    )
+    parts: list[AgentRun | Dispatch] = [part for part in (run, dispatch) if part is not None]
+    return build.trace(build.turn(*parts), unknown=list(unknown))
 
 
 def test_a_none_that_nothing_names_is_known() -> None:

@@ -6,18 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from baton.model import (
-    SCHEMA_VERSION,
     AgentRun,
     Content,
     Dispatch,
     GotBack,
     HandedOff,
     Said,
-    Source,
     Step,
     ToolCall,
     Trace,
-    Turn,
     integrity_problems,
 )
 from baton.model.views import TreeNode, child_runs, dispatch_view, group_of, round_trip, turn_tree
@@ -29,9 +26,7 @@ Find = Callable[[Trace, str], Any]
 
 def trace_of(runs: list[AgentRun], dispatches: list[Dispatch]) -> Trace:
     """Return a consistent trace of one turn."""
-    turn = Turn(id="turn-1", runs=runs, dispatches=dispatches)
-    source = Source(format="hand")
-    trace = Trace(schema_version=SCHEMA_VERSION, id="t", source=source, turns=[turn])
+    trace = build.trace(build.turn(*runs, *dispatches, id="turn-1"))
     assert integrity_problems(trace) == []
     return trace
 
@@ -46,15 +41,12 @@ def run(id_: str, started_by: str = "", steps: list[Step] | None = None) -> Agen
 def dispatch(id_: str, kind: Any, way: str, **fields: Any) -> Dispatch:
     """Return a dispatch from one run to another, written ``a -> b``."""
     sender, receiver = way.split(" -> ")
-    return Dispatch(
-        id=id_,
-        kind=kind,
-        from_run=sender,
-        from_agent=sender.rstrip("0123456789"),
-        to_agent=receiver.rstrip("0123456789"),
-        runs=[receiver],
-        **fields,
-    )
+    ids: dict[str, Any] = {
+        "from_run": sender,
+        "from_agent": sender.rstrip("0123456789"),
+        "runs": [receiver],
+    }
+    return build.dispatch(receiver.rstrip("0123456789"), id=id_, kind=kind, **ids, **fields)
 
 
 def off(dispatch: str) -> HandedOff:

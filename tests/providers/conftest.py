@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from baton.model import Case, Content, ExpectedTurn, ProviderError, Session, Trace
+from baton.model import Case, ProviderError, Session, Trace
 from baton.providers.adk_http import AdkHttp, AdkHttpOptions
+from baton.testing import build
 
 Json = Any
 SSE = "text/event-stream; charset=utf-8"
@@ -277,8 +278,7 @@ def case_of(
     session = Session(
         app=stated.pop("app", None), user=stated.pop("user", None), id=stated.pop("session", None)
     )
-    turns = [ExpectedTurn(input=Content(text=text), agents=agents) for text in messages or ("hi",)]
-    return Case(id=name, turns=turns, session=session, **stated)
+    return build.case(*messages, id=name, agents=agents, session=session, **stated)
 
 
 def spec(server: AdkServer | str, **options: Json) -> dict[str, Json]:

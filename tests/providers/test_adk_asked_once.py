@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from baton.model import ProviderError, Source, Trace
+from baton.model import ProviderError, Trace
 from baton.providers.adk_server import AskedOnce
+from baton.testing.build import trace
 
 
 class Server:
@@ -64,7 +65,7 @@ def test_each_case_gets_an_error_of_its_own() -> None:
         answers, server = AskedOnce(), Server(ProviderError("down"))
         with pytest.raises(ProviderError) as first:
             await answers.once("who", server)
-        first.value.trace = Trace(schema_version=1, id="t", source=Source(format="x"), turns=[])
+        first.value.trace = trace(id="t")
         with pytest.raises(ProviderError) as second:
             await answers.once("who", server)
         return [second.value.trace]

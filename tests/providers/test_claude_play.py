@@ -21,6 +21,7 @@ from baton.model import (
 )
 from baton.providers.base import CaseCancelled, Hooks
 from baton.providers.claude_sdk import Conversation, Lost, Played
+from baton.testing.build import case
 
 Message = dict[str, Any]
 Reply = Callable[[str], list[Message | Exception | float]]
@@ -65,11 +66,7 @@ class Desk:
         yield self.opened[-1]
 
     async def play(self, *turns: str | ExpectedTurn, timeout: float = 5, grace: float = 2) -> Trace:
-        expected = [
-            ExpectedTurn(input=Content(text=turn)) if isinstance(turn, str) else turn
-            for turn in turns
-        ]
-        return await self.played(Case(id="c", turns=expected), timeout, grace).play()
+        return await self.played(case(*turns, id="c"), timeout, grace).play()
 
     def played(self, case: Case, timeout: float = 5, grace: float = 2) -> Played:
         connect: Callable[[], AbstractAsyncContextManager[Conversation]] = self.connect
@@ -198,8 +195,7 @@ def test_a_conversation_that_ended_after_a_turn_fails_the_next_one() -> None:
 def test_a_case_that_is_cancelled_tells_what_was_seen() -> None:
     async def cancelled() -> None:
         script: list[Message | Exception | float] = [_says("I try."), 60.0]
-        case = Case(id="c", turns=[ExpectedTurn(input=Content(text="go"))])
-        task = asyncio.create_task(Desk(lambda _: script).played(case).play())
+        task = asyncio.create_task(Desk(lambda _: script).played(case("go", id="c")).play())
         await asyncio.sleep(0.05)
         task.cancel()
         await task

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 import baton
-from baton.model import Case, CaseResult, Content, ExpectedTurn, InputError, Trace
+from baton.model import CaseResult, Content, InputError, Trace
 from baton.model.views import agent_chain
 from baton.providers.registry import make_provider
+from baton.testing.build import case
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Install = Callable[..., None]
 
 
 def play(target: str, *messages: str, **options: Any) -> CaseResult:
-    turns = [ExpectedTurn(input=Content(text=text)) for text in messages or ("hi",)]
     spec = {"type": "python", "target": target, "instrument": True, **options}
-    (result,) = baton.evaluate([Case(id="a", turns=turns)], spec, ["agent_chain"])
+    (result,) = baton.evaluate([case(*messages, id="a")], spec, ["agent_chain"])
     return result
 
 

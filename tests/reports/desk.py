@@ -10,15 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.model import (
-    AgentRun,
-    Content,
-    Dispatch,
     GotBack,
     HandedOff,
-    Said,
-    ToolCall,
+    Step,
     Trace,
-    Turn,
     Usage,
 )
 from baton.testing import build
@@ -76,45 +71,41 @@ def trace_of(number: int, *, prompt: str = PADDING) -> Trace:
     silent = luck.random() < 0.03
     start = 1_790_000_000.0 + number
     took = 1.5 + luck.random() * 6
-    said = topic.answer.format(n=1000 + number)
-    desk = AgentRun(
-        id="run1", agent="front_desk", model="small-1", started=start, ended=start + took
-    )
-    desk.usage = Usage(input_tokens=400 + luck.randrange(90), output_tokens=60, requests=2)
+    answer = topic.answer.format(n=1000 + number)
+    spent = Usage(input_tokens=400 + luck.randrange(90), output_tokens=60, requests=2)
     handed = f"{asked}\n\n{prompt}"
-    made = Dispatch(
-        id="dispatch1", kind="delegate", from_run="run1", from_agent="front_desk", to_agent=to,
-        call="call1", prompt=Content(text=handed), runs=["run2"], depth=1,
-        started=start + 0.4, ended=start + took - 0.3, status="unanswered" if silent else "completed",
+    made = build.dispatch(
+        to, handed, id="dispatch1", from_run="run1", from_agent="front_desk", call="call1",
+        runs=["run2"], depth=1, started=start + 0.4, ended=start + took - 0.3,
+        status="unanswered" if silent else "completed", result=None if silent else answer,
     )  # fmt: skip
-    if not silent:
-        made.result = Content(text=said)
-    call = ToolCall(
-        id="call2", name=topic.tool, arguments={"id": 1000 + number, "note": asked},
-        result=Content(text=topic.found.format(n=1000 + number)), at=start + 0.9, ended=start + 1.2,
+    call = build.call(
+        topic.tool, {"id": 1000 + number, "note": asked}, topic.found.format(n=1000 + number),
+        id="call2", at=start + 0.9, ended=start + 1.2,
     )  # fmt: skip
     if luck.random() < 0.04:
         call.status, call.error, call.result = "failed", "503 from the backend, tried twice", None
-    desk.steps = [
-        Said(id="said1", content=Content(text="I'll pass that on."), at=start + 0.2),
-        ToolCall(
-            id="call1", name="ask", arguments={"agent": to}, dispatch="dispatch1", at=start + 0.4
-        ),
-        HandedOff(id="handed1", dispatch="dispatch1", at=start + 0.4),
+    answered: list[Step] = [
+        GotBack(id="back1", dispatch="dispatch1", at=start + took - 0.3),
+        build.said(answer, id="said2", at=start + took),
     ]
-    if not silent:
-        desk.steps.append(GotBack(id="back1", dispatch="dispatch1", at=start + took - 0.3))
-        desk.steps.append(Said(id="said2", content=Content(text=said), at=start + took))
-    helper = AgentRun(
-        id="run2", agent=to, started_by=["dispatch1"], model="large-1", input=Content(text=handed),
-        started=start + 0.5, ended=start + took - 0.4, steps=[call],
+    desk = build.run(
+        "front_desk",
+        build.said("I'll pass that on.", id="said1", at=start + 0.2),
+        build.call("ask", {"agent": to}, id="call1", dispatch="dispatch1", at=start + 0.4),
+        HandedOff(id="handed1", dispatch="dispatch1", at=start + 0.4),
+        *([] if silent else answered),
+        id="run1", model="small-1", usage=spent, started=start, ended=start + took,
+    )  # fmt: skip
+    words = [] if silent else [build.said(answer, id="said3", at=start + took - 0.5)]
+    helper = build.run(
+        to, call, *words, id="run2", input=handed, started_by=["dispatch1"], model="large-1",
+        started=start + 0.5, ended=start + took - 0.4,
         usage=Usage(input_tokens=900 + luck.randrange(400), output_tokens=120, requests=2),
     )  # fmt: skip
-    if not silent:
-        helper.steps.append(Said(id="said3", content=Content(text=said), at=start + took - 0.5))
-    turn = Turn(
-        id="turn1", input=Content(text=asked), output=None if silent else Content(text=said),
-        runs=[desk, helper], dispatches=[made], started=start, ended=start + took,
+    turn = build.turn(
+        asked, desk, helper, made, id="turn1", output=None if silent else answer,
+        started=start, ended=start + took,
     )  # fmt: skip
     name = case_of(number)["id"]
     return build.trace(turn, id=name, case=name)

@@ -9,7 +9,6 @@ from baton.model import (
     CaseResult,
     Content,
     Dispatch,
-    EvaluatorCounts,
     Evidence,
     GotBack,
     HandedOff,
@@ -23,7 +22,7 @@ from baton.model import (
     Trace,
     Turn,
 )
-from baton.store import EvaluationWriter
+from baton.testing import build
 
 
 def hostile_texts(port: int = 9) -> list[str]:
@@ -49,17 +48,15 @@ def hostile_texts(port: int = 9) -> list[str]:
 
 def hostile_evaluation(folder: Path, texts: list[str]) -> Path:
     """Store one case for each text, which stands wherever something of others can; return it."""
-    writer = EvaluationWriter(
-        folder, texts[0], header={"notices": texts, "dataset": texts}, keep_traces=True
-    )
-    for position, text in enumerate(texts):
-        writer.write(_result(position, text))
-    counts = [EvaluatorCounts(evaluator=text, type="agent_chain", failed=1) for text in texts]
-    cells = [RoutingCell(expected=text, actual=texts[0], count=1) for text in texts]
-    writer.finish(
-        "failed", evaluators=counts, cases={"failed": len(texts)}, problems=texts, routing=cells
-    )
-    return writer.folder
+    results = [_result(position, text) for position, text in enumerate(texts)]
+    return build.evaluation(
+        *results,
+        name=texts[0],
+        problems=texts,
+        notices=texts,
+        routing=[RoutingCell(expected=text, actual=texts[0], count=1) for text in texts],
+        about={"dataset": texts},
+    ).save(folder / "stored")
 
 
 def _result(position: int, text: str) -> CaseResult:

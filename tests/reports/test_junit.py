@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from baton.model import CaseResult, EvaluatorCounts, Location, Score, Status
-from baton.reports.junit import write_junit
-from baton.store import EvaluationWriter, FolderStatus, read_evaluation
+from baton.model import CaseResult, Location, Score, Status
 from baton.testing import build
 
 
@@ -18,29 +16,11 @@ def score(status: Status, value: float | None = None, reason: str = "because") -
     return build.score(status, value=value, threshold=0.5, reason=reason)
 
 
-def junit(
-    folder: Path,
-    *results: CaseResult,
-    name: str = "my set",
-    status: FolderStatus = "passed",
-    problems: tuple[str, ...] = (),
-    repeats: int = 1,
-    notices: tuple[str, ...] = (),
-) -> ET.Element:
-    """Store results and return the report on them, parsed."""
-    writer = EvaluationWriter(
-        folder, name, header={"notices": notices}, keep_traces=True, repeats=repeats
-    )
-    cases: dict[Status, int] = {}
-    for position, result in enumerate(results):
-        result.position = position // repeats
-        cases[result.status] = cases.get(result.status, 0) + 1
-        writer.write(result)
-    counts = EvaluatorCounts(evaluator="agent_chain", type="agent_chain")
-    writer.finish(status, evaluators=[counts], cases=cases, problems=list(problems))
-    out = io.StringIO()
-    write_junit(read_evaluation(writer.folder), out)
-    return ET.fromstring(out.getvalue().encode())  # noqa: S314 - written a line above
+def junit(folder: Path, *results: CaseResult, **fields: Any) -> ET.Element:
+    """Return the report on results, parsed."""
+    path = folder / "junit.xml"
+    build.evaluation(*results, **{"name": "my set", **fields}).to_junit(path)
+    return ET.parse(path).getroot()  # noqa: S314 - written a line above
 
 
 def test_each_status_has_its_own_element_and_is_counted(tmp_path: Path) -> None:
@@ -98,7 +78,7 @@ def test_any_text_makes_valid_xml_and_comes_out_as_it_went_in(
 
 def test_repeats_are_told_apart(tmp_path: Path) -> None:
     results = [CaseResult(case_id="a", repeat=n, status="passed") for n in range(3)]
-    (suite,) = junit(tmp_path, *results, repeats=3)
+    (suite,) = junit(tmp_path, *results)
     assert [case.get("name") for case in suite] == ["a [1]", "a [2]", "a [3]"]
 
 

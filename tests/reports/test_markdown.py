@@ -11,9 +11,10 @@ from tests.conftest import Baton
 from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
 
-from baton.model import CaseResult, EvaluatorCounts, Location, RoutingCell, Score
+from baton.model import Location, RoutingCell
 from baton.reports.markdown import code, write_markdown
-from baton.store import EvaluationWriter, read_evaluation
+from baton.store import read_evaluation
+from baton.testing.build import evaluation, result, score
 
 
 def markdown_of(folder: Path) -> str:
@@ -24,28 +25,13 @@ def markdown_of(folder: Path) -> str:
 
 def failing(folder: Path, cases: int, reason: str = "went to another agent") -> Path:
     """Store cases that all failed; return the folder."""
-    writer = EvaluationWriter(folder, "many", header={})
-    for position in range(cases):
-        score = Score(
-            evaluator="agent_chain", type="agent_chain", version="1", status="failed", value=0.25,
-            threshold=0.8, reason=reason,
-        )  # fmt: skip
-        where = Location(file="cases.yaml", line=position + 1)
-        name = f"case{position}"
-        writer.write(
-            CaseResult(
-                case_id=name, position=position, status="failed", scores=[score], where=where
-            )
-        )
-    counts = EvaluatorCounts(evaluator="agent_chain", type="agent_chain", failed=cases)
-    writer.finish(
-        "failed",
-        evaluators=[counts],
-        cases={"failed": cases},
-        problems=[],
-        routing=[RoutingCell(expected="billing", actual="weather", count=7)],
-    )
-    return writer.folder
+    wrong = score("failed", value=0.25, threshold=0.8, reason=reason)
+    results = [
+        result(wrong, id=f"case{n}", where=Location(file="cases.yaml", line=n + 1))
+        for n in range(cases)
+    ]
+    cells = [RoutingCell(expected="billing", actual="weather", count=7)]
+    return evaluation(*results, name="many", routing=cells).save(folder / "stored")
 
 
 def test_it_tells_verdict_evaluators_mistakes_and_failed_cases(tmp_path: Path) -> None:

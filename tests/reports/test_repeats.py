@@ -5,41 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from io import StringIO
-from pathlib import Path
 
 import pytest
 
-from baton.model import CaseResult, Score, Status
+from baton import Evaluation
+from baton.model import Status
 from baton.reports.figures import pass_lines, repeats_of
 from baton.reports.registry import report_entry
-from baton.store import EvaluationWriter, StoredEvaluation, read_evaluation
+from baton.testing.build import evaluation, result
 
-Make = Callable[..., StoredEvaluation]
+Make = Callable[..., Evaluation]
 
 
 @pytest.fixture
-def played(tmp_path: Path) -> Make:
-    """Store an evaluation by the verdicts of each case: `+` passed, `-` failed, `e` error."""
+def played() -> Make:
+    """Make an evaluation by the verdicts of each case: `+` passed, `-` failed, `e` error."""
+    statuses: dict[str, Status] = {"+": "passed", "-": "failed", "e": "error", "s": "skipped"}
 
-    def make(**cases: str) -> StoredEvaluation:
-        repeats = max(len(marks) for marks in cases.values())
-        writer = EvaluationWriter(tmp_path, "e", header={}, repeats=repeats)
-        for position, (name, marks) in enumerate(cases.items()):
-            for repeat, mark in enumerate(marks):
-                status: Status = {"+": "passed", "-": "failed", "e": "error", "s": "skipped"}[mark]  # type: ignore[assignment]
-                value = float(mark == "+") if mark in "+-" else None
-                score = Score(evaluator="v", type="v", version="1", status=status, value=value)
-                writer.write(
-                    CaseResult(
-                        case_id=name,
-                        repeat=repeat,
-                        position=position,
-                        status=status,
-                        scores=[score],
-                    )
-                )
-        writer.finish("failed", evaluators=[], cases={}, problems=[])
-        return read_evaluation(writer.folder)
+    def make(**cases: str) -> Evaluation:
+        return evaluation(
+            *(
+                result(statuses[mark], id=name, repeat=repeat)
+                for name, marks in cases.items()
+                for repeat, mark in enumerate(marks)
+            )
+        )
 
     return make
 

@@ -11,7 +11,8 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from baton.model import AgentRun, Dispatch, HandedOff, Source, ToolCall, Trace, Turn, Usage
+from baton.model import Trace, Usage
+from baton.testing.build import call, delegate, run, trace, turn
 
 Baton = Callable[..., Any]
 DOCS = Path(__file__).parents[2] / "docs" / "evaluators" / "routing.md"
@@ -45,17 +46,10 @@ def case_of(number: int, kind: Kind) -> dict[str, Any]:
 
 def trace_of(number: int, kind: Kind) -> Trace:
     usage = Usage(input_tokens=90, output_tokens=10, requests=2)
-    opener = AgentRun(id="r", agent="router", usage=usage)
-    opener.steps.append(ToolCall(id="c", name="look_up"))
-    turn = Turn(id="t", runs=[opener], started=0.0, ended=0.5)
-    for n, agent in enumerate(kind.actual.split()):
-        opener.steps.append(HandedOff(id=f"h{n}", dispatch=f"d{n}"))
-        turn.runs.append(AgentRun(id=f"r{n}", agent=agent, started_by=[f"d{n}"], usage=Usage()))
-        made = Dispatch(id=f"d{n}", kind="delegate", to_agent=agent, from_agent="router")
-        turn.dispatches.append(msgspec.structs.replace(made, from_run="r", runs=[f"r{n}"]))
-    name = f"case{number}"
-    source = Source(format="test")
-    return Trace(schema_version=1, id=name, case=name, source=source, turns=[turn], usage=usage)
+    agents = kind.actual.split()
+    router = run("router", call("look_up"), *(delegate(name) for name in agents), usage=usage)
+    made = turn(router, *(run(name, usage=Usage()) for name in agents), started=0.0, ended=0.5)
+    return trace(made, id=f"case{number}", case=f"case{number}", usage=usage)
 
 
 @pytest.fixture

@@ -8,17 +8,14 @@ from typing import Any
 import msgspec
 from tests.conftest import Baton
 
-from baton.model import Content, Source, Trace, Turn
+from baton.model import Trace
 from baton.store import read_evaluation
+from baton.testing.build import trace, turn
 
 
 def said(text: str, id_: str = "same", repeat: int = 0) -> Trace:
-    turn = Turn(id="t", input=Content(text="hi"), output=Content(text=text))
     about: dict[str, Any] = {"repeat": repeat} if repeat else {}
-    source = Source(format="test")
-    return Trace(
-        schema_version=1, id=id_, case=id_, source=source, turns=[turn], attributes=about
-    )  # fmt: skip
+    return trace(turn("hi", output=text), id=id_, case=id_, attributes=about)
 
 
 def answers(baton: Baton, folder: Path, traces: list[Trace], *words: str) -> list[str | None]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from baton.model import (
-    AgentRun,
     Case,
     EvalContext,
     JudgeRequest,
@@ -15,7 +14,6 @@ from baton.model import (
     JudgeUse,
     Score,
     Trace,
-    Turn,
     Unit,
 )
 from baton.testing import build
@@ -93,5 +91,4 @@ class Asking:
 
 def trace(name: str, agent: str = "desk") -> Trace:
     """Make a trace of one turn by one agent."""
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent=agent)])
-    return build.trace(turn, id=name)
+    return build.trace(build.run(agent), id=name)

@@ -8,7 +8,6 @@ import pytest
 
 from baton.model import (
     AgentRun,
-    Dispatch,
     Efficiency,
     EfficiencySums,
     ToolCall,
@@ -18,6 +17,7 @@ from baton.model import (
 )
 from baton.runner.scoring import efficiency_of
 from baton.testing import build
+from baton.testing.build import dispatch
 
 
 def run(number: int, *calls: ToolCall, **fields: Any) -> AgentRun:
@@ -25,9 +25,8 @@ def run(number: int, *calls: ToolCall, **fields: Any) -> AgentRun:
 
 
 def trace(*runs: AgentRun, usage: Usage | None = None, **fields: Any) -> Trace:
-    hand_off = Dispatch(id="d1", kind="delegate", to_agent="b")
-    back = Dispatch(id="d2", kind="return", to_agent="a")
-    return build.trace(build.turn(*runs, hand_off, back, **fields), usage=usage)
+    asked, back = dispatch("b"), dispatch("a", id="d2", kind="return")
+    return build.trace(build.turn(*runs, asked, back, **fields), usage=usage)
 
 
 CALLS = (ToolCall(id="c1", name="search"), ToolCall(id="c2", name="task", dispatch="d1"))

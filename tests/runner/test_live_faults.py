@@ -15,7 +15,6 @@ from baton.model import (
     Case,
     CaseResult,
     Dataset,
-    Dispatch,
     Provider,
     ProviderError,
     Trace,
@@ -27,7 +26,7 @@ from baton.runner.live import play_all
 from baton.runner.loop import run
 from baton.runner.plan import RunOptions, make_plan
 from baton.testing import build
-from baton.testing.build import case, turn
+from baton.testing.build import case, dispatch, turn
 
 
 def cases(*names: str) -> list[Case]:
@@ -213,7 +212,7 @@ def test_nonsense_figures_of_a_trace_that_comes_back_are_refused(usage: Usage, s
 
 def test_a_trace_that_contradicts_itself_is_an_error_and_is_kept() -> None:
     def play(case: Case) -> Trace:
-        return trace(case, dispatches=[Dispatch(id="d", kind="transfer", to_agent="x", runs=["q"])])
+        return trace(case, dispatches=[dispatch("x", id="d", kind="transfer", runs=["q"])])
 
     (result,) = baton.evaluate(cases("a"), play, ["agent_chain"])
     assert result.status == "error"

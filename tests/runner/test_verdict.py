@@ -9,7 +9,6 @@ import pytest
 
 import baton
 from baton.model import (
-    AgentRun,
     Case,
     Content,
     EvalContext,
@@ -19,7 +18,6 @@ from baton.model import (
     Score,
     Status,
     Trace,
-    Turn,
     Unit,
 )
 from baton.runner.plan import MeanRule, read_rule, verdict
@@ -110,8 +108,7 @@ class Fixed:
 
 
 def play(case: Case) -> Trace:
-    turn = Turn(id="t", runs=[AgentRun(id="r", agent="desk")])
-    return build.trace(turn, id=case.id)
+    return build.trace(build.run("desk"), id=case.id)
 
 
 CASES = [Case(id="a", turns=[ExpectedTurn(input=Content(text="hi"))])]

@@ -10,8 +10,8 @@ import msgspec
 import yaml
 from tests.reports.hostile import hostile_evaluation, hostile_trace
 
-from baton.model import CaseResult, EvaluatorCounts, JudgeUse, Score
-from baton.store import EvaluationWriter
+from baton.model import JudgeUse
+from baton.testing import build
 
 RUBRIC = "dispatch_correctness"
 
@@ -69,17 +69,13 @@ def hostile_project(folder: Path, text: str) -> Project:
 
 def _judged_evaluation(folder: Path, text: str) -> Path:
     """Store a verdict of a judge whose model is called by the text."""
-    writer = EvaluationWriter(folder, text, header={}, keep_traces=True)
-    score = Score(
-        evaluator=RUBRIC, type=RUBRIC, version="1", unit="dispatch", subject=["d1"], status="failed",
-        value=0.0, threshold=0.85, reason=text, details={"label": "wrong"},
+    wrong = build.score(
+        "failed", RUBRIC, unit="dispatch", subject=["d1"], threshold=0.85, reason=text,
+        details={"label": "wrong"},
         judge=JudgeUse(model=text, rubric_version="1", samples=1, tokens=7, cost_usd=0.5),
     )  # fmt: skip
-    trace = hostile_trace(text)
-    writer.write(CaseResult(case_id=text, status="failed", scores=[score], trace=trace))
-    counts = EvaluatorCounts(evaluator=RUBRIC, type=RUBRIC, failed=1)
-    writer.finish("failed", evaluators=[counts], cases={"failed": 1}, problems=[])
-    return writer.folder
+    judged = build.result(wrong, id=text, trace=hostile_trace(text))
+    return build.evaluation(judged, name=text).save(folder / "stored")
 
 
 def commands(project: Project) -> dict[str, list[str]]:

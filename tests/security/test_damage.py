@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.conftest import Baton
 
-from baton.model import CaseResult, Score
-from baton.store import EvaluationWriter, read_evaluation
+from baton.store import read_evaluation
+from baton.testing.build import evaluation, result, score
 
 CASES = 40
 
@@ -20,18 +20,9 @@ CASES = 40
 @pytest.fixture
 def finished(tmp_path: Path) -> Path:
     """A finished evaluation of 40 cases, all of which passed."""
-    writer = EvaluationWriter(tmp_path / "runs", "x", header={"planned": CASES})
-    for position in range(CASES):
-        score = Score(
-            evaluator="latency", type="latency", version="1", status="passed", value=1.0,
-            threshold=0.5,
-        )  # fmt: skip
-        case = CaseResult(
-            case_id=f"c{position}", position=position, status="passed", scores=[score]
-        )
-        writer.write(case)
-    writer.finish("passed", evaluators=[], cases={"passed": CASES}, problems=[])
-    return writer.folder
+    good = score("passed", "latency", threshold=0.5)
+    results = [result(good, id=f"c{n}") for n in range(CASES)]
+    return evaluation(*results, about={"planned": CASES}).save(tmp_path / "runs" / "stored")
 
 
 def reported(baton: Baton, folder: Path) -> dict[str, Any]:

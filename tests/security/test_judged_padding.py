@@ -14,8 +14,8 @@ from tests.conftest import Baton
 from tests.findings.trips import called, said, trip
 
 import baton as api
-from baton.model import Content, Said, Score, Step, ToolCall, Trace, Turn
-from baton.testing import LlmServer, Received, llm_server
+from baton.model import Content, Said, Score, Step, ToolCall, Trace
+from baton.testing import LlmServer, Received, build, llm_server
 
 MISDEED = "delete_all_customers"
 PAD = "All is well so far. " * 6000  # 120 kB, twice what a judge is shown
@@ -184,7 +184,7 @@ def talk(request: str, answer: str, *earlier: tuple[str, str]) -> Trace:
     turn.runs, turn.dispatches = turn.runs[:1], []
     turn.runs[0].steps = turn.runs[0].steps[-1:]
     trace.turns[:0] = [
-        Turn(id=f"t{n}", input=Content(text=asked), output=Content(text=said_then))
+        build.turn(asked, id=f"t{n}", output=said_then)
         for n, (asked, said_then) in enumerate(earlier)
     ]
     return trace

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from tests.conftest import Baton
 
-from baton.model import AgentRun, Dispatch, HandedOff, Trace, Turn
+from baton.model import Trace
 from baton.testing import build
 
 AGENTS = ("billing", "customs & duty", "orders", "refunds", "shipping", "weather")
@@ -60,14 +60,8 @@ def made_case(random: Random, mistake: str) -> Made:
 
 
 def trace_of(name: str, made: Made) -> Trace:
-    router = AgentRun(id="router", agent="router")
-    turn = Turn(id="t", runs=[router])
-    for n, agent in enumerate(made.actual):
-        router.steps.append(HandedOff(id=f"h{n}", dispatch=f"d{n}"))
-        turn.runs.append(AgentRun(id=f"r{n}", agent=agent, started_by=[f"d{n}"]))
-        dispatch = Dispatch(id=f"d{n}", kind="delegate", to_agent=agent, from_agent="router")
-        dispatch.from_run, dispatch.runs = "router", [f"r{n}"]
-        turn.dispatches.append(dispatch)
+    router = build.run("router", *(build.delegate(agent) for agent in made.actual))
+    turn = build.turn(router, *(build.run(agent) for agent in made.actual))
     if made.mistake == "error":
         turn.status, turn.error = "failed", "the model did not answer"
     if made.mistake == "skipped":

@@ -12,32 +12,18 @@ from baton.model import (
     CaseResult,
     InputError,
     Recorded,
-    Score,
     Source,
-    Status,
-    Trace,
-    Turn,
     Usage,
 )
 from baton.store import EvaluationWriter, latest_evaluation, read_evaluation
+from baton.testing import build
 
 
 def result(position: int, value: float = 1.0) -> CaseResult:
-    score = Score(
-        evaluator="agent_chain",
-        type="agent_chain",
-        version="1",
-        status="passed" if value else "failed",
-        value=value,
-        threshold=0.5,
-    )
-    turn = Turn(id=f"t{position}")
+    score = build.score("passed" if value else "failed", value=value, threshold=0.5)
     source = Source(format="test", location="runs.jsonl")
-    trace = Trace(schema_version=1, id=f"x{position}", source=source, turns=[turn], usage=Usage())
-    status: Status = "passed" if value else "failed"
-    return CaseResult(
-        case_id=f"c{position}", position=position, status=status, scores=[score], trace=trace
-    )
+    trace = build.trace(build.turn(), id=f"x{position}", source=source, usage=Usage())
+    return build.result(score, id=f"c{position}", position=position, trace=trace)
 
 
 def finish(writer: EvaluationWriter) -> None:

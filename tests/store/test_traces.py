@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from tests.cli.labelled import hand_off, write_traces
 
-from baton.model import CaseResult, InputError, Trace
-from baton.store import EvaluationWriter, evaluation_traces, read_evaluation
+from baton.model import InputError, Trace
+from baton.store import evaluation_traces, read_evaluation
+from baton.testing import build
 
 
 def evaluation(folder: Path, trace: Trace, *, kept: bool, traces: list[str]) -> Path:
-    writer = EvaluationWriter(folder, "e", header={"traces": traces}, keep_traces=kept)
-    writer.write(CaseResult(case_id="c", status="passed", trace=trace))
-    writer.finish("passed", evaluators=[], cases={}, problems=[])
-    return writer.folder
+    one = build.result(id="c", status="passed", trace=trace)
+    made = build.evaluation(one, about={"traces": traces}, keep_traces=kept)
+    return made.save(folder / "stored")
 
 
 def test_a_live_run_holds_its_traces(tmp_path: Path) -> None:

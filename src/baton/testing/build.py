@@ -17,6 +17,10 @@ and where an earlier turn has the same id, the turn in front (``t2.r1``).
 A trace, a case and a result have the id ``test`` unless they get another one, so they belong
 together. Where content is asked for, a text is the content's ``text``; a ``Content`` is taken as it
 is, and any other value is its ``data``. All other fields of the record may be given by their names.
+
+An evaluation is made of results, and what needs a folder gets one from it::
+
+    evaluation(result("passed", id="refund"), result("failed", id="invoice")).save("out/last")
 """
 
 from __future__ import annotations
@@ -33,7 +37,6 @@ from baton.model import (
     CaseResult,
     Content,
     Dispatch,
-    Evaluation,
     EvaluatorCounts,
     ExpectedDispatch,
     ExpectedToolCall,
@@ -51,6 +54,7 @@ from baton.model import (
     case_status,
 )
 from baton.model.trace import SCHEMA_VERSION, DispatchKind
+from baton.session.evaluation import Evaluation
 
 __all__ = [
     "Passing",
@@ -58,6 +62,7 @@ __all__ = [
     "case",
     "content",
     "delegate",
+    "dispatch",
     "evaluation",
     "expect",
     "give_back",
@@ -93,21 +98,26 @@ class Passing:
     to: str
     tool: str | None
     fields: dict[str, Any] = field(default_factory=dict)
+    arguments: Any = None
 
 
-def delegate(to: str, prompt: Any = None, *, tool: str | None = None, **fields: Any) -> Passing:
+def delegate(
+    to: str, prompt: Any = None, *, tool: str | None = None, arguments: Any = None, **fields: Any
+) -> Passing:
     """Pass work to an agent and wait for its result, by calling ``tool`` when one is named.
 
     The dispatch starts the first later run of ``to`` that nothing else started; ``runs=[]`` says
     that nothing was started. A dispatch that is completed in the foreground is followed by a
-    ``GotBack`` at once.
+    ``GotBack`` at once. ``arguments`` are those of the tool call.
     """
-    return Passing("delegate", to, tool, {"prompt": prompt, **fields})
+    return Passing("delegate", to, tool, {"prompt": prompt, **fields}, arguments)
 
 
-def transfer(to: str, prompt: Any = None, *, tool: str | None = None, **fields: Any) -> Passing:
-    """Pass control to an agent."""
-    return Passing("transfer", to, tool, {"prompt": prompt, **fields})
+def transfer(
+    to: str, prompt: Any = None, *, tool: str | None = None, arguments: Any = None, **fields: Any
+) -> Passing:
+    """Pass control to an agent, by calling ``tool`` with ``arguments`` when one is named."""
+    return Passing("transfer", to, tool, {"prompt": prompt, **fields}, arguments)
 
 
 def sequence(to: str, prompt: Any = None, **fields: Any) -> Passing:
@@ -118,6 +128,24 @@ def sequence(to: str, prompt: Any = None, **fields: Any) -> Passing:
 def give_back(to: str, result: Any = None, **fields: Any) -> Passing:
     """Give control back; ``answers`` names the dispatch that this closes."""
     return Passing("return", to, None, {"result": result, **fields})
+
+
+def dispatch(
+    to: str,
+    prompt: Any = None,
+    *,
+    id: str = "d1",
+    kind: DispatchKind = "delegate",
+    result: Any = None,
+    **fields: Any,
+) -> Dispatch:
+    """Make a dispatch of its own, for :func:`turn`, where no run of the test makes it.
+
+    It is taken as it is: the runs that it names are not looked for, and no step is added.
+    """
+    return Dispatch(
+        id=id, kind=kind, to_agent=to, prompt=content(prompt), result=content(result), **fields
+    )
 
 
 def call(
@@ -218,7 +246,7 @@ def _complete(turn: Turn) -> None:
                 continue
             made = _dispatch(step, sender, turn, given)
             if step.tool is not None:
-                requested = named(ToolCall(id="", name=step.tool, dispatch=made.id))
+                requested = named(call(step.tool, step.arguments, dispatch=made.id))
                 made.call = requested.id
                 steps.append(requested)
             # The program moves on by itself, and an answer needs no words: neither is a step.
@@ -232,17 +260,9 @@ def _complete(turn: Turn) -> None:
 
 def _dispatch(passing: Passing, sender: AgentRun, turn: Turn, given: int) -> Dispatch:
     """Add the dispatch to the turn and to the run that it starts."""
-    fields = dict(passing.fields)
-    for name in ("prompt", "result"):
-        fields[name] = content(fields.get(name))
-    made = Dispatch(
-        id=fields.pop("id", None) or f"d{len(turn.dispatches) - given + 1}",
-        kind=passing.kind,
-        to_agent=passing.to,
-        from_run=sender.id,
-        from_agent=sender.agent,
-        **fields,
-    )
+    fields = {"from_run": sender.id, "from_agent": sender.agent, **passing.fields}
+    fields["id"] = fields.get("id") or f"d{len(turn.dispatches) - given + 1}"
+    made = dispatch(passing.to, kind=passing.kind, **fields)
     if "runs" not in fields:
         # Runs stand in the order they started, so this one started a later one. Two dispatches to
         # `billing` start the first and the second of its runs.
@@ -374,7 +394,17 @@ def result(*scores: Score | Status, id: str = "test", **fields: Any) -> CaseResu
 
 
 def evaluation(*results: CaseResult, name: str = "evaluation", **fields: Any) -> Evaluation:
-    """Make an evaluation of results, with its counts and its status by them."""
+    """Make an evaluation of results, with its counts and its status by them.
+
+    It is what ``baton.score`` returns: ``save(path)`` writes its folder, ``to_html(path)`` and the
+    like its reports. Results keep their places; where none is given, the cases are numbered in
+    the order in which they come, and the repeats of a case share its place. ``about`` is what
+    `evaluation.json` says of how it was made (``{"planned": 3}``).
+    """
+    if not any(one.position for one in results):
+        places: dict[str, int] = {}
+        for one in results:
+            one.position = places.setdefault(one.case_id, len(places))
     counts: dict[str, EvaluatorCounts] = {}
     for one in results:
         for each in one.scores:
@@ -382,5 +412,10 @@ def evaluation(*results: CaseResult, name: str = "evaluation", **fields: Any) ->
                 each.evaluator, EvaluatorCounts(evaluator=each.evaluator, type=each.type)
             )
             counted.add(each.status)
-    fields = {"status": case_status([one.status for one in results]), **fields}
-    return Evaluation(name=name, results=list(results), evaluators=list(counts.values()), **fields)
+    fields = {
+        "status": case_status([one.status for one in results]),
+        "evaluators": list(counts.values()),
+        "about": {"repeats": 1 + max((one.repeat for one in results), default=0)},
+        **fields,
+    }
+    return Evaluation(name=name, results=list(results), **fields)

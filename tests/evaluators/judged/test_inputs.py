@@ -24,9 +24,9 @@ from baton.model import (
     Scenario,
     ToolCall,
     Trace,
-    Turn,
     Unit,
 )
+from baton.testing.build import turn
 
 
 def only(unit: Unit, trace: Trace, case: Case | None = None) -> Subject:
@@ -46,9 +46,7 @@ def text(name: str, subject: Subject) -> str:
 
 def two_turns() -> Trace:
     trace = trip("r", said("First answer."), user="First?")
-    trace.turns.append(
-        Turn(id="t2", input=Content(text="Second?"), output=Content(text="Second answer."))
-    )
+    trace.turns.append(turn("Second?", id="t2", output="Second answer."))
     return trace
 
 

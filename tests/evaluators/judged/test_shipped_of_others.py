@@ -16,20 +16,14 @@ from tests.evaluators.judged.scripted import (
 from baton.evaluators.judging.load import shipped
 from baton.model import (
     AgentCard,
-    AgentRun,
     Case,
     CaseRubric,
-    Content,
     JudgeRequest,
-    Said,
     Scenario,
-    Source,
-    ToolCall,
     Trace,
-    Turn,
 )
 from baton.testing import build
-from baton.testing.build import expect
+from baton.testing.build import call, expect, run, said, trace, turn
 
 ASKED = ["What is the rate in Lyon?", "And in Nice?"]
 SAID = ["I looked it up. The rate in Lyon is 12 EUR.", "The rate in Nice is 15 EUR."]
@@ -38,29 +32,19 @@ SAID = ["I looked it up. The rate in Lyon is 12 EUR.", "The rate in Nice is 15 E
 def desk() -> Trace:
     """Two turns of one agent, each with a look-up, a word on the way and an answer."""
     turns = []
-    for place, (asked, said) in enumerate(zip(ASKED, SAID, strict=True)):
-        run = AgentRun(
+    for place, (asked, answer) in enumerate(zip(ASKED, SAID, strict=True)):
+        one = run(
+            "desk",
+            said("Let me see.", id=f"w{place}"),
+            call("rate", {"city": asked.rpartition(" ")[2]}, answer[-7:], id=f"c{place}"),
+            said(answer, id=f"s{place}"),
             id=f"r{place}",
-            agent="desk",
-            input=Content(text=asked),
-            output=Content(text=said),
-            steps=[
-                Said(id=f"w{place}", content=Content(text="Let me see.")),
-                ToolCall(
-                    id=f"c{place}",
-                    name="rate",
-                    arguments={"city": asked.rpartition(" ")[2]},
-                    result=Content(text=said[-7:]),
-                ),
-                Said(id=f"s{place}", content=Content(text=said)),
-            ],
+            input=asked,
+            output=answer,
         )
-        turns.append(
-            Turn(id=f"t{place}", input=Content(text=asked), output=Content(text=said), runs=[run])
-        )
+        turns.append(turn(asked, one, id=f"t{place}", output=answer))
     card = AgentCard(instructions="Give rates. Be brief.", tools=["rate"])
-    source = Source(format="test")
-    return Trace(schema_version=1, id="x", source=source, turns=turns, agents={"desk": card})
+    return trace(*turns, id="x", agents={"desk": card})
 
 
 def case(**more: Any) -> Case:

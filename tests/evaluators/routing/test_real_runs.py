@@ -9,16 +9,12 @@ from pathlib import Path
 import pytest
 
 import baton
-from baton.evaluators.dispatch_routing import DispatchRouting
 from baton.model import (
-    Case,
-    Content,
-    EvalContext,
-    ExpectedDispatch,
-    ExpectedTurn,
     Score,
     Trace,
 )
+from baton.testing import verdicts
+from baton.testing.build import case
 
 OTEL = Path(__file__).parents[2] / "data" / "otel"
 FRAMEWORKS = sorted(path.parent.name for path in OTEL.glob("*/truth.json"))
@@ -44,9 +40,7 @@ def runs(framework: str) -> Iterator[tuple[Trace, list[str]]]:
 
 
 def scores(trace: Trace, receivers: list[str]) -> list[Score]:
-    stated = [ExpectedDispatch(to=name) for name in receivers]
-    case = Case(id="x", turns=[ExpectedTurn(input=Content(text="hi"), dispatches=stated)])
-    return DispatchRouting().evaluate(trace, case, EvalContext())
+    return verdicts("dispatch_routing", trace, case(dispatches=receivers))
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -9,19 +9,15 @@ import msgspec
 import pytest
 
 from baton.model import (
-    AgentRun,
-    Dispatch,
-    HandedOff,
-    Source,
     ToolCall,
     Trace,
-    Turn,
     Usage,
     integrity_problems,
 )
 from baton.model.views import dispatch_usage
 from baton.readers import load_traces
 from baton.readers.claude.reader import merge, merge_stream
+from baton.testing.build import Passing, call, delegate, run, trace, turn
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
 
@@ -33,28 +29,27 @@ def _session(capture: str) -> Trace:
 
 def _spans(calls: dict[str, float], mains: list[float], *, tokens: int | None = None) -> Trace:
     """Make a trace as spans tell it: ids of their own, the calls of dispatches, and costs."""
+    asked = [delegate("x", id=f"span-{id_}", call=id_) for id_ in calls]
+    steps: list[ToolCall | Passing] = []
+    for id_, passing in zip(calls, asked, strict=True):
+        steps += [call("Agent", id=id_, dispatch=f"span-{id_}"), passing]
+    helpers = [
+        run("x", id=f"span-run-{id_}", usage=_usage(cost, tokens)) for id_, cost in calls.items()
+    ]
     turns = []
     for number, cost in enumerate(mains):
-        run = AgentRun(
-            id=f"span-main{number}", agent="main", model="spans", usage=_usage(cost, tokens)
+        first = number == 0
+        main = run(
+            "main",
+            *(steps if first else []),
+            id=f"span-main{number}",
+            model="spans",
+            usage=_usage(cost, tokens),
         )
-        turns.append(Turn(id=f"span-turn{number}", runs=[run]))
-    first = turns[0]
-    for call, cost in calls.items():
-        first.runs[0].steps += [
-            ToolCall(id=call, name="Agent", dispatch=f"span-{call}"),
-            HandedOff(id=f"h-{call}", dispatch=f"span-{call}"),
-        ]
-        run = AgentRun(id=f"span-run-{call}", agent="x", started_by=[f"span-{call}"])
-        run.usage = _usage(cost, tokens)
-        first.runs.append(run)
-        dispatch = Dispatch(id=f"span-{call}", kind="delegate", to_agent="x", call=call)
-        dispatch.from_run, dispatch.from_agent = first.runs[0].id, "main"
-        dispatch.runs = [run.id]
-        first.dispatches.append(dispatch)
-    trace = Trace(schema_version=1, id="s", source=Source(format="otlp"), turns=turns)
-    assert integrity_problems(trace) == []
-    return trace
+        turns.append(turn(main, *(helpers if first else []), id=f"span-turn{number}"))
+    made = trace(*turns, id="s", source="otlp")
+    assert integrity_problems(made) == []
+    return made
 
 
 def _usage(cost: float, tokens: int | None) -> Usage:
@@ -114,8 +109,8 @@ def test_a_folder_with_a_session_and_its_spans_holds_one_trace(tmp_path: Path) -
     spans.id = _session("current/11_nested").id
     other = _spans({}, [0.25])
     other.id = "another"
-    for name, trace in (("a.json", spans), ("z.json", other)):
-        (tmp_path / name).write_bytes(msgspec.json.encode(trace))
+    for name, one in (("a.json", spans), ("z.json", other)):
+        (tmp_path / name).write_bytes(msgspec.json.encode(one))
     traces = load_traces(tmp_path)
     assert [trace.id for trace in traces] == ["another", spans.id]
     main = traces[1].turns[0].runs[0].usage
@@ -126,9 +121,9 @@ def test_a_folder_with_a_session_and_its_spans_holds_one_trace(tmp_path: Path) -
 def test_spans_without_figures_change_nothing() -> None:
     plain = _session("current/03_scope_bleed")
     empty = _spans({"toolu_s03_d1": 0.0}, [0.0], tokens=0)
-    for turn in empty.turns:
-        for run in turn.runs:
-            run.usage = Usage(input_tokens=0, output_tokens=0)
+    for of_turn in empty.turns:
+        for of_run in of_turn.runs:
+            of_run.usage = Usage(input_tokens=0, output_tokens=0)
     merged = merge(_session("current/03_scope_bleed"), empty)
     assert merged.turns == plain.turns
     assert merged.usage == plain.usage

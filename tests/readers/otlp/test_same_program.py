@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import baton
-from baton.model import Case, Content, ExpectedToolCall, ExpectedTurn, ToolCall, Trace
+from baton.model import Case, ExpectedToolCall, ToolCall, Trace
+from baton.testing.build import case, expect
 
 from .truth import CAPTURES
 
@@ -55,16 +56,16 @@ def _parallel(turn: dict[str, Any]) -> bool:
 def _case(scenario: dict[str, Any], *, wrong: bool) -> Case:
     """Return what is expected: what happened, or one agent and one call more."""
     turns = []
-    for told in scenario.get("turns", [scenario]):
+    for stated in scenario.get("turns", [scenario]):
         calls = [
             ExpectedToolCall(name=one["name"], agent=one["agent"])
-            for one in told["domain_tools_called"]
+            for one in stated["domain_tools_called"]
         ]
-        agents = list(told["agent_run_chain"])
+        agents = list(stated["agent_run_chain"])
         if wrong:
             agents, calls = [*agents, "nobody"], [*calls, ExpectedToolCall(name="nothing")]
-        turns.append(ExpectedTurn(input=Content(text="x"), agents=agents, tool_calls=calls))
-    return Case(id="case", turns=turns)
+        turns.append(expect("x", agents=agents, tool_calls=calls))
+    return case(*turns, id="case")
 
 
 def _trace(file: Path) -> Trace:
