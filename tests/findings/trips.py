@@ -33,7 +33,7 @@ def trip(
     before: tuple[Step, ...] = (),
     child: tuple[Step, ...] = (),
     received: str | None = None,
-    kind: Literal["delegate", "transfer"] = "delegate",
+    kind: Literal["delegate", "transfer", "sequence"] = "delegate",
     **dispatch: Any,
 ) -> Trace:
     """Give a trace with one dispatch ``d``; the answer is the last thing the lead said."""

@@ -3,7 +3,27 @@
 Imports nothing of the rest of Baton.
 """
 
-from .agent_scores import AgentCounts, AgentScores, Asked, Low, plain_agent_scores
+from baton.model.aggregates import (
+    COUNTERS,
+    OTHERS,
+    AgentCounts,
+    AgentScores,
+    AgentValue,
+    Asked,
+    Efficiency,
+    EfficiencySums,
+    Hop,
+    Low,
+    Routed,
+    RoutingCell,
+    RoutingCounts,
+    Sum,
+    first_difference,
+    plain_agent_scores,
+    plain_sums,
+    route_of,
+)
+
 from .case import (
     AnyOrder,
     Case,
@@ -17,7 +37,6 @@ from .case import (
     Session,
 )
 from .dataset import CaseIndex, Dataset, Override
-from .efficiency import COUNTERS, Efficiency, EfficiencySums, Sum, plain_sums
 from .errors import (
     BatonError,
     InputError,
@@ -58,16 +77,6 @@ from .provenance import (
     changed,
     digest,
     incomparable,
-)
-from .routing import (
-    OTHERS,
-    AgentValue,
-    Hop,
-    Routed,
-    RoutingCell,
-    RoutingCounts,
-    first_difference,
-    route_of,
 )
 from .score import (
     STATUSES,

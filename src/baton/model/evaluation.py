@@ -7,10 +7,18 @@ from typing import Literal
 
 import msgspec
 
-from .agent_scores import AgentScores, Low
+from baton.model.aggregates import (
+    AgentScores,
+    AgentValue,
+    Efficiency,
+    EfficiencySums,
+    Hop,
+    Low,
+    Routed,
+    RoutingCell,
+)
+
 from .case import Location
-from .efficiency import Efficiency, EfficiencySums
-from .routing import AgentValue, Hop, Routed, RoutingCell
 from .score import Score, Status
 from .trace import Trace
 

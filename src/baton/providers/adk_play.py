@@ -12,7 +12,7 @@ import msgspec
 
 from baton.formats.adk import Event, Part, WireContent
 from baton.model import Case, ProviderError, Source, Trace, Turn
-from baton.providers.agent_client import LostBeforeAnswer
+from baton.providers.agent_server import LostBeforeAnswer
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.functions import aside
 from baton.readers import Catalog

@@ -22,9 +22,8 @@ from baton.model import Case, InputError, ProviderError, Source, suggestion
 from baton.model.secrets import Masker
 from baton.providers.adk_http import AdkHttpOptions, base_url, credentials
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey
-from baton.providers.agent_client import AgentClient, refusal
+from baton.providers.agent_server import AgentClient, refusal, restarter_of
 from baton.providers.functions import aside
-from baton.providers.restart import restarter_of
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, looks_like_sse, read_events, scan_sse
 from baton.readers.catalog import app_info_catalog, is_app_info

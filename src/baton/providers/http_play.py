@@ -27,13 +27,18 @@ from baton.http.credentials import (
 )
 from baton.model import SCHEMA_VERSION, Case, ProviderError, Source, Trace
 from baton.model.views import sum_usage
-from baton.providers.agent_client import AgentClient, LostBeforeAnswer, NotReached, refusal
+from baton.providers.agent_server import (
+    AgentClient,
+    LostBeforeAnswer,
+    NotReached,
+    refusal,
+    restarter_of,
+)
 from baton.providers.answer_turns import Stated, StatedTurn, turn_of
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.functions import aside
 from baton.providers.http_answers import Document, Paths, read_answer, read_body, turn_from
 from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, Values
-from baton.providers.restart import restarter_of
 
 REMEMBERED = 5.0  # seconds
 _ACCEPT = {

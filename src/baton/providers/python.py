@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import importlib.util
 import time
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import msgspec
 
@@ -33,9 +34,6 @@ from .base import (
 )
 from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
 from .instrument.wire import Setup, Workers
-
-if TYPE_CHECKING:
-    from baton.providers.instrument.driver import Driver
 
 
 class PythonOptions(ProviderOptions, kw_only=True):
@@ -219,14 +217,53 @@ def _broke(index: int, error: Exception) -> str:
     return f"turn {index + 1}: the function raised {worded(error)}"
 
 
+class Driver(Protocol):
+    """Plays cases with an instrumented program."""
+
+    async def open(self) -> None:
+        """Get ready; raises InputError."""
+
+    async def prepare(self) -> None:
+        """Get ready for a call that follows at once."""
+
+    async def close(self) -> None:
+        """End what was started."""
+
+    async def play(self, case: Case) -> Trace:
+        """Play a case; raises ProviderError, and CaseCancelled with what was seen."""
+
+
 def _driver(setup: Setup, workers: Workers) -> Driver:
+    """Check what can be checked before anything runs.
+
+    Raises:
+        InputError: OpenTelemetry is not installed, or an instrumentor.
+    """
+    from .instrument.pool import Pool
+
     if setup.plain:
-        from .instrument.pool import Pool
-
         return Pool(setup)
-    from baton.providers.instrument.driver import make_driver
+    if not _has_opentelemetry():
+        message = "needs OpenTelemetry: pip install 'baton-evals[otel]'"
+        raise InputError(Problem(path="instrument", message=message))
+    from .instrument.instrumentors import check_instrumentors
 
-    return make_driver(setup, workers)
+    try:
+        check_instrumentors(setup.instrumentors)
+    except InputError as error:
+        raise InputError(Problem(path="instrumentors", message=str(error))) from None
+    if workers == "inline":
+        from .instrument.player import Inline
+
+        return Inline(setup)
+    return Pool(setup)
+
+
+def _has_opentelemetry() -> bool:
+    try:
+        return importlib.util.find_spec("opentelemetry.sdk") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _refuse_idle(options: PythonOptions) -> None:

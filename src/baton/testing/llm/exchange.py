@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -210,3 +210,16 @@ def schema_in(text: str) -> dict[str, Any] | None:
             return value
         at = text.find("{", at + 1)
     return None
+
+
+Event = tuple[str | None, Any]
+"""One event of a stream: its name, and JSON, or a text that is sent as it is."""
+
+
+def server_sent(events: Iterable[Event]) -> bytes:
+    """Write server-sent events."""
+    lines: list[bytes] = []
+    for name, data in events:
+        text = data.encode() if isinstance(data, str) else msgspec.json.encode(data)
+        lines.append((f"event: {name}\n".encode() if name else b"") + b"data: " + text + b"\n\n")
+    return b"".join(lines)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from baton.testing.llm.exchange import Api, Asked, Said
+from baton.testing.llm.exchange import Api, Asked, Event, Said, server_sent
 
-from . import anthropic, bedrock, google, mistral, openai_chat, openai_responses
-from .events import Event, amazon, server_sent
+from . import anthropic, bedrock, google, openai
 
 
 class Dialect(NamedTuple):
@@ -25,19 +24,21 @@ class Dialect(NamedTuple):
 
 
 DIALECTS: Mapping[Api, Dialect] = {
-    "openai": Dialect(openai_chat.read, openai_chat.answer, openai_chat.stream, openai_chat.error),
+    "openai": Dialect(openai.read_chat, openai.answer_chat, openai.stream_chat, openai.error),
     "openai_responses": Dialect(
-        openai_responses.read, openai_responses.answer, openai_responses.stream, openai_chat.error
+        openai.read_responses, openai.answer_responses, openai.stream_responses, openai.error
     ),
     "anthropic": Dialect(anthropic.read, anthropic.answer, anthropic.stream, anthropic.error),
     "google": Dialect(google.read, google.answer, google.stream, google.error),
-    "mistral": Dialect(mistral.read, mistral.answer, mistral.stream, mistral.error),
+    "mistral": Dialect(
+        openai.read_chat, openai.answer_mistral, openai.stream_mistral, openai.error_mistral
+    ),
     "bedrock": Dialect(
         bedrock.read,
         bedrock.answer,
         bedrock.stream,
         bedrock.error,
-        amazon,
+        bedrock.amazon,
         "application/vnd.amazon.eventstream",
     ),
 }

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from baton.testing.llm.exchange import Asked, Finish, Message, Said, halves, text_of
+from baton.testing.llm.exchange import Asked, Event, Finish, Message, Said, halves, text_of
 
-from .events import Event
-from .openai_chat import shape
+from .openai import shape
 
 _FINISH: dict[Finish, str] = {
     "stop": "end_turn",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
+from collections.abc import Iterable
 from typing import Any
 
-from baton.testing.llm.exchange import Asked, Finish, Message, Said, halves, text_of
+import msgspec
+
+from baton.testing.llm.exchange import Asked, Event, Finish, Message, Said, halves, text_of
 
 from .anthropic import arguments_of
-from .events import Event
-from .openai_chat import shape
+from .openai import shape
 
 _FINISH: dict[Finish, str] = {
     "stop": "end_turn",
@@ -101,3 +105,33 @@ def error(status: int, message: str) -> dict[str, Any]:
 def error_name(status: int) -> str:
     """Return the name of an error, which also goes into a header."""
     return _ERRORS.get(status, "InternalServerException" if status >= 500 else _ERRORS[400])
+
+
+_TEXT_HEADER = 7
+
+
+def amazon(events: Iterable[Event]) -> bytes:
+    """Write messages of ``application/vnd.amazon.eventstream``.
+
+    One is the lengths of all of it and of its headers, their checksum, the headers, the JSON, and
+    the checksum of all that; numbers are big-endian, of 4 bytes.
+    """
+    return b"".join(_message(name or "", msgspec.json.encode(data)) for name, data in events)
+
+
+def _message(name: str, payload: bytes) -> bytes:
+    fields = {
+        ":event-type": name,
+        ":content-type": "application/json",
+        ":message-type": "event",
+    }
+    headers = b"".join(_header(key.encode(), value.encode()) for key, value in fields.items())
+    lengths = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    start = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
+    return start + struct.pack(">I", zlib.crc32(start))
+
+
+def _header(name: bytes, value: bytes) -> bytes:
+    return (
+        struct.pack(">B", len(name)) + name + struct.pack(">BH", _TEXT_HEADER, len(value)) + value
+    )

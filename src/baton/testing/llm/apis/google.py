@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.testing.llm.exchange import Asked, Finish, Message, Said, halves, text_of
+from baton.testing.llm.exchange import Asked, Event, Finish, Message, Said, halves, text_of
 
 from .anthropic import arguments_of
-from .events import Event
 
 _FINISH: dict[Finish, str] = {
     "stop": "STOP",

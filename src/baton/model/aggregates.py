@@ -1,0 +1,357 @@
+"""What is summed up over results: efficiency counters, routing matrix, judged scores by agent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from baton.model.score import STATUSES, JudgeUse, Status
+from baton.model.trace import Trace
+
+COUNTERS = ("dispatches", "tool_calls", "model_calls", "tokens")
+
+
+class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a case took; ``None`` where the source does not say.
+
+    ``dispatches`` leave returns out, ``tool_calls`` the calls that are dispatches;
+    ``model_calls`` are requests to models, ``tokens`` all that these read and wrote.
+    ``cost_usd`` is what they cost, ``models`` are those that were used.
+    ``at_least`` names the counters that are a lower bound. ``timings`` has ``seconds``: all
+    turns together, from user message to end.
+    """
+
+    dispatches: int | None = None
+    tool_calls: int | None = None
+    model_calls: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    models: list[str] = msgspec.field(default_factory=list)
+    at_least: list[str] = msgspec.field(default_factory=list)
+    timings: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class Sum(msgspec.Struct, kw_only=True):
+    """A sum over the ``results`` that have it; for ``at_least`` of them it is a lower bound."""
+
+    sum: int | float = 0
+    results: int = 0
+    at_least: int = 0
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over these results; ``None`` where there are none."""
+        return self.sum / self.results if self.results else None
+
+
+class EfficiencySums(msgspec.Struct, kw_only=True):
+    """The counters of all results that have a trace; ``timings`` has ``seconds``."""
+
+    results: int = 0
+    dispatches: Sum = msgspec.field(default_factory=Sum)
+    tool_calls: Sum = msgspec.field(default_factory=Sum)
+    model_calls: Sum = msgspec.field(default_factory=Sum)
+    tokens: Sum = msgspec.field(default_factory=Sum)
+    timings: dict[str, Sum] = msgspec.field(default_factory=lambda: {"seconds": Sum()})
+
+    def add(self, efficiency: Efficiency | None, by: int = 1) -> None:
+        """Count one more result; ``by`` of -1 takes one back."""
+        if efficiency is None:
+            return
+        self.results += by
+        for name in COUNTERS:
+            value = getattr(efficiency, name)
+            if value is not None:
+                total: Sum = getattr(self, name)
+                total.sum += by * value
+                total.results += by
+                total.at_least += by * (name in efficiency.at_least)
+        seconds = efficiency.timings.get("seconds")
+        if seconds is not None:
+            total = self.timings["seconds"]
+            total.sum = round(total.sum + by * seconds, 6)
+            total.results += by
+
+    def known(self) -> dict[str, Sum]:
+        """Return the sums, by counter, that are known of at least one result."""
+        sums = {name: getattr(self, name) for name in COUNTERS} | self.timings
+        return {name: sum_ for name, sum_ in sums.items() if sum_.results}
+
+
+def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
+    """Return the sums as plain data, without those that are known of no result."""
+    plain = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.known().items()}
+    seconds = plain.pop("seconds", None)
+    timings = {} if seconds is None else {"timings": {"seconds": seconds}}
+    return {"results": sums.results, **plain, **timings}
+
+
+OTHERS = "(other agents)"
+_NAMES = 500
+"""Agents that are counted by name; all others are one, as a hostile trace may name any number."""
+
+Routed = tuple[str | None, str | None]
+"""The expected and the actual agent of a dispatch; ``None``: there was none."""
+
+
+class RoutingCell(msgspec.Struct, frozen=True, kw_only=True):
+    """How often work for ``expected`` went to ``actual``; ``None``: to nobody, or unexpected."""
+
+    expected: str | None
+    actual: str | None
+    count: int
+
+
+class RoutingCounts:
+    """Counts pairs in memory that does not grow with them: names beyond 500 are one."""
+
+    def __init__(self, names: int = _NAMES) -> None:
+        self._counts: Counter[Routed] = Counter()
+        self._names: set[str] = set()
+        self._most = names
+
+    def add(self, routed: Iterable[Routed], by: int = 1) -> None:
+        """Count pairs once more; ``by`` of -1 takes them back."""
+        for expected, actual in routed:
+            self._counts[self._name(expected), self._name(actual)] += by
+
+    def cells(self) -> list[RoutingCell]:
+        """Return what was counted, by name, what was not expected last."""
+        return [
+            RoutingCell(expected=expected, actual=actual, count=count)
+            for (expected, actual), count in sorted(self._counts.items(), key=_by_name)
+            if count
+        ]
+
+    def _name(self, name: str | None) -> str | None:
+        if name is None or name in self._names:
+            return name
+        if len(self._names) < self._most:
+            self._names.add(name)
+            return name
+        return OTHERS
+
+
+def _by_name(item: tuple[Routed, int]) -> tuple[tuple[bool, str], ...]:
+    return tuple((name is None, name or "") for name in item[0])
+
+
+class Hop(msgspec.Struct, frozen=True, array_like=True):
+    """A dispatch in short; ``turn`` counts from 1, ``sender`` is ``None`` for program and user."""
+
+    turn: int
+    kind: str
+    sender: str | None
+    receiver: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.sender or 'the program'} → {self.receiver}"
+
+
+class AgentValue(msgspec.Struct, frozen=True, array_like=True):
+    """The sum of the values of one evaluator that are about one agent, and how many these are."""
+
+    evaluator: str
+    agent: str
+    total: float
+    scored: int
+
+
+def route_of(trace: Trace) -> list[Hop]:
+    """Return the dispatches of a trace in the order they were made, returns left out."""
+    return [
+        Hop(number, each.kind, each.from_agent, each.to_agent, each.id)
+        for number, turn in enumerate(trace.turns, 1)
+        for each in turn.dispatches
+        if each.kind != "return"
+    ]
+
+
+def first_difference(before: list[Hop], after: list[Hop]) -> tuple[Hop | None, Hop | None] | None:
+    """Return the first place where two routes part; ``None``: they do not.
+
+    A side that ended there has ``None``. Ids differ from trace to trace and are not compared.
+    """
+    for place in range(max(len(before), len(after))):
+        one = before[place] if place < len(before) else None
+        other = after[place] if place < len(after) else None
+        if one is None or other is None or _bare(one) != _bare(other):
+            return one, other
+    return None
+
+
+def _bare(hop: Hop) -> tuple[int, str, str | None, str]:
+    return hop.turn, hop.kind, hop.sender, hop.receiver
+
+
+_WORST = 3
+
+
+class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What judges took for so many ``scores``; ``cached`` of these were all from the cache.
+
+    ``models`` counts the scores of each model. ``requests`` are those made this time.
+    ``unpriced`` scores have a cost that is not known. ``timings`` has the ``seconds`` of all
+    requests, added up.
+    """
+
+    scores: int = 0
+    cached: int = 0
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    models: dict[str, int] = msgspec.field(default_factory=dict)
+    timings: dict[str, float] = msgspec.field(default_factory=dict)
+
+    def add(self, use: JudgeUse) -> None:
+        """Count what one score took."""
+        self.join(
+            Asked(
+                scores=1,
+                cached=int(use.cached),
+                requests=use.requests,
+                tokens=use.tokens or 0,
+                cost_usd=use.cost_usd or 0.0,
+                unpriced=int(use.cost_usd is None),
+                models={use.model: 1},
+                timings=use.timings or {},
+            )
+        )
+
+    def join(self, other: Asked, by: int = 1) -> None:
+        """Count what another sum has; ``by`` of -1 takes it back."""
+        for name in ("scores", "cached", "requests", "tokens", "unpriced"):
+            setattr(self, name, getattr(self, name) + by * getattr(other, name))
+        counts = {name: self.models.get(name, 0) + by * n for name, n in other.models.items()}
+        self.models = {name: n for name, n in {**self.models, **counts}.items() if n}
+        self.cost_usd = round(self.cost_usd + by * other.cost_usd, 9)
+        seconds = other.timings.get("seconds")
+        if seconds is not None:
+            self.timings = {"seconds": round(self.timings.get("seconds", 0.0) + by * seconds, 6)}
+
+
+class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """A verdict that is far from what is wanted, what it is about, and its case.
+
+    ``steps`` are the ids of what proves it, at most three.
+    """
+
+    case_id: str = ""
+    repeat: int = 0
+    subject: list[str] = []
+    steps: list[str] = []
+    value: float | None = None
+
+
+class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The scores of one evaluator that are about one agent; ``None``: about no single one.
+
+    ``total`` is the sum of the values, ``settled`` how many verdicts findings gave without a
+    judge. ``worst`` has some of the lowest values (for ``lower`` the highest), the worst first.
+    """
+
+    evaluator: str
+    agent: str | None = None
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    error: int = 0
+    total: float = 0.0
+    settled: int = 0
+    asked: Asked = msgspec.field(default_factory=Asked)
+    worst: list[Low] = []
+
+    @property
+    def scored(self) -> int:
+        """How many scores are a verdict."""
+        return self.passed + self.failed
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the values; ``None`` without any."""
+        return self.total / self.scored if self.scored else None
+
+    def count(self, status: Status, value: float | None) -> None:
+        """Count one more score."""
+        setattr(self, status, getattr(self, status) + 1)
+        self.total += value or 0.0
+
+    def join(self, other: AgentScores, by: int = 1) -> None:
+        """Count what another sum has; ``by`` of -1 takes it back."""
+        for name in (*STATUSES, "settled"):
+            setattr(self, name, getattr(self, name) + by * getattr(other, name))
+        self.total = round(self.total + by * other.total, 9)
+        self.asked.join(other.asked, by)
+
+
+class AgentCounts:
+    """Sums by evaluator and agent, in memory that does not grow with the cases.
+
+    Agents beyond 500 are one. For evaluators in ``lower`` the highest values are the worst.
+    """
+
+    def __init__(self, lower: frozenset[str] = frozenset()) -> None:
+        self._sums: dict[tuple[str, str | None], AgentScores] = {}
+        self._names: set[str] = set()
+        self._lower = lower
+
+    def add(self, scores: list[AgentScores], case_id: str, repeat: int) -> None:
+        """Count what was found of one case."""
+        for one in scores:
+            total = self._sum(one)
+            total.join(one)
+            if one.worst:
+                sign = -1 if one.evaluator in self._lower else 1
+                new = [
+                    msgspec.structs.replace(low, case_id=case_id, repeat=repeat)
+                    for low in one.worst
+                ]
+                ranked = sorted([*total.worst, *new], key=lambda low: sign * (low.value or 0.0))
+                total.worst = ranked[:_WORST]
+
+    def take_back(self, scores: list[AgentScores], case_id: str, repeat: int) -> None:
+        """Count what was found of one case no more."""
+        for one in scores:
+            total = self._sum(one)
+            total.join(one, -1)
+            total.worst = [
+                low for low in total.worst if (low.case_id, low.repeat) != (case_id, repeat)
+            ]
+
+    def sums(self) -> list[AgentScores]:
+        """Return the sums in the order of their evaluators, then by agent."""
+        order = {name: place for place, name in enumerate(dict.fromkeys(n for n, _ in self._sums))}
+        ranked = sorted(
+            self._sums.values(),
+            key=lambda one: (order[one.evaluator], one.agent is not None, one.agent or ""),
+        )
+        return [one for one in ranked if any(getattr(one, status) for status in STATUSES)]
+
+    def _sum(self, one: AgentScores) -> AgentScores:
+        agent = one.agent
+        if agent is not None and agent not in self._names:
+            if len(self._names) < _NAMES:
+                self._names.add(agent)
+            else:
+                agent = OTHERS
+        key = (one.evaluator, agent)
+        if key not in self._sums:
+            self._sums[key] = AgentScores(evaluator=one.evaluator, agent=agent)
+        return self._sums[key]
+
+
+def plain_agent_scores(sums: Iterable[AgentScores]) -> list[dict[str, Any]]:
+    """Return the sums as plain data, each with its mean."""
+    rows = []
+    for one in sums:
+        plain = msgspec.to_builtins(one)
+        asked = plain.pop("asked", {})
+        plain.pop("total", None)
+        more = {"asked": asked} if asked else {}
+        rows.append({**plain, "scored": one.scored, "mean": one.mean, **more})
+    return rows

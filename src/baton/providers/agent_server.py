@@ -1,0 +1,306 @@
+"""Agents behind HTTP: messages that set nobody to work twice, and restarting their server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from asyncio import subprocess
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import msgspec
+
+from baton.http.answers import NOT_JSON, Body, Limits, NoAnswer, Refused, Stream, what_it_is
+from baton.http.client import Access, Client, Request, Retries, Words
+from baton.model import ProviderError
+from baton.model.secrets import Masker
+from baton.providers.base import ProviderOptions, ServerOptions
+
+
+class LostBeforeAnswer(Exception):  # noqa: N818 - a signal to start over
+    """What came of a message that was sent is not known: no answer of the agents began.
+
+    Its tools may have acted, so that the message cannot be sent to the same session again.
+    """
+
+
+class NotReached(ProviderError):  # noqa: N818 - what happened, as the others say it
+    """There is no connection, so that nothing was sent."""
+
+
+def refusal(error: Refused, check: str = "`auth_type` and the credentials") -> str:
+    """Say what a refusal means and what to do about it; ``check`` names the credentials."""
+    if error.status in (401, 403):
+        return f"{error.with_attempts()}; check {check}"
+    if error.status == 429:
+        return f"{error.with_attempts()}; lower `concurrency`, or raise `retry_attempts`"
+    return error.with_attempts()
+
+
+Kind = Literal["safe", "prepared", "direct"]
+"""``safe`` may be sent twice. The others set agents to work: a 500 comes before that where a
+stream is prepared first, and may come after it where the answer is direct."""
+_STATUSES: Mapping[Kind, Container[int]] = {
+    "safe": {429, *range(500, 600)},
+    "prepared": {429, 500, 503},
+    "direct": {429, 503},
+}
+
+
+class AgentClient:
+    """A client for one server of agents."""
+
+    def __init__(
+        self,
+        access: Access,
+        options: ServerOptions,
+        *,
+        accept: str,
+        success: Container[int] = (200, 204),
+        words: Words | None = None,
+    ) -> None:
+        """Open no connection yet; ``accept`` is what kinds of answers are asked for."""
+        limits = Limits(
+            silence=options.timeout,
+            seconds=options.max_seconds,
+            answer_mib=options.max_answer_mib,
+            events=options.max_events,
+            event_mib=options.max_event_mib,
+        )
+        headers = {"Accept": accept}
+        self._http = Client(access, limits, words=words, headers=headers, success=success)
+        self.url = access.url
+        self.blank = access.blank
+        self.close = self._http.close
+        self.reconnect = self._http.reconnect
+        self._attempts, self._delay = options.retry_attempts, options.retry_delay
+
+    async def answers(self, method: str, url: str) -> None:
+        """Raise ProviderError unless a server answers, whatever it says, to one request.
+
+        What a gateway says of a server that it does not reach is no answer.
+        """
+        try:
+            status = await self._http.status(method, url)
+        except NoAnswer as error:
+            raise ProviderError(str(error)) from error
+        if status in (502, 503, 504):
+            raise ProviderError(f"{method} {url} answered {status}")
+
+    async def json(
+        self, method: str, path: str, body: Any = None, *, timeout: float | None = None
+    ) -> tuple[Any, int]:
+        """Ask for JSON; return it and how often it was asked for.
+
+        Raises:
+            Refused: the server answered with another status than 200 or 204.
+            ProviderError: no connection, no answer in time, no JSON.
+        """
+        url = self.url + path
+        content, headers = _encoded(body, {})
+        request = Request(method, url, content, headers, whole=True, silence=timeout)
+        try:
+            answer = await self._http.ask(request, self._retries("safe"))
+        except NoAnswer as error:
+            raise _provider_error(error) from error
+        data = answer.body.data
+        try:
+            return (msgspec.json.decode(data) if data else None), answer.attempts
+        except NOT_JSON:
+            what = what_it_is(answer.body, self.blank)
+            raise ProviderError(f"{method} {url} answered {what}, not JSON") from None
+
+    async def message(
+        self,
+        url: str,
+        body: Any,
+        kind: Kind,
+        *,
+        stream: Stream,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+    ) -> Body:
+        """Send what sets agents to work and read all that comes of it.
+
+        Raises:
+            Refused: the server answered with a status that is no success.
+            LostBeforeAnswer: the connection, or a gateway's, broke before anything came.
+            ProviderError: no connection, no answer in time.
+            BodyCancelled: cancelled while the answer came.
+        """
+        content, sent = _encoded(body, headers or {})
+        request = Request(method, url, content, sent, stream=stream)
+        try:
+            return (await self._http.ask(request, self._retries(kind))).body
+        except NoAnswer as error:
+            if error.fault == "broken":
+                raise LostBeforeAnswer(str(error)) from error
+            raise _provider_error(error) from error
+        except Refused as error:
+            # A gateway's word on a request that it passed on: what came of it is not known.
+            if error.status > 500 and error.status != 503:
+                raise LostBeforeAnswer(refusal(error)) from error
+            raise
+
+    def _retries(self, kind: Kind) -> Retries:
+        faults: set[Any] = {"unreachable", "broken"} if kind == "safe" else {"unreachable"}
+        return Retries(self._attempts, self._delay, _STATUSES[kind], faults)
+
+
+def _provider_error(error: NoAnswer) -> ProviderError:
+    kind = NotReached if error.fault in ("unreachable", "tls") else ProviderError
+    return kind(str(error))
+
+
+def _encoded(body: Any, headers: Mapping[str, str]) -> tuple[bytes | None, Mapping[str, str]]:
+    """Return a body as JSON, and the headers that go with it."""
+    if body is None:
+        return None, headers
+    named = {name.lower() for name in headers}
+    more = {} if "content-type" in named else {"Content-Type": "application/json"}
+    return msgspec.json.encode(body), {**headers, **more}
+
+
+_PAUSE = 0.1
+"""Seconds between two looks at whether the server is there."""
+_ENDING = 3.0
+"""Seconds that what a command left running has to end by itself."""
+_PROCESSES = Path("/proc")
+_KEPT = 500  # bytes of what the command said last
+
+
+class Restarter:
+    """Runs the command, and ends what it started when all cases are played.
+
+    What a command leaves running in its own process group, as ``server &`` does, lasts until
+    :meth:`close`; it may go on printing, for nobody waits for the end of its output.
+    """
+
+    def __init__(self, command: str, timeout: float, folder: Path, blank: Masker) -> None:
+        """Start nothing yet; ``timeout`` is in seconds, for the command and the server together."""
+        self._command = command
+        self._timeout = timeout
+        self._folder = folder
+        self._blank = blank
+        self._groups: list[int] = []
+
+    async def restart(self, answers: Callable[[], Awaitable[None]]) -> None:
+        """Run the command and wait for the server.
+
+        ``answers`` asks the server once, and raises ProviderError while it does not answer.
+
+        Raises:
+            ProviderError: the command failed or did not end, or the server did not come back.
+        """
+        until = time.monotonic() + self._timeout
+        await self._run()
+        trouble = "it was not asked in time"
+        while (left := until - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    await answers()
+                return
+            except ProviderError as error:
+                trouble = str(error)
+            except TimeoutError:
+                trouble = "it takes connections and says nothing"
+            await asyncio.sleep(min(_PAUSE, left))
+        raise ProviderError(
+            f"the server did not come back within {self._timeout:g} s (`restart_timeout`) "
+            f"of the restart: {trouble}"
+        )
+
+    async def close(self) -> None:
+        """End what the commands left running."""
+        for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            until = time.monotonic() + _ENDING
+            self._groups = [group for group in self._groups if _signalled(group, sign)]
+            while self._groups and time.monotonic() < until:
+                await asyncio.sleep(0.02)
+                self._groups = [group for group in self._groups if _runs(group)]
+
+    async def _run(self) -> None:
+        # What has ended may give its number to others.
+        self._groups = [group for group in self._groups if _runs(group)]
+        with tempfile.TemporaryFile() as said:
+            try:
+                process = await asyncio.create_subprocess_shell(
+                    self._command,
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ProviderError(f"the command of `restart` cannot be run: {error}") from error
+            self._groups.append(process.pid)
+            try:
+                async with asyncio.timeout(self._timeout):
+                    code = await process.wait()
+            except TimeoutError:
+                await _end(process)
+                raise ProviderError(
+                    f"the command of `restart` did not end within {self._timeout:g} s "
+                    "(`restart_timeout`): it has to start the server in the background (`... &`)"
+                ) from None
+            except asyncio.CancelledError:
+                await _end(process)  # or it would end another case's server
+                raise
+            if code:
+                how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
+                raise ProviderError(f"the command of `restart` {how}{self._last_words(said)}")
+
+    def _last_words(self, said: IO[bytes]) -> str:
+        said.seek(max(0, said.seek(0, os.SEEK_END) - _KEPT))
+        text = self._blank(" ".join(said.read().decode(errors="replace").split()))
+        return f" (it last said: {text})" if text else ""
+
+
+def restarter_of(options: ProviderOptions, folder: Path, blank: Masker) -> Restarter | None:
+    """Return what runs the command of some options; ``None`` where they have none."""
+    if options.restart is None:
+        return None
+    return Restarter(options.restart, options.restart_timeout, folder, blank)
+
+
+async def _end(process: subprocess.Process) -> None:
+    """End a command with what it started, and wait until it is gone."""
+    for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        _signalled(process.pid, sign)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING):
+                await process.wait()
+            return
+
+
+def _runs(group: int) -> bool:
+    """Tell whether a process of a group runs; one that waits to be reaped does not.
+
+    In a container there may be nobody who reaps it.
+    """
+    if not _signalled(group, 0):
+        return False
+    if not _PROCESSES.joinpath("self", "stat").exists():
+        return True
+    for file in _PROCESSES.glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, its_group, *_ = file.read_bytes().rpartition(b")")[2].split()
+            if int(its_group) == group and state not in (b"Z", b"X"):
+                return True
+    return False
+
+
+def _signalled(group: int, sign: int) -> bool:
+    """Send a signal to a process group, 0 for none; tell whether there is any process in it."""
+    if not hasattr(os, "killpg"):
+        return False
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, sign)
+        return True
+    return False
