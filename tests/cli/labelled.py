@@ -13,8 +13,8 @@ import msgspec
 from baton.model import (
     Trace,
 )
+from baton.testing import Received
 from baton.testing.build import delegate, run, trace, turn
-from baton.testing.llm import Received
 
 RUBRIC = "dispatch_correctness"
 

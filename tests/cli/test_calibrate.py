@@ -11,7 +11,7 @@ import pytest
 from tests.cli.labelled import RUBRIC, answer, write_config, write_labels, write_traces
 
 from baton.reports.calibrate import calibration_line
-from baton.testing.llm import LlmServer, Received, llm_server
+from baton.testing import LlmServer, Received, llm_server
 
 Run = Callable[..., Any]
 PEOPLE = ["correct"] * 30 + ["wrong"] * 12 + ["weak"] * 8

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tests.cli.labelled import RUBRIC, answer, write_config, write_traces
 
-from baton.testing.llm import llm_server
+from baton.testing import llm_server
 
 Run = Callable[..., Any]
 ASKED = "q quit"

@@ -14,7 +14,7 @@ from tests.conftest import ROOT, Baton
 from baton.cli.rubrics import print_list
 from baton.evaluators.judging.load import shipped
 from baton.reports.text import console_for
-from baton.testing.llm import LlmServer, llm_server
+from baton.testing import LlmServer, llm_server
 
 CLAUDE = ROOT / "tests" / "data" / "claude" / "current"
 RUBRIC = """\

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.labelled import RUBRIC, answer, write_config, write_labels, write_traces
 
-from baton.testing.llm import LlmServer, Received, llm_server
+from baton.testing import LlmServer, Received, llm_server
 
 Run = Callable[..., Any]
 JUDGE = ["correct"] * 6 + ["wrong"] * 4

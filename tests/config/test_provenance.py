@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from baton import load_dataset
 from baton.config.git import git_state
-from baton.datasets import load_dataset
 from baton.model import Case, Content, Dataset, ExpectedTurn
 
 Run = Callable[..., Any]

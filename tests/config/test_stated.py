@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from baton import load_dataset
 from baton.config.evaluators import plan_for
-from baton.datasets import load_dataset
 from baton.runner.plan import Plan, make_plan
 
 

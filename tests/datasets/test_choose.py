@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.datasets import load_dataset
+from baton import load_dataset
 from baton.datasets.filter import choose
 from baton.model import Case, Content, Dataset, ExpectedToolCall, ExpectedTurn, InputError
 from baton.testing import build

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.conftest import Baton
 
+from baton import load_dataset
 from baton.config.evaluators import plan_for
-from baton.datasets import load_dataset
 from baton.model import Case, Dataset, InputError, Location
 from baton.runner.plan import make_plan
 

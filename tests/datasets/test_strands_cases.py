@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.datasets import load_dataset
+from baton import load_dataset
 from baton.model import AgentCard, Case, Dataset, InputError
 
 DATA = Path(__file__).parent.parent / "data"

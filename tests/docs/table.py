@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from baton import load_traces
 from baton.model import InputError, Trace
-from baton.readers import load_traces
 
 from .facts import ALWAYS_THERE, FACTS, facts, held
 from .happened import Recording, recordings

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.agent_chain import AgentChain, chain_score, longest_common
+from baton.evaluators import AgentChain
+from baton.evaluators.agent_chain import chain_score, longest_common
 from baton.model import (
     AgentCard,
     Case,

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 import baton
-from baton.evaluators.dispatch_completed import DispatchCompleted
-from baton.evaluators.dispatch_scope import DispatchScope
-from baton.evaluators.dispatch_target_known import DispatchTargetKnown
-from baton.evaluators.handoff_loops import HandoffLoops
+from baton.evaluators import DispatchCompleted, DispatchScope, DispatchTargetKnown, HandoffLoops
 from baton.model import Dispatch, EvalContext, Evaluator, Score, Trace
 
 DATA = Path(__file__).parent.parent / "data"

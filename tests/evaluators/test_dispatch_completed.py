@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.dispatch_completed import DispatchCompleted
+from baton.evaluators import DispatchCompleted
 from baton.model import (
     Content,
     EvalContext,

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from baton.evaluators.dispatch_limits import DispatchLimits
+from baton.evaluators import DispatchLimits
 from baton.model import (
     Dispatch,
     InputError,

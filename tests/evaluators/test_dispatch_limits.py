@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.dispatch_limits import DispatchLimits
+from baton.evaluators import DispatchLimits
 from baton.model import (
     Dispatch,
     InputError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal
 
-from baton.evaluators.dispatch_scope import DispatchScope
+from baton.evaluators import DispatchScope
 from baton.model import (
     AgentCard,
     Content,

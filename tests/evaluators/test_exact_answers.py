@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators import Contains, StartsWith
-from baton.evaluators.equals import Equals
+from baton.evaluators import Contains, Equals, StartsWith
 from baton.model import (
     Case,
     Content,
@@ -15,7 +14,6 @@ from baton.model import (
     Score,
     Trace,
 )
-from baton.runner.plan import make_plan
 from baton.testing import build, verdict
 from baton.testing.build import expect, turn
 
@@ -128,10 +126,10 @@ def test_what_cannot_be_known_is_skipped_and_what_broke_is_an_error(kind: type[A
 
 
 def test_they_are_known_by_the_names_of_strands() -> None:
-    specs: list[dict[str, Any]] = [
-        {"type": "Equals"},
-        {"type": "Contains", "config": {"value": "x", "case_sensitive": False}},
-        {"type": "StartsWith", "config": {"value": "x"}},
-    ]
-    names = [planned.evaluator.name for planned in make_plan(specs).evaluators]
-    assert names == ["equals", "contains", "starts_with"]
+    specs: dict[str, dict[str, Any]] = {
+        "Equals": {},
+        "Contains": {"value": "x", "case_sensitive": False},
+        "StartsWith": {"value": "x"},
+    }
+    scores = [verdict(name, trace("x"), case("x"), **config) for name, config in specs.items()]
+    assert [each.evaluator for each in scores] == ["equals", "contains", "starts_with"]

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from baton.evaluators.context_carried import ContextCarried
-from baton.evaluators.dispatch_completed import DispatchCompleted
-from baton.evaluators.handoff_loops import HandoffLoops
-from baton.evaluators.result_used import ResultUsed
+from baton.evaluators import ContextCarried, DispatchCompleted, HandoffLoops, ResultUsed
 from baton.model import (
     EvalContext,
     Evaluator,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baton.evaluators import Interactions
 from baton.evaluators.agent_chain import longest_common
-from baton.evaluators.interactions import Interactions
 from baton.evaluators.matching.assignment import best_alignment
 from baton.model import (
     AgentCard,

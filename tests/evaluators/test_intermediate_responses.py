@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.intermediate_responses import IntermediateResponses
+from baton.evaluators import IntermediateResponses
 from baton.evaluators.matching.visits import assign
 from baton.model import (
     AgentCard,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.latency import Latency
+from baton.evaluators import Latency
 from baton.evaluators.usage_limits import share
 from baton.model import (
     Case,

@@ -11,7 +11,7 @@ import pytest
 
 import baton
 from baton.model import InputError, Score
-from baton.runner.plan import make_plan
+from baton.testing.build import trace
 
 Run = Callable[..., Any]
 CODE = """
@@ -123,7 +123,7 @@ def test_what_is_wrong_is_said_before_anything_runs(
     type_: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        make_plan([{"type": type_, "config": options}])
+        baton.score(trace(), None, [{"type": type_, "config": options}])
     assert said in str(caught.value)
 
 

@@ -9,12 +9,14 @@ import pytest
 import yaml
 
 import baton
-from baton.evaluators.context_carried import ContextCarried
-from baton.evaluators.dispatch_completed import DispatchCompleted
-from baton.evaluators.dispatch_scope import DispatchScope
-from baton.evaluators.dispatch_target_known import DispatchTargetKnown
-from baton.evaluators.handoff_loops import HandoffLoops
-from baton.evaluators.result_used import ResultUsed
+from baton.evaluators import (
+    ContextCarried,
+    DispatchCompleted,
+    DispatchScope,
+    DispatchTargetKnown,
+    HandoffLoops,
+    ResultUsed,
+)
 from baton.model import EvalContext, Evaluator, Score, Trace
 
 ROOT = Path(__file__).parents[2]

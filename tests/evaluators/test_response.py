@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.evaluators.response import Response
+from baton.evaluators import Response
 from baton.model import (
     Case,
     Content,

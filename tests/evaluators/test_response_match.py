@@ -15,8 +15,8 @@ from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenizers import DefaultTokenizer, Tokenizer
 
 import baton
+from baton.evaluators import ResponseMatch
 from baton.evaluators.matching.texts import rouge1
-from baton.evaluators.response_match import ResponseMatch
 from baton.model import (
     Case,
     Content,

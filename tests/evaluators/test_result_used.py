@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.evaluators.context_carried import ContextCarried
-from baton.evaluators.result_used import ResultUsed
+from baton.evaluators import ContextCarried, ResultUsed
 from baton.model import Content, EvalContext, InputError, Score, Trace
 
 DATA = Path(__file__).parents[1] / "data"

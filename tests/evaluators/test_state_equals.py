@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 import baton
-from baton.evaluators.state_equals import StateEquals
+from baton.evaluators import StateEquals
 from baton.model import (
     Case,
-    EvalContext,
     InputError,
     Trace,
 )
-from baton.runner.plan import make_plan
 from baton.testing import build, verdict
 from baton.testing.build import turn
 
@@ -93,8 +91,5 @@ def test_a_recorded_session_of_adk_tells_its_final_state(recordings: Path) -> No
 
 
 def test_strands_names_the_state_and_the_evaluator_alike() -> None:
-    plan = make_plan([{"type": "StateEquals", "config": {"name": "cart", "value": []}}])
-    scores = plan.evaluators[0].evaluator.evaluate(trace({"cart": []}), None, EvalContext())
-    assert isinstance(scores, list)
-    (found,) = scores
+    found = verdict("StateEquals", trace({"cart": []}), name="cart", value=[])
     assert found.status == "passed"

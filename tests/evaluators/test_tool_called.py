@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.tool_called import ToolCalled
+from baton.evaluators import ToolCalled
 from baton.model import (
-    EvalContext,
     InputError,
     ToolCall,
     Trace,
 )
-from baton.runner.plan import make_plan
 from baton.testing import build, verdict
 from baton.testing.build import call, run
 
@@ -87,8 +85,5 @@ def test_options_that_contradict_each_other_are_refused() -> None:
 
 
 def test_strands_calls_the_option_tool_name() -> None:
-    plan = make_plan([{"type": "ToolCalled", "config": {"tool_name": "search"}}])
-    scores = plan.evaluators[0].evaluator.evaluate(trace(("a", "search")), None, EvalContext())
-    assert isinstance(scores, list)
-    (found,) = scores
+    found = verdict("ToolCalled", trace(("a", "search")), tool_name="search")
     assert (found.evaluator, found.status) == ("tool_called", "passed")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.evaluators.tool_calls import ToolCalls
+from baton.evaluators import ToolCalls
 from baton.model import (
     AgentCard,
     AgentRun,

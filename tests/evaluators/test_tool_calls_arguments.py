@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from baton.evaluators import ToolCalls
 from baton.evaluators.matching.argument_values import text_similarity
 from baton.evaluators.matching.call_rules import Rule
-from baton.evaluators.tool_calls import ToolCalls
 from baton.model import (
     InputError,
     Score,

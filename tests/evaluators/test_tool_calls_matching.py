@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baton.evaluators import ToolCalls
 from baton.evaluators.matching.assignment import all_in_order, assign, longest_common
 from baton.evaluators.matching.call_pairing import (
     ORDERED,
@@ -17,7 +18,6 @@ from baton.evaluators.matching.call_pairing import (
     required_text,
 )
 from baton.evaluators.matching.call_rules import CallRules, Made, Rule
-from baton.evaluators.tool_calls import ToolCalls
 from baton.model import (
     EvalContext,
     ExpectedToolCall,

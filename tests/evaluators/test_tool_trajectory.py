@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
+from baton.evaluators import ToolTrajectoryAvgScore
 from baton.model import (
     AgentRun,
     Case,

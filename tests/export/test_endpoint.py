@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.conftest import ROOT, Baton
 
-from baton.readers import load_traces
+from baton import load_traces
 
 from .conftest import Answer, Collector
 from .generated import told

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.conftest import ROOT, Baton
 
+from baton import iter_traces, load_traces
 from baton.export.spans import spans_of
 from baton.export.wire_json import encode_json
 from baton.export.wire_proto import encode_proto
 from baton.model import Trace, integrity_problems, known
-from baton.readers import iter_traces, load_traces
 from baton.readers.otlp.own import restore
 
 from .generated import records, told

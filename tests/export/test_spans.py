@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.conftest import ROOT
 
+from baton import load_traces
 from baton.export.spans import spans_of
 from baton.model import ToolCall, Trace, Usage
-from baton.readers import load_traces
 from baton.readers.otlp.span import ERROR, Span
 
 KIND = "claude_agent.span_kind"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from baton import iter_traces
 from baton.model import InputError, Problem, Trace, integrity_problems
-from baton.readers import iter_traces
 
 _ENCODE = msgspec.json.Encoder().encode
 _DECODE = msgspec.json.Decoder(Trace).decode

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baton import iter_traces
 from baton.model import InputError
-from baton.readers import iter_traces
 
 from .corpus import DATA
 from .harm import harmed_file

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import Baton
 from tests.pull.conftest import DATA, FakeStore
 
+from baton import load_traces
 from baton.model import ToolCall, Trace, Usage
-from baton.readers import load_traces
 
 OTEL = DATA / "otel"
 

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import Baton
 
 import baton
+from baton import load_traces
 from baton.model import InputError
-from baton.readers import load_traces
 
 CASES = """cases:
   - {id: hello, input: Hello, agents: [router]}

@@ -9,8 +9,8 @@ import fsspec
 import msgspec
 import pytest
 
+from baton import iter_traces
 from baton.model import InputError
-from baton.readers import iter_traces
 from baton.readers.files import LineRange
 from baton.readers.shards import Shard, ShardReader, fetched, iter_shards, ranges
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
-from baton.evaluators.cost import Cost
+from baton.evaluators import Cost
 from baton.model import (
     AgentCard,
     EvalContext,

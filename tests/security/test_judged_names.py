@@ -12,8 +12,7 @@ from tests.findings.trips import called, said, trip
 from tests.torture.injections import torture, worst
 
 import baton as api
-from baton.model import AgentCard, Case, CaseRubric, Content, ExpectedTurn, Trace
-from baton.model.trace import Part
+from baton.model import AgentCard, Case, CaseRubric, Content, ExpectedTurn, Part, Trace
 from baton.testing import LlmServer, llm_server
 
 ENDS = ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"]

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import baton
+from baton import load_traces
 from baton.datasets.draft import draft_yaml
 from baton.model import InputError
 from baton.model.limits import JSON_DEPTH, LIMITS, YAML_DEPTH
-from baton.readers import load_catalog, load_traces
+from baton.readers import load_catalog
 
 SECONDS = 20
 """A busy machine included; without the limits these take minutes, or all memory."""

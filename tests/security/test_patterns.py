@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import baton
+from baton import load_traces
 from baton.evaluators.matching.texts import schema_check
 from baton.formats.patterns import BadPatternError, compiled
 from baton.model import InputError, Trace
-from baton.readers import load_traces
 
 SECONDS = 20
 TEXT = "a" * 60 + "!"

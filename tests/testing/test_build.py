@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from baton import InputError
-from baton.model import Content, Dispatch, Said, ToolCall, Trace
-from baton.model.integrity import integrity_problems
+from baton.model import Content, Dispatch, Said, ToolCall, Trace, integrity_problems
 from baton.testing import verdict, verdicts
 from baton.testing.build import (
     call,

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 import baton
-from baton.model import Trace
-from baton.model.integrity import integrity_problems
+from baton.model import Trace, integrity_problems
 from baton.testing import FAULTS, Seeded, dead_child, ignored_result, loop, unknown_target
 
 DATA = Path(__file__).parents[1] / "data"

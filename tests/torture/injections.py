@@ -38,6 +38,7 @@ from baton.model import (
     ExpectedVisit,
     GotBack,
     HandedOff,
+    Part,
     Said,
     Scenario,
     Source,
@@ -45,7 +46,6 @@ from baton.model import (
     Trace,
     Turn,
 )
-from baton.model.trace import Part
 from baton.testing import LlmServer, Received, llm_server
 
 FILE = Path(__file__).parents[1] / "data" / "judges" / "injections.yaml"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from baton import iter_traces
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
 from baton.judges.verdict import faults
@@ -19,7 +20,6 @@ from baton.model import (
     Score,
     Trace,
 )
-from baton.readers import iter_traces
 
 Say = Mapping[str, Any] | JudgeError | str
 CLAUDE = Path(__file__).parents[2] / "data" / "claude" / "current"

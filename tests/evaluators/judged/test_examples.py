@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from tests.evaluators.judged.scripted import CLAUDE, ScriptedJudge, blocks
 
+from baton import iter_traces
 from baton.evaluators.judging.examples import Checked, check_example
 from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.rubric import Example
 from baton.model import InputError, JudgeError
-from baton.readers import iter_traces
 
 TEXTS = {"request": "Capital of France?", "history": "", "answer": "Paris."}
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 from tests.evaluators.judged.scripted import capture, labelled, number
 
-from baton.evaluators.panel import Panel
+from baton.evaluators import Panel
 from baton.model import EvalContext, InputError, JudgeError, JudgeRequest, JudgeResponse, Score
 
 Says = Mapping[str, str | float | JudgeError]

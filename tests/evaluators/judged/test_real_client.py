@@ -17,7 +17,7 @@ from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.prompts import is_fenced
 from baton.judges.settings import read_settings
 from baton.model import EvalContext, Score, Trace
-from baton.testing.llm import LlmServer, Received, llm_server
+from baton.testing import LlmServer, Received, llm_server
 
 LABELS = {
     "dispatch_correctness": "correct",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from baton import iter_traces, load_traces
 from baton.model import (
     AgentRun,
     Dispatch,
@@ -21,7 +22,6 @@ from baton.model import (
     known,
 )
 from baton.model.views import agent_chain, dispatch_usage, dispatch_view
-from baton.readers import iter_traces, load_traces
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
 CAPTURES = sorted(path.parent for path in DATA.glob("*/*/truth.json"))

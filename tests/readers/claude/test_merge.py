@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from baton import load_traces
 from baton.model import (
     ToolCall,
     Trace,
@@ -15,7 +16,6 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.views import dispatch_usage
-from baton.readers import load_traces
 from baton.readers.claude.reader import merge, merge_stream
 from baton.testing.build import Passing, call, delegate, run, trace, turn
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from baton import iter_traces, load_traces
 from baton.model import InputError, Said, ToolCall, integrity_problems, known
 from baton.model.views import agent_chain
-from baton.readers import iter_traces, load_traces
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
 SESSION = "0aa11bb2-0000-4000-8000-000000000000"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from baton import load_traces
 from baton.model import GotBack, InputError, Said, ToolCall, Trace, known
 from baton.model.redact import ON
-from baton.readers import load_traces
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
 Read = Callable[..., Trace]

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from baton import load_traces
 from baton.model import Trace, integrity_problems
-from baton.readers import load_traces
 
 Json = Any
 

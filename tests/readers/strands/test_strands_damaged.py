@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from baton import load_traces
 from baton.model import InputError, integrity_problems
-from baton.readers import load_traces
 
 DATA = Path(__file__).parents[2] / "data" / "strands"
 FILES = sorted(DATA.glob("*_*.json"))

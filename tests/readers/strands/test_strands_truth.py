@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from baton import load_traces
 from baton.model import Trace, integrity_problems, known
 from baton.model.views import agent_chain, tool_calls
-from baton.readers import load_traces
 
 DATA = Path(__file__).parents[2] / "data" / "strands"
 TRUTH: dict[str, Any] = json.loads((DATA / "truth.json").read_text(encoding="utf-8"))["files"]

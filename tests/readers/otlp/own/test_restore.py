@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import ROOT
 
+from baton import iter_traces, load_traces
 from baton.export.spans import spans_of
 from baton.export.wire_json import encode_json
 from baton.model import InputError, integrity_problems
-from baton.readers import iter_traces, load_traces
 from baton.readers.otlp.own import is_own, restore
 from baton.readers.otlp.span import Event, Span
 
