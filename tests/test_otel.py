@@ -16,10 +16,9 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from tests.readers.otlp.spans import Span, read_conversations
 
 from baton.otel import FileSpanExporter
-from baton.readers.otlp.span import Span
-from baton.readers.otlp.wire.read import read_conversations
 from baton.readers.otlp.wire.sdk import from_sdk, log_from_sdk
 
 PROGRAMS = Path(__file__).parent / "data" / "programs"

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.evaluators.judged.scripted import Judged
 
 from baton.config import load_config
 from baton.config.dialects.adk import ADK_JUDGED, read_criteria
 from baton.config.dialects.common import judge_model
 from baton.config.dialects.strands import read_experiment, strands_model
-from baton.evaluators.judged import Judged
 from baton.model import InputError
 from baton.runner.plan import make_plan
 

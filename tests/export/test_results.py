@@ -9,9 +9,9 @@ import pytest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from tests.conftest import ROOT, Baton
+from tests.readers.otlp.spans import read_conversations
 
 from baton import load_traces
-from baton.readers.otlp.wire.read import read_conversations
 
 from .conftest import Answer, Collector
 from .generated import told

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.readers.otlp.spans import ERROR, Span
 
 from baton import load_traces
 from baton.export.spans import spans_of
 from baton.model import ToolCall, Trace, Usage
-from baton.readers.otlp.span import ERROR, Span
 
 KIND = "claude_agent.span_kind"
 

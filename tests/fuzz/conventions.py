@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from tests.readers.otlp.spans import Span
 
 from baton.model import Said, ToolCall, Trace
-from baton.readers.otlp.span import Span
 
 _TRACE = "ab" * 16
 _Attributes = dict[str, Any]

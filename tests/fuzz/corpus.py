@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+from tests.readers.otlp.spans import Span, read_conversations
 from tests.readers.otlp.wire.conftest import Wire
 
-from baton.readers.otlp.span import Conversation, Span
-from baton.readers.otlp.wire.read import read_conversations
+from baton.readers.otlp.span import Conversation
 
 from .seeds import CATALOGUES, DEFINITION, FILES, written
 

@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.readers.otlp.spans import Event, Span, read_spans
 
 from baton.model import Trace
-from baton.readers.otlp.reader import read_spans
-from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.wire.scalars import repaired, tame
 
 from .conventions import CONVENTIONS, Made, Story, told

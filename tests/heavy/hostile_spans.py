@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from baton.readers.otlp.span import Span
+from tests.readers.otlp.spans import Span
 
 _TRACE = "ab" * 16
 _START = 1_700_000_000.0

@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.providers.conftest import CaseCancelled, Surroundings, make_provider
 
 from baton.model import Case, Content, ExpectedTurn
-from baton.providers.base import CaseCancelled, Surroundings
-from baton.providers.registry import make_provider
 
 pytestmark = [
     pytest.mark.heavy,

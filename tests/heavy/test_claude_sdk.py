@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.providers.conftest import Surroundings, make_provider
 
 from baton.model import (
     Content,
@@ -22,8 +23,6 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.views import agent_chain
-from baton.providers.base import Surroundings
-from baton.providers.registry import make_provider
 from baton.testing.build import case
 
 pytestmark = pytest.mark.heavy

@@ -13,8 +13,7 @@ import zstandard
 from tests.fuzz.corpus import KINDS, recordings
 from tests.fuzz.harm import harmed_file
 from tests.fuzz.seeds import HEADER
-
-from baton.readers.otlp.reader import read_spans
+from tests.readers.otlp.spans import read_spans
 
 from .hostile_files import ANSWERS, LARGE, TEXTS, adk_events, deep, otlp, unreadable
 from .hostile_runs import RUNS, Run

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from baton.judges.judge import LlmJudge, make_judge
-from baton.judges.prompts import fenced
+from baton.judges.prompts import fenced, is_fenced, neutral
 from baton.judges.settings import read_settings
 from baton.model import JudgeRequest
 from baton.testing import LlmServer, llm_server
+
+# What the tests of this area take from inside Baton: a reorganisation changes it here alone.
+__all__ = ["LlmJudge", "fenced", "is_fenced", "make_judge", "neutral", "read_settings"]
 
 GOOD = {"reason": "as told", "label": "good"}
 BAD = {"reason": "not as told", "label": "bad"}

@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 import pytest
-from tests.judges.conftest import GOOD, SCHEMA, judge_of, question
+from tests.judges.conftest import GOOD, SCHEMA, fenced, judge_of, neutral, question
 from tests.judges.test_fence import INJECTIONS, outside
 from tests.judges.test_judge import ask, many
 
-from baton.judges.prompts import fenced, neutral, prompt_for
+from baton.judges.prompts import prompt_for
 from baton.model import JudgeError
 from baton.testing import LlmServer, Received, llm_server
 

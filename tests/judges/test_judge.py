@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judges.conftest import BAD, GOOD, judge_of, question
+from tests.judges.conftest import BAD, GOOD, LlmJudge, judge_of, make_judge, question, read_settings
 
-from baton.judges.judge import LlmJudge, make_judge
-from baton.judges.settings import read_settings
 from baton.model import InputError, Judge, JudgeError, JudgeRequest, JudgeResponse
 from baton.model.prices import ModelPrice
 from baton.testing import LlmServer, Received, Reply

@@ -7,11 +7,9 @@ import itertools
 from typing import Any
 
 import pytest
-from tests.judges.conftest import GOOD, judge_of, question
+from tests.judges.conftest import GOOD, judge_of, make_judge, question, read_settings
 from tests.judges.test_judge import COST, PAID, PRICES, ask, kinds, many
 
-from baton.judges.judge import make_judge
-from baton.judges.settings import read_settings
 from baton.model import InputError
 from baton.testing import LlmServer, Received, Reply
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.judges.conftest import read_settings
 
-from baton.judges.settings import (
-    Endpoint,
-    check_ready,
-    read_settings,
-    refuse_written_keys,
-    replaced,
-)
+from baton.judges.settings import Endpoint, check_ready, refuse_written_keys, replaced
 from baton.model import InputError
 
 LOCAL = "http://127.0.0.1:1/v1"

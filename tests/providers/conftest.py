@@ -15,7 +15,12 @@ import pytest
 
 from baton.model import Case, ProviderError, Session, Trace
 from baton.providers.adk_http import AdkHttp, AdkHttpOptions
+from baton.providers.base import CaseCancelled, Hooks, Surroundings
+from baton.providers.registry import make_provider
 from baton.testing import build
+
+# What the tests of this area take from inside Baton: a reorganisation changes it here alone.
+__all__ = ["CaseCancelled", "Hooks", "Surroundings", "make_provider"]
 
 Json = Any
 SSE = "text/event-stream; charset=utf-8"

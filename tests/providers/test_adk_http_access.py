@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.providers.conftest import RESET, AdkServer, case_of, play, refused, reply, said, spec
+from tests.providers.conftest import (
+    RESET,
+    AdkServer,
+    case_of,
+    make_provider,
+    play,
+    refused,
+    reply,
+    said,
+    spec,
+)
 
 import baton
 from baton.model import InputError
-from baton.providers.registry import make_provider
 
 SECRET = "s3cret-key"
 

@@ -9,6 +9,7 @@ import pytest
 from tests.providers.conftest import (
     HANG,
     AdkServer,
+    CaseCancelled,
     Reply,
     aplay,
     case_of,
@@ -22,7 +23,6 @@ from tests.providers.conftest import (
 
 import baton
 from baton.model import CaseResult
-from baton.providers.base import CaseCancelled
 
 ENDED = "the case was ended before the turn was"
 FIRST = event("Let me see.")

@@ -7,11 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.providers.conftest import AdkServer, case_of, said, spec
+from tests.providers.conftest import AdkServer, Surroundings, case_of, make_provider, said, spec
 
 from baton.model import Case, InputError, ProviderError, Trace
-from baton.providers.base import Surroundings
-from baton.providers.registry import make_provider
 
 HOOKS = """
 import json

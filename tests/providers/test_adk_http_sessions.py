@@ -14,6 +14,7 @@ from tests.providers.conftest import (
     Reply,
     aplay,
     case_of,
+    make_provider,
     play,
     refused,
     reply,
@@ -25,7 +26,6 @@ from tests.providers.conftest import (
 
 import baton
 from baton.model import Case, Content, ExpectedTurn, Trace
-from baton.providers.registry import make_provider
 
 
 def test_the_state_is_sent_as_it_is_and_read_at_the_end(adk: AdkServer) -> None:

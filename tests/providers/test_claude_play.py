@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.providers.conftest import CaseCancelled, Hooks
 
 from baton.model import (
     Case,
@@ -19,7 +20,6 @@ from baton.model import (
     Trace,
     integrity_problems,
 )
-from baton.providers.base import CaseCancelled, Hooks
 from baton.providers.claude_sdk import Conversation, Lost, Played
 from baton.testing.build import case
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.providers.conftest import make_provider
 
 import baton
 from baton.model import CaseResult, Content, InputError, Trace
 from baton.model.views import agent_chain
-from baton.providers.registry import make_provider
 from baton.testing.build import case
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import pytest
+from tests.providers.conftest import CaseCancelled
 
 import baton
 from baton.model import (
@@ -20,7 +21,6 @@ from baton.model import (
     Trace,
     Usage,
 )
-from baton.providers.base import CaseCancelled
 from baton.runner.collect import MemoryResults
 from baton.runner.live import play_all
 from baton.runner.loop import run

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.providers.conftest import Hooks
 
 from baton.http.answers import LimitReached, Limits, Meter, of_messages, unpacker
 from baton.model import Case, Content, ExpectedTurn, ProviderError, Source
-from baton.providers.base import Hooks
 from baton.providers.claude_sdk import Conversation, Played
 from baton.providers.instrument.wire import Answer, TooLong, receive
 

@@ -17,12 +17,12 @@ from tests.heavy.hostile_spans import (
     ping_pong_to_nobody,
     tools,
 )
+from tests.readers.otlp.spans import read_spans
 
 import baton
 from baton.model import Trace
 from baton.model.limits import FINDING_TEXT, FINDING_WORK
 from baton.model.views import TooMuchTextError, index_of, indexed
-from baton.readers.otlp.reader import read_spans
 
 SECONDS = 60
 """On a busy machine; before, the time grew with the square and was minutes."""

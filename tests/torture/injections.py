@@ -22,10 +22,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import yaml
+from tests.evaluators.judged.scripted import is_fenced, shipped
 
 import baton
-from baton.evaluators.judging.load import shipped
-from baton.judges.prompts import is_fenced
 from baton.model import (
     AgentCard,
     AgentRun,

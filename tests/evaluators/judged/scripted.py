@@ -10,6 +10,7 @@ from typing import Any, Self
 from baton import iter_traces
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
+from baton.judges.prompts import is_fenced
 from baton.judges.verdict import faults
 from baton.model import (
     Case,
@@ -20,6 +21,9 @@ from baton.model import (
     Score,
     Trace,
 )
+
+# What the tests of this area take from inside Baton: a reorganisation changes it here alone.
+__all__ = ["Judged", "is_fenced", "shipped"]
 
 Say = Mapping[str, Any] | JudgeError | str
 CLAUDE = Path(__file__).parents[2] / "data" / "claude" / "current"

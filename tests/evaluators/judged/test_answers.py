@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.evaluators.judged.scripted import ScriptedJudge, capture, number, scores
+from tests.evaluators.judged.scripted import Judged, ScriptedJudge, capture, number, scores, shipped
 from tests.findings.trips import said, trip
 
-from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.model import JudgeError, JudgeRequest, Score
 
 TRACE = trip("The sky is blue.", said("The sky is blue."))

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.evaluators.judged.scripted import ScriptedJudge, blocks, capture, judge_with, scores
+from tests.evaluators.judged.scripted import (
+    Judged,
+    ScriptedJudge,
+    blocks,
+    capture,
+    judge_with,
+    scores,
+    shipped,
+)
 from tests.findings.trips import called, said, trip
 
-from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.model import Trace
 
 PROVEN = "What the record proves by itself"

@@ -7,12 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.evaluators.judged.scripted import ScriptedJudge, capture, scores
+from tests.evaluators.judged.scripted import (
+    Judged,
+    ScriptedJudge,
+    capture,
+    is_fenced,
+    scores,
+    shipped,
+)
 
-from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.judges.judge import example
-from baton.judges.prompts import is_fenced
 from baton.model import JudgeRequest, Trace
 
 RECORDS = sorted((Path(__file__).parents[2] / "records").glob("*.json"))

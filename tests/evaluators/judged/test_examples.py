@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.evaluators.judged.scripted import CLAUDE, ScriptedJudge, blocks
+from tests.evaluators.judged.scripted import CLAUDE, ScriptedJudge, blocks, shipped
 
 from baton import iter_traces
 from baton.evaluators.judging.examples import Checked, check_example
-from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.rubric import Example
 from baton.model import InputError, JudgeError
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.evaluators.judged.scripted import ScriptedJudge, capture, scores
+from tests.evaluators.judged.scripted import Judged, ScriptedJudge, capture, scores, shipped
 from tests.findings.trips import called, said, trip
 
-from baton.evaluators.judged import Judged
 from baton.evaluators.judging.inputs import INPUTS, Missing, input_of
-from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.subject import Subject, subjects
 from baton.model import (
     AgentCard,

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.evaluators.judged.scripted import ScriptedJudge, capture, judge_with, scores
+from tests.evaluators.judged.scripted import (
+    Judged,
+    ScriptedJudge,
+    capture,
+    judge_with,
+    scores,
+    shipped,
+)
 from tests.findings.trips import said, trip
 
-from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.model import InputError
 from baton.runner.plan import make_plan
 

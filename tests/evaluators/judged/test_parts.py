@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.evaluators.judged.scripted import ScriptedJudge, blocks, judge_with, scores
+from tests.evaluators.judged.scripted import (
+    Judged,
+    ScriptedJudge,
+    blocks,
+    judge_with,
+    scores,
+    shipped,
+)
 from tests.findings.trips import said, trip
 
-from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.verdicts import sentences
 from baton.model import Case, CaseRubric, Content, ExpectedTurn, Score, ToolCall, Trace
 from baton.testing.build import case, expect

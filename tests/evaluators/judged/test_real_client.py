@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.evaluators.judged.scripted import capture
+from tests.evaluators.judged.scripted import Judged, capture, is_fenced, shipped
 from tests.findings.trips import said, trip
 
-from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.judges.judge import LlmJudge, make_judge
-from baton.judges.prompts import is_fenced
 from baton.judges.settings import read_settings
 from baton.model import EvalContext, Score, Trace
 from baton.testing import LlmServer, Received, llm_server

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import ROOT
+from tests.evaluators.judged.scripted import Judged, shipped
 
 from baton.config import load_config
-from baton.evaluators.judged import Judged
 from baton.evaluators.judging.evidence import FINDINGS
 from baton.evaluators.judging.inputs import INPUTS
-from baton.evaluators.judging.load import FOLDER, checks_of, names_of, shipped
+from baton.evaluators.judging.load import FOLDER, checks_of, names_of
 from baton.evaluators.judging.rubric import Rubric, RubricOptions
 from baton.evaluators.judging.verdicts import Item, answer_schema
 from baton.evaluators.registry import all_evaluators, evaluator_entries, evaluator_entry

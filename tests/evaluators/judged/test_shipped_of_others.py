@@ -11,9 +11,9 @@ from tests.evaluators.judged.scripted import (
     judge_with,
     labelled,
     number,
+    shipped,
 )
 
-from baton.evaluators.judging.load import shipped
 from baton.model import (
     AgentCard,
     Case,

@@ -6,11 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.providers.conftest import AdkServer, Reply, Request, reply
+from tests.providers.conftest import AdkServer, Reply, Request, Surroundings, make_provider, reply
 
 from baton.model import Case, ProviderError, Trace, integrity_problems
-from baton.providers.base import Surroundings
-from baton.providers.registry import make_provider
 
 Json = Any
 REQUEST = {"text": "{input}", "conversation": "{session_id}"}

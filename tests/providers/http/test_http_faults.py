@@ -10,12 +10,20 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Baton
-from tests.providers.conftest import HANG, RESET, AdkServer, Reply, case_of, reply, said
+from tests.providers.conftest import (
+    HANG,
+    RESET,
+    AdkServer,
+    Reply,
+    case_of,
+    make_provider,
+    reply,
+    said,
+)
 from tests.providers.http.conftest import Endpoint, play, refused, spec
 
 from baton import evaluate
 from baton.model import ProviderError
-from baton.providers.registry import make_provider
 
 KEY = "tok-4711-secret"
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.providers.conftest import case_of, reply, said
+from tests.providers.conftest import case_of, make_provider, reply, said
 from tests.providers.http.conftest import Endpoint, play, refused, spec
 
 from baton.model import InputError
-from baton.providers.registry import make_provider
 
 
 def problem(**options: Any) -> str:

@@ -7,12 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from tests.providers.conftest import SSE, case_of, reply, said, stream
+from tests.providers.conftest import SSE, CaseCancelled, case_of, reply, said, stream
 from tests.providers.http.conftest import Endpoint, aplay, play, refused
 
 from baton.model import Content, integrity_problems
 from baton.model.views import agent_chain
-from baton.providers.base import CaseCancelled
 
 TOKENS: dict[str, Any] = {"stream": "sse", "answer": "$[*].delta"}
 

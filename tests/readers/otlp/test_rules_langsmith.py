@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from tests.readers.otlp.spans import Event, read_spans
 
 from baton.model import Content, Trace
-from baton.readers.otlp.reader import read_spans
-from baton.readers.otlp.span import Event
 
 from .spans import (
     Piece,

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.readers.otlp.spans import Span
 
 from baton.model import Trace
 from baton.readers.otlp.readings import Node, Overlaps, PlainSpan
-from baton.readers.otlp.span import Span
 from baton.readers.otlp.wire.sdk import log_from_sdk
 
 from .spans import (

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-
-from baton.readers.otlp.span import Event
+from tests.readers.otlp.spans import Event
 
 from .spans import (
     Piece,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+from tests.readers.otlp.spans import Link, read_spans
 
 from baton.model import Said
-from baton.readers.otlp.reader import read_spans
-from baton.readers.otlp.span import Link
 
 from .spans import (
     agent,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from baton.readers.otlp.span import Event
+from tests.readers.otlp.spans import Event
 
 from .spans import (
     Piece,

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from tests.readers.otlp.spans import Span, read_spans
 
 from baton.model import Content, Said, Trace
-from baton.readers.otlp.reader import read_spans
-from baton.readers.otlp.span import Span
 
 from .spans import (
     Piece,

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import ROOT
+from tests.readers.otlp.spans import Event, Span
 
 from baton import iter_traces, load_traces
 from baton.export.spans import spans_of
 from baton.export.wire_json import encode_json
 from baton.model import InputError, integrity_problems
 from baton.readers.otlp.own import is_own, restore
-from baton.readers.otlp.span import Event, Span
 
 RECORD = ROOT / "tests" / "records" / "claude_two_dispatches.json"
 OTEL = ROOT / "tests" / "data" / "otel" / "pydantic-ai"

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+from tests.readers.otlp.wire.conftest import Span, read_conversations
 
 from baton.model import Dropped, InputError
-from baton.readers.otlp.span import Span
-from baton.readers.otlp.wire.read import read_conversations
 from baton.readers.otlp.wire.streams import Limits
 
 CUT = "records truncated in the middle"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.readers.otlp.wire.conftest import read_conversations
 
-from baton.readers.otlp.wire.read import read_conversations
 from baton.readers.otlp.wire.sniff import is_otlp
 
 CAPTURES = Path(__file__).parents[3] / "data" / "otel"

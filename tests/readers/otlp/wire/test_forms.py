@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.readers.otlp.wire.conftest import Event, Link, Span
 
-from baton.readers.otlp.span import Event, Link, Span
 from baton.readers.otlp.wire.sniff import is_otlp
 
 ATTRIBUTES = {"text": "h\u00e9llo", "number": 2**62, "share": 0.25, "yes": True, "no": False}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.readers.otlp.wire.conftest import Event
+
 from baton.model import Dropped
-from baton.readers.otlp.span import Event
 from baton.readers.otlp.wire.conversations import group
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from baton.readers.otlp.wire.read import read_conversations
+from tests.readers.otlp.wire.conftest import read_conversations
 
 PEAK = """
 import resource, sys

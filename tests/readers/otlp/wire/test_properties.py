@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.readers.otlp.wire.conftest import Event, Link, Span
 
 from baton.model import InputError
-from baton.readers.otlp.span import Event, Link, Span
 from baton.readers.otlp.wire.conversations import group
 from baton.readers.otlp.wire.sniff import is_otlp
 
