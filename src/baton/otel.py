@@ -170,7 +170,7 @@ def _scope(scope: Any) -> Json:
 
 def _span(span: ReadableSpan) -> Json:
     context, parent, status = span.get_span_context(), span.parent, span.status
-    found = {
+    written = {
         **_ids(context),
         "parentSpanId": "" if parent is None else f"{parent.span_id:016x}",
         "name": _text(span.name),
@@ -193,12 +193,12 @@ def _span(span: ReadableSpan) -> Json:
         ],
         "status": {"code": status.status_code.value, "message": _text(status.description or "")},
     }
-    return {key: value for key, value in found.items() if value not in ("", [], 0)}
+    return {key: value for key, value in written.items() if value not in ("", [], 0)}
 
 
 def _log(record_: Any) -> Json:
     severity = getattr(record_.severity_number, "value", 0)
-    found = {
+    written = {
         "traceId": f"{record_.trace_id:032x}" if record_.trace_id else "",
         "spanId": f"{record_.span_id:016x}" if record_.span_id else "",
         "timeUnixNano": str(record_.timestamp or 0),
@@ -209,7 +209,7 @@ def _log(record_: Any) -> Json:
         "body": None if record_.body is None else _value(record_.body),
         "attributes": _attributes(record_.attributes),
     }
-    return {key: value for key, value in found.items() if value not in ("", [], 0, None)}
+    return {key: value for key, value in written.items() if value not in ("", [], 0, None)}
 
 
 def _ids(context: Any) -> Json:

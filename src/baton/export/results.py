@@ -89,8 +89,8 @@ class Read:
             step.id: run.id for turn in trace.turns for run in turn.runs for step in run.steps
         }
         runs = (run.id for turn in trace.turns for run in turn.runs)
-        found = (self._own(run) for run in runs)
-        first = next((span for span in found if span is not None), next(iter(spans.ids)))
+        own_spans = (self._own(run) for run in runs)
+        first = next((span for span in own_spans if span is not None), next(iter(spans.ids)))
         self._top = spans.ids[spans.top(first)]
 
     def of(self, subject: Sequence[str]) -> SpanIds:
@@ -144,15 +144,15 @@ def _files(paths: Sequence[Path], exclude: Sequence[Path]) -> list[Path]:
 
 
 def _read(files: list[Path]) -> dict[str, _Spans]:
-    found: dict[str, _Spans] = {}
+    by_conversation: dict[str, _Spans] = {}
     try:
         for conversation in read_conversations(files) if files else ():
             _, others = part(conversation)
             if others.spans:
-                found[conversation.id] = _Spans(others.spans)
+                by_conversation[conversation.id] = _Spans(others.spans)
     except InputError:
         pass  # what is whole was read; what is broken was said when the traces were
-    return found
+    return by_conversation
 
 
 EVENT = "gen_ai.evaluation.result"

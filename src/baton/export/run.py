@@ -81,12 +81,12 @@ def export_evaluation(
     on_note: Say = _nothing,
 ) -> None:
     """Write an evaluation; raises as :func:`export` does."""
-    found = recordings_of(evaluation)
-    if found.refused is not None:
-        problem = Problem(file=str(evaluation.folder), message=found.refused)
+    recordings = recordings_of(evaluation)
+    if recordings.refused is not None:
+        problem = Problem(file=str(evaluation.folder), message=recordings.refused)
         done.unread.append(InputError(problem))
-    read = found.paths if found.are_elsewhere else []
-    originals = Originals(read, found.exclude)
+    read = recordings.paths if recordings.are_elsewhere else []
+    originals = Originals(read, recordings.exclude)
     if only != "results":
         traces = _traces(evaluation, agents, done)
         if only is None:
@@ -112,12 +112,12 @@ def _without(
 
 def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -> Iterator[Trace]:
     """Yield the traces that an evaluation keeps, or that it judged where they lie."""
-    found = recordings_of(evaluation)
-    if found.refused is None:
+    recordings = recordings_of(evaluation)
+    if recordings.refused is None:
         yield from iter_traces(
-            found.paths or evaluation.folder,
-            agents=agents or found.agents,
-            exclude=found.exclude,
+            recordings.paths or evaluation.folder,
+            agents=agents or recordings.agents,
+            exclude=recordings.exclude,
             on_problem=done.unread.append,
             redact=evaluation.header.redaction,
         )

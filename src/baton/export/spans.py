@@ -131,14 +131,14 @@ def event_time(times: Sequence[Named], fallback: float) -> tuple[float, Attribut
 
 
 def _exceptions(times: Sequence[Named], written: Sequence[float]) -> Attributes:
-    found: Attributes = {}
+    exact: Attributes = {}
     untimed = [name for name, at in times if at is None]
     if untimed:
-        found[UNTIMED] = untimed
+        exact[UNTIMED] = untimed
     for (name, at), attributes in zip(times, written, strict=False):
         if at is not None and seconds(nanos(attributes)) != at:
-            found[f"baton.{name}"] = at
-    return found
+            exact[f"baton.{name}"] = at
+    return exact
 
 
 _SUM = "gen_ai.aggregated_usage."
@@ -149,10 +149,10 @@ def of_trace(trace: Trace) -> Attributes:
     """Return what the whole conversation spent, as its source says, or else as its runs do."""
     runs = [run.usage for turn in trace.turns for run in turn.runs]
     total = trace.usage if trace.usage is not None else sum_usage(runs)
-    found = _attributes(total)
+    spent = _attributes(total)
     if total is not None and total.cost_usd is not None:
-        found["claude_agent.cost.total_usd"] = total.cost_usd
-    return found
+        spent["claude_agent.cost.total_usd"] = total.cost_usd
+    return spent
 
 
 def of_runs(runs: Sequence[AgentRun]) -> Attributes:
@@ -170,13 +170,13 @@ def of_run(trace: Trace, run: AgentRun, made: Sequence[Dispatch]) -> Attributes:
 def of_dispatch(trace: Trace, dispatch: Dispatch) -> Attributes:
     """Add up all that a dispatch set to work, also by the names that traceAI has for it."""
     total = dispatch_usage(trace, dispatch).with_children
-    found = _attributes(total)
+    spent = _attributes(total)
     names = {
-        "input_tokens": found.get(_SUM + "input_tokens"),
-        "output_tokens": found.get(_SUM + "output_tokens"),
+        "input_tokens": spent.get(_SUM + "input_tokens"),
+        "output_tokens": spent.get(_SUM + "output_tokens"),
         "cost_usd": total.cost_usd if total is not None else None,
     }
-    return {**found, **{_SUMMED + name: v for name, v in names.items() if v is not None}}
+    return {**spent, **{_SUMMED + name: v for name, v in names.items() if v is not None}}
 
 
 def _attributes(total: Usage | None) -> Attributes:
@@ -185,7 +185,7 @@ def _attributes(total: Usage | None) -> Attributes:
         return {}
     counts = (total.input_tokens, total.cache_read_tokens, total.cache_write_tokens)
     known = [count for count in counts if count is not None]
-    found = {
+    sums = {
         _SUM + "input_tokens": sum(known) if known else None,
         _SUM + "output_tokens": total.output_tokens,
         _SUM + "cache_read.input_tokens": total.cache_read_tokens,
@@ -193,7 +193,7 @@ def _attributes(total: Usage | None) -> Attributes:
         "baton.aggregated_cost_usd": total.cost_usd,
         "baton.aggregated_complete": total.complete,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in sums.items() if value is not None}
 
 
 _Part = Turn | AgentRun | Said | ToolCall | HandedOff | GotBack | Dispatch

@@ -34,12 +34,12 @@ def encode_json(items: Sequence[Span | LogRecord]) -> bytes:
     """Write one export as JSON; ``items`` are all spans or all log records."""
     spans = [_span(item) for item in items if isinstance(item, Span)]
     logs = [_log(item) for item in items if isinstance(item, LogRecord)]
-    found: Json = {}
+    message: Json = {}
     if spans:
-        found["resourceSpans"] = [_resource("scopeSpans", "spans", spans)]
+        message["resourceSpans"] = [_resource("scopeSpans", "spans", spans)]
     if logs:
-        found["resourceLogs"] = [_resource("scopeLogs", "logRecords", logs)]
-    return msgspec.json.encode(found)
+        message["resourceLogs"] = [_resource("scopeLogs", "logRecords", logs)]
+    return msgspec.json.encode(message)
 
 
 def resource() -> Attributes:
@@ -60,7 +60,7 @@ def _resource(scopes: str, key: str, items: list[Json]) -> Json:
 
 
 def _span(span: Span) -> Json:
-    found: Json = {
+    written: Json = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         "parentSpanId": span.parent_id,
@@ -72,8 +72,8 @@ def _span(span: Span) -> Json:
         "links": [{"traceId": link.trace_id, "spanId": link.span_id} for link in span.links],
     }
     if span.status:
-        found["status"] = {"code": span.status, "message": span.message or ""}
-    return {key: value for key, value in found.items() if value not in (None, [])}
+        written["status"] = {"code": span.status, "message": span.message or ""}
+    return {key: value for key, value in written.items() if value not in (None, [])}
 
 
 def _times(span: Span) -> Json:
@@ -92,7 +92,7 @@ def _event(event: Event) -> Json:
 
 
 def _log(record: LogRecord) -> Json:
-    found = {
+    written = {
         "timeUnixNano": str(nanos(record.at)) if record.at is not None else None,
         "observedTimeUnixNano": str(nanos(record.observed)),
         "severityNumber": record.severity,
@@ -101,7 +101,7 @@ def _log(record: LogRecord) -> Json:
         "traceId": record.trace_id,
         "spanId": record.span_id,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in written.items() if value is not None}
 
 
 def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:

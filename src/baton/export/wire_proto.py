@@ -60,7 +60,7 @@ def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
 
 
 def _proto_span(span: Span) -> ProtoSpan:
-    found = ProtoSpan(
+    written = ProtoSpan(
         trace_id=bytes.fromhex(span.trace_id),
         span_id=bytes.fromhex(span.span_id),
         parent_span_id=bytes.fromhex(span.parent_id or ""),
@@ -71,17 +71,19 @@ def _proto_span(span: Span) -> ProtoSpan:
         attributes=_attributes(span.attributes),
     )
     for event in span.events:
-        found.events.add(
+        written.events.add(
             time_unix_nano=nanos(event.at or 0.0),
             name=event.name,
             attributes=_attributes(event.attributes),
         )
     for link in span.links:
-        found.links.add(trace_id=bytes.fromhex(link.trace_id), span_id=bytes.fromhex(link.span_id))
+        written.links.add(
+            trace_id=bytes.fromhex(link.trace_id), span_id=bytes.fromhex(link.span_id)
+        )
     if span.status:
-        found.status.code = span.status  # type: ignore[assignment]
-        found.status.message = span.message or ""
-    return found
+        written.status.code = span.status  # type: ignore[assignment]
+        written.status.message = span.message or ""
+    return written
 
 
 def _proto_log(record: LogRecord) -> ProtoLog:

@@ -78,9 +78,9 @@ class VerdictCache:
         """Return the verdict with this key, if there is one that can be read."""
         if self.read_only and not self.path.exists():
             return None
-        found = self._run("SELECT verdict FROM verdicts WHERE key = ?", key).fetchone()
+        row = self._run("SELECT verdict FROM verdicts WHERE key = ?", key).fetchone()
         try:
-            return None if found is None else _DECODER.decode(found[0])
+            return None if row is None else _DECODER.decode(row[0])
         except msgspec.DecodeError:
             return None
 

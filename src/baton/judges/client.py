@@ -162,8 +162,8 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
         (known.OutputTokenLimitExceeded, "truncated", False),
         (known.UnexpectedModelBehavior, "outage", True),
     ]
-    found = ((kind, again) for type_, kind, again in kinds if isinstance(error, type_))
-    kind, again = next(found, ("rejected", False))
+    matching = ((kind, again) for type_, kind, again in kinds if isinstance(error, type_))
+    kind, again = next(matching, ("rejected", False))
     text = " ".join(_words(error).split())
     if endpoint.api_key:
         # The masker leaves a key of a few characters alone inside of words; a key never stays.
@@ -177,11 +177,11 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
 
 def _limit_reached(error: BaseException) -> LimitReached | None:
     """Find a limit of ours below what a library made of it."""
-    found: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(_CAUSES):
-        if found is None or isinstance(found, LimitReached):
-            return found
-        found = found.__cause__ or found.__context__
+        if cause is None or isinstance(cause, LimitReached):
+            return cause
+        cause = cause.__cause__ or cause.__context__
     return None
 
 

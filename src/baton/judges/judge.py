@@ -158,9 +158,9 @@ class LlmJudge:
         """
         check_schema(request.schema)
         keys = self._keys(request, sample)
-        found = self._kept(keys)
-        if found is not None:
-            return found
+        kept = self._kept(keys)
+        if kept is not None:
+            return kept
         if self._shared.cache_only:
             message = f"no verdict of {self.model} on this question (sample {sample}) is cached"
             raise JudgeError("uncached", message)
@@ -351,9 +351,9 @@ class Rehearsal:
 
     def with_options(self, override: Mapping[str, Any]) -> Self:
         """Return a rehearsal of the judge with some settings replaced."""
-        found = type(self)(self._judge.with_options(override))
-        found._counted, found._cached = self._counted, self._cached
-        return found
+        changed = type(self)(self._judge.with_options(override))
+        changed._counted, changed._cached = self._counted, self._cached
+        return changed
 
     async def ask(self, request: JudgeRequest, *, sample: int = 0) -> JudgeResponse:
         """Count one sample, and make up an answer."""

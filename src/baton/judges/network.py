@@ -98,8 +98,8 @@ class Costs:
         listed = endpoint.base_url is None
         key = endpoint.model, listed
         if key not in self._known:  # looking for a price in vain takes time
-            found = cost_of(_ONE, endpoint.model, self._prices, listed=listed)
-            self._known[key] = found is not None
+            price = cost_of(_ONE, endpoint.model, self._prices, listed=listed)
+            self._known[key] = price is not None
         if not self._known[key]:
             return None
         return cost_of(usage, endpoint.model, self._prices, listed=listed)

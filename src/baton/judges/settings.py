@@ -116,15 +116,15 @@ def read_settings(plain: Mapping[str, Any], path: Path = ("judge",)) -> JudgeSet
     Raises:
         InputError: options that are wrong or misspelt, models without a known provider.
     """
-    found = checked(dict(plain), JudgeSettings, path)
+    settings = checked(dict(plain), JudgeSettings, path)
     problems = [
         problem
-        for place, endpoint in enumerate(found.endpoints())
+        for place, endpoint in enumerate(settings.endpoints())
         for problem in _problems(endpoint, (*path, "fallback", place - 1) if place else path)
     ]
     if problems:
         raise InputError(problems)
-    return found
+    return settings
 
 
 def replaced(

@@ -221,9 +221,9 @@ def read_verdict(said: Said, schema: Mapping[str, Any], canary: str) -> dict[str
     if canary in text or canary in json.dumps(value):
         leak = "the answer repeats the canary of the instructions: the material may have led it"
         raise AnswerError("unparsable", leak)
-    found = list(islice(faults(value, schema), _SHOWN))
-    if found:
-        raise AnswerError("unparsable", "; ".join(found))
+    problems = list(islice(faults(value, schema), _SHOWN))
+    if problems:
+        raise AnswerError("unparsable", "; ".join(problems))
     return value
 
 
@@ -264,10 +264,10 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     Which of two values counts is not defined, and no encoder writes a key twice: it is two answers
     in one, or a model that lost its thread. Asking again costs one request.
     """
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    answer = dict(pairs)
+    if len(answer) < len(pairs):
         raise AnswerError("unparsable", "an object of the answer has a key twice")
-    return found
+    return answer
 
 
 _STOPPED: Mapping[JudgeErrorKind, str] = {

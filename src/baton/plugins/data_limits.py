@@ -120,7 +120,7 @@ def _rules(struct: type[msgspec.Struct]) -> dict[str, _Rule]:
     """Return, for each option by the name it is written with, who may set it."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)  # noqa: S101 - it is asked for structs alone
-    found: dict[str, _Rule] = {}
+    rules: dict[str, _Rule] = {}
     for field in info.fields:
         extra: dict[str, Any] = {}
         kind = field.type
@@ -128,8 +128,8 @@ def _rules(struct: type[msgspec.Struct]) -> dict[str, _Rule]:
             extra = {**(kind.extra or {}), **extra}
             kind = kind.type
         said = extra.get("from", "case" if _is_harmless(kind) else "config")
-        found[field.encode_name] = (said, extra.get("keys"), extra.get("options_of"))
-    return found
+        rules[field.encode_name] = (said, extra.get("keys"), extra.get("options_of"))
+    return rules
 
 
 def _is_harmless(kind: inspect.Type) -> bool:

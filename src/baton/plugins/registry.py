@@ -35,7 +35,7 @@ class Alias(NamedTuple):
             InputError: a value that the other tool does not have, either.
         """
         foreign = {*self.renames, *self.unused, *(name for name, _ in self.values)}
-        found: dict[str, Any] = {}
+        translated: dict[str, Any] = {}
         problems = []
         for name, values in self.values:
             if name not in options:
@@ -46,16 +46,16 @@ class Alias(NamedTuple):
                 message = f"{value!r} is not known; {suggestion(str(value), known)}"
                 problems.append(Problem(path=f"config.{name}", message=message))
                 continue
-            found |= values[value]
+            translated |= values[value]
         if problems:
             raise InputError(dict.fromkeys(problems))
         for name, value in options.items():
             if name in self.renames:
                 ours, _, part = self.renames[name].partition(".")
-                found[ours] = {**found.get(ours, {}), part: value} if part else value
+                translated[ours] = {**translated.get(ours, {}), part: value} if part else value
             elif name not in foreign:
-                found[name] = value
-        return found
+                translated[name] = value
+        return translated
 
     def renamed(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that say something in words of one's own, under our names.
@@ -63,12 +63,12 @@ class Alias(NamedTuple):
         What chooses among values of a table, or changes nothing, is left out.
         """
         fixed = {*self.unused, *(name for name, _ in self.values)}
-        found: dict[str, Any] = {}
+        translated: dict[str, Any] = {}
         for name, value in options.items():
             ours, _, part = self.renames.get(name, name).partition(".")
             if name not in fixed:
-                found[ours] = {**found.get(ours, {}), part: value} if part else value
-        return found
+                translated[ours] = {**translated.get(ours, {}), part: value} if part else value
+        return translated
 
     def in_its_words(self, error: InputError) -> InputError:
         """Name options the way the user wrote them."""
@@ -106,8 +106,8 @@ class Entry(NamedTuple):
 
     def asked_as(self, name: str) -> Alias:
         """Return the name to report under, and the class name that goes with it."""
-        found = (a for a in self.aliases if name in (a.name, a.class_name))
-        return next(found, Alias(self.type, self.type))
+        matching = (a for a in self.aliases if name in (a.name, a.class_name))
+        return next(matching, Alias(self.type, self.type))
 
 
 RUBRIC_SUFFIXES = (".yaml", ".yml")

@@ -25,15 +25,15 @@ def load_function(spec: str, folder: Path) -> Function:
     if not colon or not module_name or not name:
         raise InputError(f"`{spec}` names no function: write `module:function`")
     module = _module(module_name, folder)
-    found: Any = module
+    function: Any = module
     for step in name.split("."):
-        if not hasattr(found, step):
+        if not hasattr(function, step):
             known = [each for each in vars(module) if not each.startswith("_")]
             raise InputError(f"`{module_name}` has no `{name}`; {suggestion(name, known)}")
-        found = getattr(found, step)
-    if not callable(found):
-        raise InputError(f"`{spec}` is {type(found).__name__}, not a function")
-    return found  # type: ignore[no-any-return]
+        function = getattr(function, step)
+    if not callable(function):
+        raise InputError(f"`{spec}` is {type(function).__name__}, not a function")
+    return function  # type: ignore[no-any-return]
 
 
 def _module(name: str, folder: Path) -> ModuleType:

@@ -93,8 +93,8 @@ def _span(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
 
 
 def _attributes(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
-    found = {key: _number(key, value) for key, value in kept["attributes"].items()}
-    content = _content(each, found, kept["scope"].get("name", ""))
+    own = {key: _number(key, value) for key, value in kept["attributes"].items()}
+    content = _content(each, own, kept["scope"].get("name", ""))
     attributes: Json = {
         "session.id": each.session_id or trace.session_id,
         "user.id": each.user_id or trace.user_id,
@@ -121,15 +121,15 @@ def _attributes(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
         attributes["langfuse.observation.id"] = each.id
     return {
         **attributes,
-        **found,
+        **own,
         **{key: text for key, text in content.items() if text is not None},
     }
 
 
-def _content(each: Observation, found: Json, scope: str) -> dict[str, str | None]:
+def _content(each: Observation, own: Json, scope: str) -> dict[str, str | None]:
     """Name input and output as the span's convention does."""
     pair = (_text(each.input), _text(each.output))
-    operation = found.get("gen_ai.operation.name")
+    operation = own.get("gen_ai.operation.name")
     names = ("langfuse.observation.input", "langfuse.observation.output")
     if operation == "execute_tool":
         names = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")
@@ -137,9 +137,9 @@ def _content(each: Observation, found: Json, scope: str) -> dict[str, str | None
         names = ("pydantic_ai.all_messages", "final_result")
     elif operation and all(text is None or _are_messages(text) for text in pair):
         names = ("gen_ai.input.messages", "gen_ai.output.messages")
-    elif "openinference.span.kind" in found:
+    elif "openinference.span.kind" in own:
         names = ("input.value", "output.value")
-    elif "traceloop.span.kind" in found:
+    elif "traceloop.span.kind" in own:
         names = ("traceloop.entity.input", "traceloop.entity.output")
     return dict(zip(names, pair, strict=True))
 
@@ -157,13 +157,13 @@ def _are_messages(text: str) -> bool:
 def _kept(metadata: Any) -> dict[str, Json]:
     """Take the metadata apart: what Langfuse kept of the span, and the user's ``own``."""
     left = dict(_object(metadata))
-    found: dict[str, Json] = {}
+    sections: dict[str, Json] = {}
     for name in _SECTIONS:
         section = dict(_object(left.pop(name, None)))
         for key in [key for key in left if key.startswith(f"{name}.")]:
             section[key[len(name) + 1 :]] = left.pop(key)
-        found[name] = section
-    return {**found, "own": left}
+        sections[name] = section
+    return {**sections, "own": left}
 
 
 def _object(value: Any) -> Json:
@@ -264,9 +264,9 @@ async def traces(store: Store, query: Query, *, page: int = PAGE) -> AsyncIterat
     newest = await _has_v2(store)
     missing: list[str] = []
     for trace_id in await _ids(store, query, page, newest=newest):
-        found = await (_by_v2(store, trace_id, page) if newest else _by_v1(store, trace_id))
-        if found is not None and query.session in (None, found.session_id):
-            yield trace_of(found)
+        trace = await (_by_v2(store, trace_id, page) if newest else _by_v1(store, trace_id))
+        if trace is not None and query.session in (None, trace.session_id):
+            yield trace_of(trace)
         else:
             missing.append(trace_id)
     if missing and query.traces:
@@ -311,20 +311,20 @@ async def _ids_by_v2(store: Store, query: Query, size: int) -> list[str]:
 async def _by_v2(store: Store, trace_id: str, size: int) -> Trace | None:
     """Fetch a trace with nothing in its metadata cut short."""
     params: list[tuple[str, str | int | None]] = [("traceId", trace_id), ("fields", _FIELDS)]
-    found = [each async for each in _pages(store, params, size)]
-    cut = sorted({key for each in found for key in _cut(each.metadata)})
+    observations = [each async for each in _pages(store, params, size)]
+    cut = sorted({key for each in observations for key in _cut(each.metadata)})
     if cut:
         params.append(("expandMetadata", ",".join(cut)))
-        found = [each async for each in _pages(store, params, size)]
-    if not found:
+        observations = [each async for each in _pages(store, params, size)]
+    if not observations:
         return None
     return Trace(
         id=trace_id,
-        name=next((each.trace_name for each in found if each.trace_name), None),
-        session_id=next((each.session_id for each in found if each.session_id), None),
-        user_id=next((each.user_id for each in found if each.user_id), None),
-        tags=next((each.tags for each in found if each.tags), None),
-        observations=found,
+        name=next((each.trace_name for each in observations if each.trace_name), None),
+        session_id=next((each.session_id for each in observations if each.session_id), None),
+        user_id=next((each.user_id for each in observations if each.user_id), None),
+        tags=next((each.tags for each in observations if each.tags), None),
+        observations=observations,
     )
 
 
@@ -339,12 +339,12 @@ def _cut(metadata: Any, prefix: str = "") -> list[str]:
     """Name what may have been cut short, by the path that Langfuse knows it by."""
     if not isinstance(metadata, dict):
         return []
-    found: list[str] = []
+    paths: list[str] = []
     for key, value in metadata.items():
         if isinstance(value, str) and len(value) >= _SHORT:
-            found.append(f"{prefix}{key}")
-        found += _cut(value, f"{prefix}{key}.")
-    return found
+            paths.append(f"{prefix}{key}")
+        paths += _cut(value, f"{prefix}{key}.")
+    return paths
 
 
 async def _ids_by_v1(store: Store, query: Query, size: int) -> list[str]:
@@ -369,9 +369,9 @@ async def _ids_by_v1(store: Store, query: Query, size: int) -> list[str]:
 
 async def _by_v1(store: Store, trace_id: str) -> Trace | None:
     try:
-        found = await store.get(f"{_TRACES}/{quote(trace_id, safe='')}", Trace)
+        trace = await store.get(f"{_TRACES}/{quote(trace_id, safe='')}", Trace)
     except NotFound as error:
         if error.status == 404:
             return None
         raise
-    return found if found.observations else None
+    return trace if trace.observations else None

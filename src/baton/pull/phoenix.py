@@ -50,9 +50,9 @@ def derived(keys: Set[str]) -> Set[str]:
         return frozenset()
     sources = [key for key in keys if key.startswith("gen_ai.")]
     rules = [made for made, source in _RULES if any(map(source.fullmatch, sources))]
-    found = frozenset(key for key in keys if any(made.fullmatch(key) for made in rules))
-    native = any(_OPENINFERENCE.fullmatch(key) for key in keys - found)
-    return frozenset() if native else found
+    made_here = frozenset(key for key in keys if any(made.fullmatch(key) for made in rules))
+    native = any(_OPENINFERENCE.fullmatch(key) for key in keys - made_here)
+    return frozenset() if native else made_here
 
 
 _FLAT = re.compile(
@@ -245,10 +245,10 @@ async def traces(
     base = f"/v1/projects/{quote(project, safe='')}"
     missing: list[str] = []
     async for ids in _in_batches(_ids(store, base, query, page)):
-        found = await _fetched(store, base, ids, page)
+        spans = await _fetched(store, base, ids, page)
         for trace_id in ids:
-            if trace_id in found:
-                yield trace_of(found[trace_id], project)
+            if trace_id in spans:
+                yield trace_of(spans[trace_id], project)
             else:
                 missing.append(trace_id)
     if missing and query.traces:
@@ -293,14 +293,14 @@ async def _ids(store: Store, base: str, query: Query, size: int) -> AsyncIterato
 
 async def _fetched(store: Store, base: str, ids: list[str], size: int) -> dict[str, list[Span]]:
     """Fetch all spans of some traces, by trace."""
-    found: dict[str, list[Span]] = {}
+    spans: dict[str, list[Span]] = {}
     params: Params = [*(("trace_id", trace_id) for trace_id in ids), ("limit", size)]
     try:
         async for span in store.listed(f"{base}/spans/otlpv1", SpanPage, params, kept=True):
-            found.setdefault(span.trace_id, []).append(span)
+            spans.setdefault(span.trace_id, []).append(span)
     except NotFound as error:
         raise _worded(error) from None
-    return found
+    return spans
 
 
 def _worded(error: NotFound) -> BatonError:

@@ -212,11 +212,11 @@ def moment(text: str, option: str) -> datetime:
         InputError: it is neither.
     """
     try:
-        found = datetime.fromisoformat(text.strip())
+        when = datetime.fromisoformat(text.strip())
     except ValueError:
         example = "2026-01-31T09:00 or 2026-01-31T09:00+02:00"
         raise InputError(f"{option} is no date or time: `{text}`; write {example}") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def iso(when: datetime | None) -> str | None:
