@@ -69,6 +69,15 @@ def baton(
     return run
 
 
+def report_of(baton: Baton, folder: Path, kind: str) -> str:
+    """Return the report of a folder: `html`, `markdown`, `csv`, `junit` or `json`."""
+    path = folder.parent / f"report.{kind}"
+    if kind == "json":
+        return baton("report", folder, "--json").out
+    baton("report", folder, f"--{kind}", path)
+    return path.read_bytes().decode("utf-8")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Keep the key that evaluations are sealed with out of the home of whoever runs the tests."""

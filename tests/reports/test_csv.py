@@ -7,12 +7,11 @@ import io
 from pathlib import Path
 
 import pytest
-from tests.conftest import Baton
+from tests.conftest import Baton, report_of
 from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
 
-from baton.reports.csv import COLUMNS, safe, write_csv
-from baton.store import read_evaluation
+from baton.reports.csv import COLUMNS, safe
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
@@ -56,12 +55,11 @@ def test_figures_and_plain_texts_stay_as_they_are() -> None:
     assert safe("a - b = c") == "a - b = c"
 
 
-def test_any_text_comes_out_of_a_csv_reader_whole(tmp_path: Path) -> None:
+def test_any_text_comes_out_of_a_csv_reader_whole(baton: Baton, tmp_path: Path) -> None:
     texts = hostile_texts()
-    out = io.StringIO()
-    write_csv(read_evaluation(hostile_evaluation(tmp_path, texts)), out)
-    rows = rows_of(out.getvalue())
+    text = report_of(baton, hostile_evaluation(tmp_path, texts), "csv")
+    rows = rows_of(text)
     assert len(rows) == len(texts)
     assert [row["reason"] for row in rows] == [safe(text) for text in texts]
     assert set(rows[0]) == set(COLUMNS)
-    assert "\0" not in out.getvalue()
+    assert "\0" not in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
@@ -12,17 +11,14 @@ from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
 from tests.reports.test_markdown import failing
 
-from baton.reports.github import write_github
-from baton.store import read_evaluation
-
 COMMAND = re.compile(r"::(?P<name>error|notice)(?: (?P<about>[^:]*))?::(?P<said>[^\r\n]*)")
 
 
-def commands(folder: Path) -> list[re.Match[str]]:
-    out = io.StringIO()
-    write_github(read_evaluation(folder), out)
-    found = [COMMAND.fullmatch(line) for line in out.getvalue().splitlines()]
-    assert all(found), out.getvalue()
+def commands(baton: Baton, folder: Path) -> list[re.Match[str]]:
+    # With `--json` the other output is for programs, and standard error has the commands alone.
+    text = baton("report", folder, "--github", "--json").err
+    found = [COMMAND.fullmatch(line) for line in text.splitlines()]
+    assert all(found), text
     return [match for match in found if match]
 
 
@@ -34,35 +30,35 @@ def outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_failed_case_is_an_error_on_its_line(tmp_path: Path) -> None:
-    (only,) = commands(failing(tmp_path, 1))
+def test_a_failed_case_is_an_error_on_its_line(baton: Baton, tmp_path: Path) -> None:
+    (only,) = commands(baton, failing(tmp_path, 1))
     assert only["name"] == "error"
     assert only["about"] == "file=cases.yaml,line=1,title=case0%3A failed"
     assert only["said"] == "agent_chain: went to another agent"
 
 
-def test_beyond_ten_they_are_counted_in_one_notice(tmp_path: Path) -> None:
-    found = commands(failing(tmp_path, 14))
+def test_beyond_ten_they_are_counted_in_one_notice(baton: Baton, tmp_path: Path) -> None:
+    found = commands(baton, failing(tmp_path, 14))
     assert [match["name"] for match in found] == ["error"] * 10 + ["notice"]
     assert found[-1]["said"] == "… and 4 more: see the summary of the step"
 
 
-def test_no_text_makes_a_command_or_a_property_of_its_own(tmp_path: Path) -> None:
+def test_no_text_makes_a_command_or_a_property_of_its_own(baton: Baton, tmp_path: Path) -> None:
     texts = hostile_texts()
     texts.sort(key=lambda text: not text.startswith("::"))
-    for match in commands(hostile_evaluation(tmp_path, texts)):
+    for match in commands(baton, hostile_evaluation(tmp_path, texts)):
         keys = [part.partition("=")[0] for part in (match["about"] or "").split(",") if part]
         assert keys in ([], ["title"], ["file", "line", "title"])
         assert "\x1b" not in match["said"]
 
 
 def test_files_are_named_from_the_root_of_the_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    baton: Baton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
     (tmp_path / "agents").mkdir()
     monkeypatch.chdir(tmp_path / "agents")
-    (only,) = commands(failing(tmp_path, 1))
+    (only,) = commands(baton, failing(tmp_path, 1))
     assert "file=agents/cases.yaml," in only["about"]
 
 

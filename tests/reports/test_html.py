@@ -6,19 +6,15 @@ import base64
 import gzip
 import hashlib
 import html
-import io
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Baton
+from tests.conftest import Baton, report_of
 from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
-
-from baton.reports.html.page import write_html
-from baton.store import read_evaluation
 
 
 class Page:
@@ -40,10 +36,8 @@ class Page:
         ]
 
 
-def page_of(folder: Path) -> Page:
-    out = io.StringIO()
-    write_html(read_evaluation(folder), out)
-    return Page(out.getvalue())
+def page_of(baton: Baton, folder: Path) -> Page:
+    return Page(report_of(baton, folder, "html"))
 
 
 def desk(baton: Baton, folder: Path, cases: int) -> Page:
@@ -89,9 +83,9 @@ def test_what_is_the_same_is_held_once_and_packed(baton: Baton, tmp_path: Path) 
     assert len(page.text) < (tmp_path / "runs.jsonl").stat().st_size / 5
 
 
-def test_no_text_gets_out_of_its_place(tmp_path: Path) -> None:
+def test_no_text_gets_out_of_its_place(baton: Baton, tmp_path: Path) -> None:
     texts = hostile_texts()
-    page = page_of(hostile_evaluation(tmp_path, texts))
+    page = page_of(baton, hostile_evaluation(tmp_path, texts))
     assert [row["id"] for row in page.data["rows"]] == texts
     bare = re.sub(r"<script\b.*?</script>|<style>.*?</style>", "", page.text, flags=re.DOTALL)
     assert "hacked" not in bare.replace(f"<title>{html.escape(texts[0])}</title>", "")
@@ -102,8 +96,10 @@ def test_no_text_gets_out_of_its_place(tmp_path: Path) -> None:
         assert case["scores"][0]["reason"] == text
 
 
-def test_the_policy_lets_its_own_script_and_style_run_and_nothing_else(tmp_path: Path) -> None:
-    text = page_of(hostile_evaluation(tmp_path, hostile_texts())).text
+def test_the_policy_lets_its_own_script_and_style_run_and_nothing_else(
+    baton: Baton, tmp_path: Path
+) -> None:
+    text = page_of(baton, hostile_evaluation(tmp_path, hostile_texts())).text
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', text)
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
 import pytest
-from tests.conftest import Baton
+from tests.conftest import Baton, report_of
 from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
 
 from baton.model import Location, RoutingCell
-from baton.reports.markdown import code, write_markdown
-from baton.store import read_evaluation
+from baton.reports.markdown import code
 from baton.testing.build import evaluation, result, score
 
 
-def markdown_of(folder: Path) -> str:
-    out = io.StringIO()
-    write_markdown(read_evaluation(folder), out)
-    return out.getvalue()
+def markdown_of(baton: Baton, folder: Path) -> str:
+    return report_of(baton, folder, "markdown")
 
 
 def failing(folder: Path, cases: int, reason: str = "went to another agent") -> Path:
@@ -34,8 +30,10 @@ def failing(folder: Path, cases: int, reason: str = "went to another agent") -> 
     return evaluation(*results, name="many", routing=cells).save(folder / "stored")
 
 
-def test_it_tells_verdict_evaluators_mistakes_and_failed_cases(tmp_path: Path) -> None:
-    text = markdown_of(failing(tmp_path, 2))
+def test_it_tells_verdict_evaluators_mistakes_and_failed_cases(
+    baton: Baton, tmp_path: Path
+) -> None:
+    text = markdown_of(baton, failing(tmp_path, 2))
     assert text.startswith("## ❌ `many`: failed\n\n2 failed\n")
     assert "| `agent_chain` | 0 % | 0 | 2 | 0 | 0 |" in text
     assert "- `billing → weather`: 7" in text
@@ -47,23 +45,25 @@ def test_it_tells_verdict_evaluators_mistakes_and_failed_cases(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("cases", "reason", "most"), [(80, "short", 50), (400, "x" * 290 + "é", 50)]
 )
-def test_what_has_no_room_is_counted(tmp_path: Path, cases: int, reason: str, most: int) -> None:
-    text = markdown_of(failing(tmp_path, cases, reason))
+def test_what_has_no_room_is_counted(
+    baton: Baton, tmp_path: Path, cases: int, reason: str, most: int
+) -> None:
+    text = markdown_of(baton, failing(tmp_path, cases, reason))
     shown = text.count("- ❌")
     assert 0 < shown <= most
     assert f"… and {cases - shown} more cases that did not pass" in text
     assert len(text.encode()) < 65_536
 
 
-def test_a_comment_never_outgrows_what_github_takes(tmp_path: Path) -> None:
+def test_a_comment_never_outgrows_what_github_takes(baton: Baton, tmp_path: Path) -> None:
     folder = hostile_evaluation(tmp_path, [f"{number} {'漢`|' * 200}" for number in range(120)])
-    text = markdown_of(folder)
+    text = markdown_of(baton, folder)
     assert len(text.encode()) < 65_536
     assert "more cases that did not pass" in text
 
 
-def test_texts_of_others_are_code_and_nothing_else(tmp_path: Path) -> None:
-    text = markdown_of(hostile_evaluation(tmp_path, hostile_texts()))
+def test_texts_of_others_are_code_and_nothing_else(baton: Baton, tmp_path: Path) -> None:
+    text = markdown_of(baton, hostile_evaluation(tmp_path, hostile_texts()))
     bare = without_code(text)
     for word in ("hacked", "@everyone", "](", "<", "http", "onerror", "#1"):
         assert word not in bare, word

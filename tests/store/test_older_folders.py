@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import pytest
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Baton
 
 from baton.model import InputError
-from baton.reports.csv import write_csv
-from baton.reports.json import write_json
-from baton.reports.junit import write_junit
-from baton.reports.markdown import write_markdown
-from baton.store import Reportable, keep, read_evaluation
+from baton.store import keep, read_evaluation
 
 OLD = ROOT / "tests" / "data" / "evaluations_0.1"
 NAMES = ("passing", "judged", "live")
-WRITERS: dict[str, Callable[[Reportable, IO[str]], None]] = {
-    "json": write_json,
-    "csv": write_csv,
-    "md": write_markdown,
-    "xml": write_junit,
-}
+KINDS = {"json": "json", "csv": "csv", "markdown": "md", "junit": "xml"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_reports_are_those_that_baton_0_1_made(
-    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+    baton: Baton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
     monkeypatch.chdir(OLD)
-    out = io.StringIO(newline="")
-    WRITERS[kind](read_evaluation(Path(name)), out)
-    assert out.getvalue().encode() == (OLD / name / f"report.{kind}").read_bytes()
+    out = tmp_path / "report"
+    words = ["--json"] if kind == "json" else [f"--{kind}", str(out)]
+    printed = baton("report", name, *words).out
+    text = printed.encode() if kind == "json" else out.read_bytes()
+    assert text == (OLD / name / f"report.{KINDS[kind]}").read_bytes()
 
 
 def test_scores_have_the_names_of_today() -> None:
