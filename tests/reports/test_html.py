@@ -138,7 +138,7 @@ def test_a_recorded_trace_that_is_gone_is_told(baton: Baton, tmp_path: Path) -> 
     baton(*arguments)
     (folder,) = (tmp_path / "out").iterdir()
     (tmp_path / "runs.jsonl").unlink()
-    page = page_of(folder)
+    page = page_of(baton, folder)
     assert all("trace" not in case for case in page.cases)
     assert page.cases[0]["untold"] == "it could not be found again where it was read from"
 
@@ -163,6 +163,6 @@ def test_an_evaluation_that_did_not_end_has_a_page(
     (folder,) = (tmp_path / "out").iterdir()
     header = json.loads((folder / "evaluation.json").read_text("utf-8"))
     (folder / "evaluation.json").write_text(json.dumps({**header, "status": status}))
-    page = page_of(folder)
+    page = page_of(baton, folder)
     assert page.data["summary"]["status"] == status
     assert len(page.cases) == 3
