@@ -53,8 +53,9 @@ test-heavy: $(VENV)/.heavy browser ## Run the tests that need a real server, SDK
 	$(PYTEST) -m heavy
 
 SHARE ?= 1
-torture: $(VENV)/.dev ## A million broken inputs, hundreds of kills, injections; SHARE=0.1 for a tenth.
+torture: $(VENV)/.dev ## A million broken inputs, all properties in full, hundreds of kills, injections; SHARE=0.1 for a tenth.
 	$(BIN)/python -m tests.torture.fuzz --share $(SHARE)
+	BATON_FUZZ_SHARE=$(SHARE) $(PYTEST) -n 2 tests/fuzz
 	$(BIN)/python -m tests.torture.kills --share $(SHARE)
 	$(BIN)/python -m tests.torture.injections --share $(SHARE)
 

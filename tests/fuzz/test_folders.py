@@ -14,13 +14,14 @@ from baton import iter_traces
 from baton.model import InputError
 
 from .corpus import DATA
+from .counts import tries
 from .harm import harmed_file
 from .outcome import check
 
 CAPTURES = sorted(path.parent for path in (DATA / "claude").glob("*/*/session"))
 
 
-@settings(max_examples=210)
+@settings(max_examples=tries(210))
 @given(seed=st.integers(0, 2**48))
 def test_a_harmed_session_folder_is_sound_records_or_clear_errors(
     seed: int, tmp_path_factory: pytest.TempPathFactory

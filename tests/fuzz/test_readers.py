@@ -14,6 +14,7 @@ from baton.model import InputError, Problem
 from baton.readers import load_catalog
 
 from .corpus import KINDS, recordings
+from .counts import tries
 from .harm import harmed_file
 from .outcome import outcome
 from .seeds import CATALOGUES, DEFINITION, HEADER, written
@@ -38,7 +39,7 @@ def test_a_harmed_file_is_sound_records_or_one_clear_error(
     folder = tmp_path_factory.mktemp("harmed")
     files = recordings(kind)
 
-    @settings(max_examples=TRIES.get(kind, 650))
+    @settings(max_examples=tries(TRIES.get(kind, 650)))
     @given(SEEDS)
     def holds(seed: int) -> None:
         dice = random.Random(seed)
@@ -70,7 +71,7 @@ def test_a_harmed_catalogue_is_agents_or_one_clear_error(kind: str, tmp_path: Pa
         data = written(suffix, value)
     path = tmp_path / f"agents{suffix}"
 
-    @settings(max_examples=420)
+    @settings(max_examples=tries(420))
     @given(SEEDS)
     def holds(seed: int) -> None:
         path.write_bytes(harmed_file(data, random.Random(seed)))

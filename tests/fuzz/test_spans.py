@@ -15,6 +15,7 @@ from baton.readers.otlp.wire.scalars import repaired, tame
 
 from .conventions import CONVENTIONS, Made, Story, told
 from .corpus import conversations
+from .counts import tries
 from .harm import ODD, harmed
 from .outcome import check
 
@@ -69,7 +70,7 @@ def _objects(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
-@settings(max_examples=6000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(6000), suppress_health_check=[HealthCheck.too_slow])
 @given(SEEDS)
 def test_recorded_spans_bent_in_any_way_make_sound_records(seed: int) -> None:
     dice = random.Random(seed)
@@ -116,7 +117,8 @@ def _any_spans(draw: st.DrawFn) -> list[Span]:
 
 
 @settings(
-    max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=tries(500),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(_any_spans())
 def test_attributes_of_any_kind_in_any_span_make_sound_records(spans: list[Span]) -> None:
@@ -133,7 +135,7 @@ def _assert_all_told(made: Made, traces: list[Trace]) -> None:
     assert made.tokens == found.tokens
 
 
-@settings(max_examples=1400)
+@settings(max_examples=tries(1400))
 @given(SEEDS, st.sampled_from(sorted(CONVENTIONS)))
 def test_agents_tools_texts_and_tokens_of_sound_spans_are_all_told(seed: int, name: str) -> None:
     made = Story(CONVENTIONS[name], random.Random(seed)).made()
@@ -143,7 +145,7 @@ def test_agents_tools_texts_and_tokens_of_sound_spans_are_all_told(seed: int, na
     _assert_all_told(made, traces)
 
 
-@settings(max_examples=420)
+@settings(max_examples=tries(420))
 @given(SEEDS, st.sampled_from(sorted(CONVENTIONS)))
 def test_spans_in_any_order_are_the_same_record(seed: int, name: str) -> None:
     dice = random.Random(seed)
