@@ -152,7 +152,7 @@ def scope(
     if outside:
         right = 1 - len(outside) / len(placed)
         return _findings(trace, dispatch, outside, right, renames, attempts_are_faults)
-    unseen = _unseen(trace, turn, runs, name)
+    unseen = _unseen(trace, turn, runs, name, attempts_are_faults)
     if unseen is not None:
         return NotRecorded(says=unseen)
     if any(verdict is None for _, _, verdict in judged):
@@ -182,9 +182,17 @@ def _supply(trace: Trace, dispatch: Dispatch) -> str:
     return _SUPPLY
 
 
-def _unseen(trace: Trace, turn: Turn, runs: Sequence[AgentRun], name: str) -> str | None:
+def _unseen(
+    trace: Trace, turn: Turn, runs: Sequence[AgentRun], name: str, attempts: bool
+) -> str | None:
+    """Say which calls may be missing; with ``attempts`` those that were refused count too."""
     if not all(known(trace, run, "steps.tool_call") for run in runs):
         return f"what `{name}` called is not recorded: record the calls of its tools"
+    if attempts and not all(known(trace, run, "steps.refused") for run in runs):
+        return (
+            f"calls of `{name}` that were refused are not recorded: record what its models "
+            "answered (for Claude: the session or the stream), or set `allow_attempts`"
+        )
     if turn.status == "incomplete":
         return "the turn is incomplete: record it to its end"
     return None

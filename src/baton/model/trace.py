@@ -249,9 +249,14 @@ PARTS: dict[str, tuple[str, ...]] = {
     "steps": ("steps", "steps.said", "steps.tool_call"),
     "steps.said": ("steps", "steps.said"),
     "steps.tool_call": ("steps", "steps.tool_call"),
+    "steps.refused": ("steps", "steps.tool_call", "steps.refused"),
     "output.data": ("output", "output.data"),
 }
-"""What makes the steps of a run unknown, all of them or one kind; the data of a turn's output."""
+"""What makes the steps of a run unknown, all of them or one kind; the data of a turn's output.
+
+``steps.refused`` are calls that no tool carried out: spans tell of tools that ran, and where the
+words of the model are not recorded, nothing tells of the others.
+"""
 for _part in PARTS:
     NONE_BY_DEFAULT[Turn if _part == "output.data" else AgentRun][_part] = False
 
@@ -266,7 +271,8 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
     default, for those that have no value there; for any other (lists, statuses) for every
     object, as what stands there may be incomplete. What is recorded as empty is known.
     ``steps`` of a run are known when all kinds of them are; ``steps.said`` and
-    ``steps.tool_call`` ask for one kind. ``output.data`` of a turn asks whether an answer that
+    ``steps.tool_call`` ask for one kind, ``steps.refused`` for calls that were refused.
+    ``output.data`` of a turn asks whether an answer that
     has no data can be taken for one without structured output.
 
     Raises:

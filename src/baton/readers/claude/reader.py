@@ -236,6 +236,9 @@ def _pairs(transcript: Trace, other: Trace) -> list[tuple[AgentRun, list[AgentRu
                 pairs += _runs_of(turn, dispatch, [runs[id_] for id_ in twin.runs if id_ in runs])
     mains = [turn.runs[0] for turn in transcript.turns if turn.runs]
     twins = [run for turn in other.turns for run in turn.runs if not run.started_by and run.usage]
+    # Where two instrumentations recorded one session, what only has a cost has that of all
+    # requests, which the other one counts.
+    twins = [twin for twin in twins if _has_counts(twin.usage)] or twins
     if len(mains) == 1 and twins:
         pairs.append((mains[0], twins))
     elif len(mains) == len(twins):
@@ -256,7 +259,7 @@ def _better(usage: Usage | None, other: Usage | None) -> Usage | None:
     """Return the usage with the other's cost, and its tokens where they are more complete."""
     if other is None:
         return usage
-    has_counts = any(getattr(other, name) for name in _COUNTS)
+    has_counts = _has_counts(other)
     if usage is None or (has_counts and other.complete and not usage.complete):
         found = msgspec.structs.replace(other)
         if usage is not None:
@@ -268,6 +271,10 @@ def _better(usage: Usage | None, other: Usage | None) -> Usage | None:
     if cost is not None:
         found.cost_usd, found.cost_from = cost.cost_usd, cost.cost_from
     return found if has_counts or found.cost_usd is not None or usage is not None else None
+
+
+def _has_counts(usage: Usage | None) -> bool:
+    return any(getattr(usage, name) for name in _COUNTS)
 
 
 def _note(trace: Trace, other: Trace) -> None:

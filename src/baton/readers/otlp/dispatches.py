@@ -63,21 +63,52 @@ def link(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: Trace
         linker.send(run)
     linker.settle_lost()
     linker.write_steps()
-    # Delegates are together when one message of a model asked for them, sequences when one run
-    # is followed by several.
+    _group(turn, runs, actions, builder)
+    turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
+
+
+def _group(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder) -> None:
+    """Number dispatches that were issued together.
+
+    Delegates are together when one answer of a model asked for them, or, where no source tells
+    what it asked for, when they were at work at the same time; sequences when one run is followed
+    by several.
+    """
     by_id = {dispatch.id: dispatch for dispatch in turn.dispatches}
     together: dict[tuple[object, ...], list[Dispatch]] = {}
     for number, run in enumerate(runs):
+        by_time: list[Dispatch] = []
         for action in actions[id(run)]:
             id_ = action.step.dispatch if action.step is not None else None
-            if id_ is not None and action.batch is not None and by_id[id_].kind == "delegate":
-                together.setdefault((number, action.batch), []).append(by_id[id_])
+            if id_ is None or by_id[id_].kind != "delegate":
+                continue
+            asked_in = action.tool.request if action.tool is not None else None
+            if action.batch is not None or asked_in is not None:
+                together.setdefault((number, action.batch, asked_in), []).append(by_id[id_])
+            elif by_id[id_].mode == "foreground":
+                by_time.append(by_id[id_])
+        for dispatches in _at_once(by_time):
+            together[(number, dispatches[0].id)] = dispatches
     for dispatch in turn.dispatches:
         if dispatch.kind == "sequence" and dispatch.from_run is not None:
             together.setdefault((dispatch.from_run,), []).append(dispatch)
     for dispatches in together.values():
         builder.number_together(turn, dispatches)
-    turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
+
+
+def _at_once(dispatches: list[Dispatch]) -> Iterator[list[Dispatch]]:
+    """Yield the dispatches whose callers waited for several at the same time: overlap proves it."""
+    timed = [d for d in dispatches if d.started is not None and d.ended is not None]
+    timed.sort(key=lambda dispatch: dispatch.started or 0.0)
+    until, cluster = 0.0, list[Dispatch]()
+    for dispatch in timed:
+        if cluster and (dispatch.started or 0.0) >= until:
+            yield cluster
+            cluster = []
+        until = max(until, dispatch.ended or 0.0) if cluster else dispatch.ended or 0.0
+        cluster.append(dispatch)
+    if cluster:
+        yield cluster
 
 
 class _Linker:
@@ -116,7 +147,7 @@ class _Linker:
                 self._delegate(run, action, children[0])
             elif action.mode == "transfer":
                 self._transfer(run, action, action.target)
-            elif action.mode == "delegate" and action.target is not None:
+            elif action.mode == "delegate" and (action.target is not None or _is_sure(action)):
                 self._delegate(run, action, None)
             elif step is not None and step.name in self._builder.catalog:
                 if step.name != run.agent:  # a tool that is named as an agent is one
@@ -187,12 +218,12 @@ class _Linker:
 
     def _delegate(self, run: RunSpans, action: Action, child: RunSpans | None) -> Dispatch:
         """Make the dispatch of a call that an agent answers; ``child`` is its run, where seen."""
-        to = child.agent if child is not None else action.target or ""
+        to = child.agent if child is not None else action.target or "unknown"
         dispatch = self._dispatch("delegate", run, to, action.started, action)
         dispatch.basis = "stated" if action.target is not None else "structure"
         if child is not None and child.run.inside and child.first.in_tool is not None:
             dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
-        elif child is not None and not child.named:
+        elif (child is not None and not child.named) or (child is None and action.target is None):
             dispatch.unknown.append("to_agent")
         _answer(dispatch, action, child)
         _describe(dispatch, action)
@@ -503,6 +534,11 @@ def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:
         dispatch.status, dispatch.error = "refused", answer
 
 
+def _is_sure(action: Action) -> bool:
+    """Tell a call that is known to set an agent to work, whichever it is."""
+    return action.tool is not None and action.tool.sure
+
+
 def _waits(run: RunSpans, action: Action) -> bool:
     """Tell whether a run goes on after a call by which it seems to give control away."""
     node = action.node
@@ -577,6 +613,8 @@ def _describe(dispatch: Dispatch, action: Action) -> None:
         dispatch.unknown.append("prompt")
     else:
         dispatch.prompt, dispatch.description, dispatch.context = prompt_of(action.arguments)
+    if dispatch.description is None and action.tool is not None:
+        dispatch.description = action.tool.description
     if action.step is not None:
         if dispatch.mode != "background":
             action.step.result = action.step.error = None
@@ -630,14 +668,23 @@ def _outlived(action: Action, child: RunSpans | None) -> bool:
     return max(done, default=action.ended) > action.ended + _TICK
 
 
-def offer_tools(turn: Turn, cards: Mapping[str, AgentCard]) -> None:
-    """Fill in what dispatches allow: what the agent's own span says it has, else was offered.
+def offer_tools(turn: Turn, cards: Mapping[str, AgentCard], actions: ActionsByRun) -> None:
+    """Fill in what dispatches allow: by the call, by the agent's own span, or what was offered.
 
     What the user's definitions say stands already.
     """
     runs = {run.id: run for run in turn.runs}
+    allowed = {
+        action.step.dispatch: action.tool.allowed
+        for made in actions.values()
+        for action in made
+        if action.tool is not None and action.tool.allowed is not None and action.step is not None
+    }
     for dispatch in turn.dispatches:
         if dispatch.tools_source is not None:
+            continue
+        if dispatch.id in allowed:
+            allow_tools(dispatch, allowed[dispatch.id], "request")
             continue
         card = cards.get(dispatch.to_agent)
         offered = (runs[id_].tools_offered for id_ in dispatch.runs)

@@ -37,6 +37,7 @@ from .own import part, restore
 from .readings import (
     OWNED,
     AgentSpan,
+    MessageSpan,
     ModelSpan,
     Node,
     PlainSpan,
@@ -133,7 +134,7 @@ class _Reader:
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
             _describe(run, opens=run is runs[0])
         link(turn, runs, actions, self.builder)
-        offer_tools(turn, self.cards)
+        offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)
         _finish(turn, nodes, runs, self._torn)
 
@@ -221,6 +222,8 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         run.unknown.append("steps.said")
         if run.output is None:
             run.unknown.append("output")
+    if not _tells_calls(draft, models, agents):
+        run.unknown.append("steps.refused")
     if not draft.named and not opens:
         run.unknown.append("agent")
 
@@ -232,6 +235,18 @@ def _last(values: list[str | None]) -> str | None:
 def _is_silent(says: ModelSpan | AgentSpan) -> bool:
     """Tell a request of which is not recorded what was answered."""
     return says.spoken is None or any(message.hidden for message in says.spoken_messages())
+
+
+def _tells_calls(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) -> bool:
+    """Tell whether all calls that a run's models wrote are recorded, and not only tools that ran.
+
+    Without the words of its models, a call that the runtime refused has left no trace.
+    """
+    if models:
+        return all(m.failed or (m.tells_calls and not _is_silent(m)) for m in models)
+    if any(type(node.says) is MessageSpan for node in draft.owned):
+        return True
+    return any(message.calls for agent in agents for message in agent.spoken_messages())
 
 
 def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) -> Usage | None:

@@ -113,7 +113,8 @@ class ModelSpan(_Conversing, kw_only=True, eq=False):
     """One request to a model.
 
     ``agent``: the agent it says that it belongs to. ``calls``: the model stopped to have a tool
-    called. ``answers_by``: tools whose call is the answer.
+    called. ``answers_by``: tools whose call is the answer. ``tells_calls``: what it says holds
+    the calls that it wrote.
     """
 
     agent: str | None = None
@@ -121,6 +122,7 @@ class ModelSpan(_Conversing, kw_only=True, eq=False):
     offered: list[str] | None = None
     calls: bool = False
     answers_by: frozenset[str] = frozenset()
+    tells_calls: bool = True
     model: str | None = None
     usage: Usage | None = None
 
@@ -130,6 +132,8 @@ class ToolSpan(_Reading, kw_only=True, eq=False):
 
     ``mode`` and ``target``: the call passes work on, and to whom; ``sure`` when an attribute says
     the mode. ``target_kind``: what the target is. ``launched``: the call only started it.
+    ``allowed``: the tools that the call lets its agent use. ``request``: the model request that
+    asked for it.
     """
 
     name: str | None = None
@@ -143,6 +147,9 @@ class ToolSpan(_Reading, kw_only=True, eq=False):
     target: str | None = None
     sure: bool = False
     target_kind: Literal["human", "workflow"] | None = None
+    description: str | None = None
+    allowed: list[str] | None = None
+    request: str | None = None
 
 
 class HandoffSpan(_Reading, kw_only=True, eq=False):

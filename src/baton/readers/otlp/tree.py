@@ -217,7 +217,7 @@ def _imply(ordered: list[Node]) -> bool:
     for node in ordered:
         says, asks, works = node.says, id(node) in asking, id(node) in working
         if type(says) is ToolSpan:
-            delegates = says.mode == "delegate" and says.target is not None
+            delegates = says.mode == "delegate" and (says.target is not None or says.sure)
             if (asks or works) if delegates else (asks and works):
                 implied.append((node, says.target))
     for tool, name in implied:

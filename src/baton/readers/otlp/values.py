@@ -15,7 +15,9 @@ from baton.formats.nesting import decode_json
 from baton.model import Content, Part, Usage
 
 _DEEP = 100
-HIDDEN = frozenset({"[REDACTED]", "__REDACTED__", "<elided>", "<redacted>", "[redacted]"})
+HIDDEN = frozenset(
+    {"[REDACTED]", "__REDACTED__", "<elided>", "<redacted>", "<REDACTED>", "[redacted]"}
+)
 """What instrumentations write in place of content that is not to be recorded."""
 _ATTACHMENTS = frozenset(
     {"blob", "file", "uri", "image", "image_url", "input_image", "input_file", "audio",

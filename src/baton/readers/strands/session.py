@@ -274,7 +274,7 @@ def _run(
     if name is None:
         run.unknown.append("agent")
     if not calls.has_models:
-        run.unknown.append("steps.said")
+        run.unknown += ["steps.said", "steps.refused"]
     if agent is None or info is None:
         run.status = "unknown"
         run.unknown += ["input", "output", "tools_offered", "started", "ended"]

@@ -14,7 +14,7 @@ from baton.model import Content
 from baton.readers.otlp.messages import Answer, Message
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import amount, content, first, shown, text, usage, whole
+from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
 
 from .base import Dialect
 from .genai import fail
@@ -29,6 +29,7 @@ _DEFAULT = "general-purpose"
 _NOTICE = "<task-notification>"
 _TAG = re.compile(r"<(tool-use-id|status|result)>(.*?)</\1>", re.DOTALL)
 _DONE = "completed"
+_MCP, _ANY_MCP = "mcp__", "mcp_tool"
 
 
 def claims(span: Span) -> bool:
@@ -48,16 +49,17 @@ def read(span: Span) -> Reading:
             usage=_usage(attributes),
             model=text(first(attributes, "gen_ai.request.model", "model")),
             failed=attributes.get("success") is False,
+            tells_calls=False,  # log records tell of texts, and of calls only once a tool runs
         )
         says.error = text(attributes.get("error")) if says.failed else None
     elif kind == "tool":
         says = ToolSpan(
-            name=text(first(attributes, "gen_ai.tool.name", "tool_name")),
+            name=_tool_name(attributes),
             call=text(first(attributes, "gen_ai.tool.call.id", "tool_use_id")),
         )
         if says.name in _DISPATCH:
-            says.mode = "delegate"
-            says.target = text(attributes.get("subagent_type")) or _DEFAULT
+            says.mode, says.sure = "delegate", True
+            says.target = text(attributes.get("subagent_type"))
         for event in span.events:
             if event.name == "tool.output":
                 says.result = content(first(event.attributes, "output", "content", "result"))
@@ -66,6 +68,19 @@ def read(span: Span) -> Reading:
     says.framework = "claude-code"
     fail(says, span)
     return says
+
+
+def _tool_name(attributes: Mapping[str, Any]) -> str | None:
+    """Return the name by which the model calls a tool: ``mcp__docs__search``.
+
+    ``gen_ai.tool.name`` has only the last part of it, with the server beside it, and some versions
+    call all tools of servers ``mcp_tool``.
+    """
+    name, own = text(attributes.get("gen_ai.tool.name")), text(attributes.get("tool_name"))
+    server = text(attributes.get("anthropic.mcp.server.name"))
+    if server is not None and name is not None and not name.startswith(_MCP):
+        return f"{_MCP}{server}__{name}"
+    return own if own is not None and own != _ANY_MCP else name
 
 
 def goes_on(_before: list[Span], spans: list[Span]) -> bool:
@@ -129,8 +144,16 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
             said = content(record.get("response"))
             if said is not None:
                 request.spoken = partial(_one_message, said)
-        elif name == "tool_result" and call is not None:
+        elif name in ("tool_result", "tool_decision") and call is not None:
+            call.request = call.request or text(record.get("request_id"))
+        if call is not None and call.name == _ANY_MCP:
+            call.name = _named_in(record) or call.name
+        if name == "tool_result" and call is not None:
             call.arguments = shown(record.get("tool_input"))
+            # Only what it was given tells that a call named no agent; the span may leave it out.
+            if call.mode == "delegate" and isinstance(call.arguments, dict):
+                named = text(call.arguments.get("subagent_type"))
+                call.target = call.target or named or _DEFAULT
             if str(record.get("success")).lower() == "false":
                 call.failed = True
                 call.error = call.error or text(record.get("error"))
@@ -141,6 +164,15 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
                 by_user = str(record.get("source", "")).startswith("user")
                 call.refused_by = "user" if by_user else "policy"
     return []
+
+
+def _named_in(record: Mapping[str, Any]) -> str | None:
+    """Return the name of a server's tool by the parameters that a log record lists."""
+    listed = parsed(record.get("tool_parameters"))
+    if not isinstance(listed, dict):
+        return None
+    server, name = text(listed.get("mcp_server_name")), text(listed.get("mcp_tool_name"))
+    return f"{_MCP}{server}__{name}" if server and name else None
 
 
 def _one_message(said: Content) -> list[Message]:

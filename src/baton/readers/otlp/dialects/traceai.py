@@ -1,17 +1,25 @@
-"""traceAI's spans of the Claude Agent SDK.
+"""traceAI's spans of the Claude Agent SDK: flat, as it writes them, and nested, as it says it does.
 
-All calls lie flat below the conversation, a sub-agent's too, and nothing but the time tells whose
-they are; texts of sub-agents cannot be told from those of the main agent, and token counts are 0.
+Flat: all calls and texts lie below the conversation, a sub-agent's too, nothing but the time tells
+whose they are, and token counts are 0. Nested: a span for each sub-agent with its tools, tokens and
+cost, and what it said and called below it.
 """
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from itertools import pairwise
 from math import inf
 
+import msgspec
+
+from baton.model import Content, Usage
 from baton.readers.claude.wire import answer_content
+from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.readings import (
     AgentSpan,
+    MessageSpan,
     Node,
     Overlaps,
     PlainSpan,
@@ -20,18 +28,25 @@ from baton.readers.otlp.readings import (
     as_plain,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, first, shown, text
+from baton.readers.otlp.values import amount, content, first, shown, text, usage_of
 
 from .base import Dialect, with_attribute
+from .handover import tool_names
 
 KIND = "claude_agent.span_kind"
 _TOOL = "claude_agent.tool."
 _SUB = "claude_agent.subagent."
+_SAID = "claude_agent.message.content"
+_COST = "claude_agent.cost.total_usd"
+_STATED_PARENT = "claude_agent.parent_tool_use_id"
 # One tool of the Claude Agent SDK, before and after it was renamed.
 _DISPATCH = frozenset({"Agent", "Task"})
 # The sub-agent that Claude Code starts if none is named.
 _DEFAULT = "general-purpose"
 _LAUNCHED = "async_launched"
+# What a text shows in place of each call: `[Tool: Read]`, on a line of its own.
+_CALL = re.compile(r"^\[Tool: ([^\]\n]+)\]$", re.MULTILINE)
+_NO_OWNER = "calls of which the source does not tell whose they are"
 
 claims = with_attribute(KIND)
 
@@ -46,8 +61,9 @@ def read(span: Span) -> Reading:
             heard=shown(attributes.get("claude_agent.prompt")),
             spoken=attributes.get("output"),
             model=text(attributes.get("claude_agent.model")),
+            instructions=attributes.get("claude_agent.system_prompt"),
         )
-    elif kind == "assistant_turn" and "claude_agent.message.content" in attributes:
+    elif kind == "assistant_turn" and _SAID in attributes:
         says = PlainSpan(lost="texts of which the source does not tell whose they are")
     elif kind in ("tool_execution", "subagent", "mcp_tool"):
         says = _tool(span)
@@ -71,18 +87,26 @@ def _prompt(spans: list[Span]) -> str | None:
 
 def _tool(span: Span) -> ToolSpan:
     attributes = span.attributes
+    kind = attributes[KIND]
+    # The span of a sub-agent is named after its type, and its tool is always the same one.
+    named = "Agent" if kind == "subagent" else span.name.partition(".")[2]
     says = ToolSpan(
-        name=text(attributes.get(_TOOL + "name")) or span.name.rpartition(".")[2],
+        name=text(attributes.get(_TOOL + "name")) or named or span.name,
         call=text(attributes.get(_TOOL + "use_id")),
         arguments=shown(attributes.get(_TOOL + "input")),
         result=content(first(attributes, _TOOL + "output", _SUB + "result")),
         failed=attributes.get(_TOOL + "is_error") is True,
     )
+    server = text(attributes.get("claude_agent.mcp.server_name"))
+    if server is not None and not (says.name or "").startswith("mcp__"):
+        says.name = f"mcp__{server}__{says.name}"
     says.error = text(attributes.get(_TOOL + "error_message")) if says.failed else None
     asked = says.arguments if isinstance(says.arguments, dict) else {}
     target = text(first(attributes, _SUB + "type")) or text(asked.get("subagent_type"))
     if says.name in _DISPATCH or target is not None:
         says.mode, says.target = "delegate", target or _DEFAULT
+        says.allowed = tool_names(attributes.get(_SUB + "tools"))
+        says.description = text(attributes.get(_SUB + "description"))
         # The answer of a sub-agent stands in the object that its call returns.
         made = says.result.data if says.result is not None else None
         if isinstance(made, dict) and made.get("status") == _LAUNCHED:
@@ -96,25 +120,133 @@ def _tool(span: Span) -> ToolSpan:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Find out whose each call and text is: by what it stands below, else by time."""
+    own = [node for node in nodes if claims(node.span)]
+    dispatches = [node for node in own if type(s := node.says) is ToolSpan and s.mode == "delegate"]
+    turns = [node for node in own if node.span.attributes[KIND] == "assistant_turn"]
+    nested = any(_below_dispatch(node) for node in own)
+    if not nested:
+        _place_by_time(own, turns)
+    if not dispatches or any(_below_dispatch(node) for node in turns):
+        for node in turns:
+            node.says = _said(node)
+        for node in own:
+            if type(node.says) is AgentSpan and any(_speaks(child) for child in node.children):
+                # Its turns say all that it said; the last of them is its answer.
+                node.says.output = _last_text(node) or content(node.span.attributes.get("output"))
+                node.says.spoken = list
+                node.says.model = node.says.model or _model(node)
+    if nested:
+        for node in dispatches:
+            _employ(node)
+        _spend(own, dispatches)
+    return []
+
+
+def _below_dispatch(node: Node) -> bool:
+    says = node.parent.says if node.parent is not None else None
+    return type(says) is ToolSpan and says.mode == "delegate"
+
+
+def _speaks(node: Node) -> bool:
+    return type(node.says) is MessageSpan
+
+
+def _said(node: Node) -> Reading:
+    """Read what a turn says, and the calls that it shows by name.
+
+    A call that nothing carried out is seen in these words only: the runtime refused it.
+    """
+    said = node.span.attributes.get(_SAID)
+    if not isinstance(said, str):
+        return node.says
+    message = Message(
+        role="assistant",
+        content=content(_CALL.sub("", said).strip() or None),
+        calls=[Call(name=name) for name in _CALL.findall(said)],
+    )
+    return MessageSpan(spoken=partial(_one, message), framework=node.says.framework)
+
+
+def _one(message: Message) -> list[Message]:
+    return [message]
+
+
+def _last_text(node: Node) -> Content | None:
+    turns = [child.says for child in node.children if type(child.says) is MessageSpan]
+    return turns[-1].spoken_messages()[-1].content if turns else None
+
+
+def _employ(node: Node) -> None:
+    """Put the agent that a dispatch started below it, with what it spent and did."""
+    says, attributes = node.says, node.span.attributes
+    if type(says) is not ToolSpan:
+        return
+    totals = usage_of(attributes, "gen_ai.usage.")
+    cost = amount(attributes.get(_COST))
+    if totals is not None and cost is not None:
+        totals.cost_usd, totals.cost_from = cost, "source"
+    if totals is None and not node.children:
+        return
+    told = any(_speaks(child) for child in node.children)
+    agent = AgentSpan(
+        name=says.target,
+        framework=says.framework,
+        output=None if says.failed or says.launched else says.result,
+        spoken=list if told else None,
+        model=text(attributes.get("claude_agent.model")) or _model(node),
+        totals=totals,
+    )
+    agent.input = content((says.arguments or {}).get("prompt"))
+    span = msgspec.structs.replace(node.span, span_id=f"{node.span.span_id}/agent", attributes={})
+    below = Node(span, agent, node)
+    below.children, node.children = node.children, [below]
+    for child in below.children:
+        child.parent = below
+
+
+def _spend(own: list[Node], dispatches: list[Node]) -> None:
+    """Give the main agent its own cost: that of the session without what sub-agents cost.
+
+    Each sub-agent's span has its own cost, without that of the sub-agents it started itself.
+    """
+    for node in own:
+        says, total = node.says, amount(node.span.attributes.get(_COST))
+        if type(says) is not AgentSpan or says.totals is not None or total is None:
+            continue
+        costs = [amount(sub.span.attributes.get(_COST)) for sub in dispatches]
+        if None not in costs and sum(filter(None, costs)) <= total:
+            own_cost = round(total - sum(filter(None, costs)), 10)
+            says.totals = Usage(cost_usd=own_cost, cost_from="source", complete=False)
+
+
+def _model(node: Node) -> str | None:
+    models = (text(child.span.attributes.get("claude_agent.model")) for child in node.children)
+    return next(filter(None, models), None)
+
+
+def _place_by_time(own: list[Node], turns: list[Node]) -> None:
     """Put calls below the one dispatch during which they were made, where there is just one."""
-    tools = [
-        (node, says) for node in nodes if claims(node.span) and type(says := node.says) is ToolSpan
-    ]
+    tools = [(node, says) for node in own if type(says := node.says) is ToolSpan]
     at_work = Overlaps(node for node, says in tools if says.mode == "delegate")
     launched = min((node.ended for node, says in tools if says.launched), default=inf)
+    by_call = {says.call: node for node, says in tools if says.call is not None}
     for node, says in tools:
         if node.parent is None or type(node.parent.says) is not AgentSpan:
             continue
-        around = [
+        stated = by_call.get(text(node.span.attributes.get(_STATED_PARENT)) or "")
+        around = [stated] if stated is not None and stated is not node else [
             other
             for other in at_work.around(node)
-            if other is not node and other.started <= node.started and node.ended <= other.ended
-        ]
+            if other is not node
+            and other.started <= node.started
+            and node.ended <= other.ended
+            and _may_call(other, node, turns)
+        ]  # fmt: skip
         # From the start of a background agent on, its calls and those of the main agent lie side by
         # side. Assigning them by time would be a guess.
         if not around and launched <= node.started:
-            lost = "calls of which the source does not tell whose they are"
-            node.says = as_plain(says, lost)
+            node.says = as_plain(says, _NO_OWNER)
         # Two sub-agents at work at once: a call within both times may be either one's, so it stays
         # where it is. If one lies within the other, the inner one is at work.
         if len(around) == 1 or (around and _nested(around)):
@@ -122,13 +254,28 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             node.parent.children.remove(node)
             node.parent = inner
             inner.children.append(node)
-    return []
+
+
+def _may_call(other: Node, node: Node, turns: list[Node]) -> bool:
+    """Tell whether the agent of a dispatch may have made a call that lies within its time.
+
+    A dispatch within another one is nested in it, or was issued together with it and ended first.
+    It is nested only if a model spoke between the two starts, as an agent has to before it calls
+    anything; and one of the same type as the other is its fellow, as agents do not call themselves.
+    """
+    outer, inner = other.says, node.says
+    if type(outer) is not ToolSpan or type(inner) is not ToolSpan or inner.mode != "delegate":
+        return True
+    spoke = any(other.started < turn.started <= node.started for turn in turns)
+    return spoke and outer.target != inner.target
 
 
 def _nested(around: list[Node]) -> bool:
     """Tell dispatches each inside the one before from those that ran side by side."""
     ordered = sorted(around, key=lambda node: node.started)
-    return all(inner.ended <= outer.ended for outer, inner in pairwise(ordered))
+    return all(
+        inner.ended <= outer.ended and inner.parent is outer for outer, inner in pairwise(ordered)
+    )
 
 
 DIALECT = Dialect(

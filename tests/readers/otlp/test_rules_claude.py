@@ -1,0 +1,152 @@
+"""Claude: its own export, and traceAI's spans, flat and nested; what neither records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import baton
+from baton.model import AgentCard, known
+
+from .spans import Piece, agent, chain, edges, model, only, piece, read, together, tool, using
+
+DATA = Path(__file__).parents[2] / "data"
+EXPORT = DATA / "otel" / "claude-export" / "mcp_parallel.json"
+NESTED = DATA / "claude" / "current" / "03_scope_bleed" / "spans_documented_topology.jsonl"
+
+
+def _scope(path: Path, tools: list[str], **options: Any) -> list[tuple[str, str]]:
+    agents = {"librarian": AgentCard(tools=tools), "validator-agent": AgentCard(tools=tools)}
+    traces = baton.load_traces(path, agents=agents)
+    spec = {"type": "dispatch_scope", "config": options}
+    results = baton.score(traces, evaluators=[spec]).results
+    return [(score.status, score.reason) for result in results for score in result.scores]
+
+
+def test_calls_of_a_servers_tools_go_by_the_name_that_definitions_use() -> None:
+    found = _scope(EXPORT, ["mcp__docs__search", "mcp__docs__remove"], allow_attempts=True)
+    assert [status for status, _ in found] == ["passed", "passed"]
+    found = _scope(EXPORT, ["mcp__docs__search"], allow_attempts=True)
+    assert [status for status, _ in found] == ["passed", "failed"]
+    assert "`mcp__docs__remove`" in found[1][1]
+
+
+def test_scope_is_unknown_where_refused_calls_are_not_recorded() -> None:
+    (status, reason), _ = _scope(EXPORT, ["mcp__docs"])
+    assert status == "skipped"
+    assert "refused are not recorded" in reason
+
+
+def test_calls_of_one_request_are_together_in_claudes_own_export() -> None:
+    (trace,) = baton.load_traces(EXPORT)
+    assert [dispatch.group for dispatch in trace.turns[0].dispatches] == [1, 1]
+
+
+def test_the_nested_spans_of_a_sub_agent_tell_its_tools_tokens_cost_and_words() -> None:
+    (trace,) = baton.load_traces(NESTED)
+    assert trace.dropped == []
+    (turn,) = trace.turns
+    (dispatch,) = turn.dispatches
+    assert (dispatch.tools_allowed, dispatch.tools_source) == (["Read", "Bash"], "request")
+    assert dispatch.description == "Compile check"
+    main, validator = turn.runs
+    assert validator.usage is not None
+    assert (validator.usage.input_tokens, validator.usage.output_tokens) == (3130, 213)
+    assert validator.usage.cost_usd == 0.012585
+    assert main.usage is not None
+    assert main.usage.cost_usd == pytest.approx(0.019725)
+    assert trace.usage is not None
+    assert trace.usage.cost_usd == pytest.approx(0.03231)
+    assert all(known(trace, run, "steps.said") for run in turn.runs)
+    assert all(known(trace, run, "steps.refused") for run in turn.runs)
+    assert validator.input == dispatch.prompt
+    assert validator.output == dispatch.result
+    ((status, reason),) = _scope(NESTED, ["Read", "Bash"])
+    assert status == "failed"
+    assert "tried to use `Edit`" in reason
+
+
+def _span(kind: str, name: str, *inside: Piece, **more: Any) -> Piece:
+    told = {f"claude_agent.{key.replace('__', '.')}": value for key, value in more.items()}
+    return using(piece(name, *inside), **{"claude_agent.span_kind": kind, **told})
+
+
+def _turn(says: str) -> Piece:
+    return _span("assistant_turn", "claude_agent.assistant_turn", message__content=says)
+
+
+def _sub(type_: str, *inside: Piece, **more: Any) -> Piece:
+    return _span(
+        "subagent",
+        f"claude_agent.subagent.{type_}",
+        *inside,
+        subagent__type=type_,
+        subagent__prompt=f"Do it, {type_}.",
+        tool__output="Done.",
+        **more,
+    )
+
+
+def test_a_call_that_only_the_words_of_a_nested_turn_show_was_refused() -> None:
+    helper = _sub(
+        "helper", _turn("I edit.\n[Tool: Edit]"), _turn("No such tool."), tool__use_id="d"
+    )
+    turn = read(_span("conversation", "c", _turn("[Tool: Task]"), helper, _turn("Fine.")))
+    assert chain(turn) == ["main", "helper"]
+    assert [(call.name, call.status) for call in _calls(turn.runs[1])] == [("Edit", "unanswered")]
+
+
+def test_nested_dispatches_lie_one_in_the_other_and_each_has_its_own_cost() -> None:
+    spent = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1}
+    inner = using(_sub("inner", _turn("Deep."), cost__total_usd=0.25), **spent)
+    outer = using(_sub("outer", _turn("[Tool: Task]"), inner, cost__total_usd=0.5), **spent)
+    turn = read(_span("conversation", "c", outer, _turn("Fine."), cost__total_usd=1.0))
+    assert edges(turn) == [("main", "outer", "delegate"), ("outer", "inner", "delegate")]
+    assert [run.usage.cost_usd if run.usage else None for run in turn.runs] == [0.25, 0.5, 0.25]
+    assert [dispatch.depth for dispatch in turn.dispatches] == [1, 2]
+
+
+def _calls(run: Any) -> list[Any]:
+    return [step for step in run.steps if hasattr(step, "refused_by")]
+
+
+def _flat(type_: str, takes: float) -> Piece:
+    asked = f'{{"subagent_type": "{type_}", "prompt": "Go."}}'
+    made = _span("tool_execution", "tool.Agent", tool__name="Agent", tool__input=asked)
+    made.inside, made.takes = (Piece(takes=takes),), takes
+    return made
+
+
+def test_two_parallel_delegates_of_one_type_are_side_by_side() -> None:
+    longer, shorter = _flat("helper", 6.0), _flat("helper", 2.0)
+    later = Piece(inside=(Piece(takes=0.5), shorter))
+    turn = read(_span("conversation", "c", _turn("[Tool: Agent]"), together(longer, later)))
+    assert edges(turn) == [("main", "helper", "delegate")] * 2
+    assert [dispatch.group for dispatch in turn.dispatches] == [1, 1]
+
+
+def test_a_dispatch_before_which_no_model_spoke_is_not_nested_in_another() -> None:
+    longer, shorter = _flat("helper", 6.0), _flat("finder", 2.0)
+    later = Piece(inside=(Piece(takes=0.5), shorter))
+    turn = read(_span("conversation", "c", _turn("[Tool: Agent]"), together(longer, later)))
+    assert {edge[0] for edge in edges(turn)} == {"main"}
+
+
+def test_delegates_at_work_at_the_same_time_were_issued_together() -> None:
+    first, second = (
+        tool(f"ask_{name}", agent(name, model()), args={"q": name}) for name in ("a", "b")
+    )
+    turn = read(agent("front", model(), together(first, second), model()))
+    assert [dispatch.group for dispatch in turn.dispatches] == [1, 1]
+
+
+def test_runs_of_silent_models_do_not_tell_of_refused_calls() -> None:
+    turn = read(agent("front", model(), tool("ask", agent("a", model()), args={"q": "x"})))
+    assert "steps.refused" in turn.runs[1].unknown
+    turn = read(
+        agent("front", model("Hi."), tool("ask", agent("a", model("Ho.")), args={"q": "x"}))
+    )
+    assert "steps.refused" not in turn.runs[1].unknown
+    assert only(turn).to_agent == "a"
