@@ -131,7 +131,7 @@ class _Linker:
         place = self._place(run)
         before = _just_before(place, run)
         if not self._transferred(place, run, before) and not self._nested(run, before):
-            if before:
+            if not self._stated_inputs(run) and before:
                 self._followed(place, run, before)
         self._place(run).frontier.append(run)
         self._begun.setdefault(name_key(run.agent), []).append(run)
@@ -359,6 +359,36 @@ class _Linker:
 
     # What follows without a call
 
+    def _stated_inputs(self, run: RunSpans) -> bool:
+        """Let a run follow those whose answers it says it was given; false when it says nothing.
+
+        It may say that there are none. A node of a graph goes by the name of its agent, or it is
+        the one that answered so.
+        """
+        says = run.first.says
+        stated = says.follows() if type(says) is AgentSpan and says.follows is not None else None
+        if stated is None:
+            return False
+        begun = [
+            other
+            for runs in self._begun.values()
+            for other in runs
+            if other.place is run.place and other.ended <= run.started + _TICK
+        ]
+        begun.sort(key=lambda other: other.started)
+        found = 0
+        for node, answers in stated.items():
+            named = [o for o in begun if same_name(o.agent, node) or same_name(o.run.node, node)]
+            answered = [other for other in begun if _said_last(other) in answers]
+            sender = next(reversed(named or answered), None)
+            if sender is None:
+                continue
+            found += 1
+            if sender.run.node is None and sender.first.in_workflow is run.first.in_workflow:
+                sender.run.node = node
+            self._follow("sequence", sender, run).basis = "stated"
+        return found > 0 or not stated
+
     def _followed(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> None:
         """Tell why a run follows others: handed over, come back, or next in the program."""
         if len(before) == 1 and self._handed_over_unnamed(before[0], run):
@@ -583,6 +613,11 @@ def _passed_on(before: RunSpans, run: RunSpans) -> bool:
 def _is_node(run: RunSpans, dispatch: Dispatch) -> bool:
     """Tell whether a dispatch names the graph's node for the agent of this run."""
     return run.run.node is not None and same_name(run.run.node, dispatch.to_agent)
+
+
+def _said_last(run: RunSpans) -> str | None:
+    said = run.run.output
+    return said.text.strip() if said is not None and said.text else None
 
 
 def _same_text(one: Content | None, other: Content | None) -> bool:
