@@ -99,7 +99,7 @@ def test_a_call_that_only_the_words_of_a_nested_turn_show_was_refused() -> None:
 
 
 def test_nested_dispatches_lie_one_in_the_other_and_each_has_its_own_cost() -> None:
-    spent = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1}
+    spent: dict[str, Any] = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1}
     inner = using(_sub("inner", _turn("Deep."), cost__total_usd=0.25), **spent)
     outer = using(_sub("outer", _turn("[Tool: Task]"), inner, cost__total_usd=0.5), **spent)
     turn = read(_span("conversation", "c", outer, _turn("Fine."), cost__total_usd=1.0))
