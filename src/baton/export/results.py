@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.export import spans
-from baton.model import CaseResult, Dispatch, InputError, Said, Score, ToolCall, Trace
+from baton.model import CaseResult, InputError, Said, Score, ToolCall, Trace
 from baton.readers.load import files_below
 from baton.readers.otlp.own import part
 from baton.readers.otlp.span import Span
@@ -107,18 +107,15 @@ class Read:
             return self._spans.top(first) if first is not None else None
         dispatch = self._dispatches.get(id_)
         if dispatch is not None:
-            return self._of_dispatch(dispatch)
+            near = (dispatch.call, *dispatch.runs, dispatch.from_run)
+            spans = (self._own(one) for one in near if one is not None)
+            return next((span for span in spans if span is not None), None)
         return self._own(id_) or self._own(self._run_of.get(id_, ""))
 
     def _own(self, id_: str) -> str | None:
         """Return the span of a run, which has its id, or of a call."""
         span = id_.removesuffix("/agent")
         return span if span in self._spans.ids else self._spans.calls.get(id_)
-
-    def _of_dispatch(self, dispatch: Dispatch) -> str | None:
-        near = (dispatch.call, *dispatch.runs, dispatch.from_run)
-        spans = (self._own(id_) for id_ in near if id_ is not None)
-        return next((span for span in spans if span is not None), None)
 
 
 class Originals:

@@ -67,10 +67,6 @@ def export(
     return done
 
 
-def _nothing(_: str) -> None:
-    pass
-
-
 def export_evaluation(
     evaluation: StoredEvaluation,
     sink: Sink,
@@ -78,7 +74,7 @@ def export_evaluation(
     *,
     only: Only | None = None,
     agents: Path | None = None,
-    on_note: Say = _nothing,
+    on_note: Say = lambda _: None,
 ) -> None:
     """Write an evaluation; raises as :func:`export` does."""
     recordings = recordings_of(evaluation)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, Protocol
 from urllib.parse import unquote
@@ -15,6 +14,7 @@ from baton.http.answers import Limits as AnswerLimits
 from baton.http.client import Beside, Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
 from baton.model import BatonError, InputError, Problem
+from baton.plugins import is_installed
 from baton.readers.otlp.span import Span
 
 from .wire_json import LogRecord, Signal, encode_json, rejected_of
@@ -170,7 +170,7 @@ def open_endpoint(
     address: str, *, encoding: Encoding | None, headers: Mapping[str, str], limits: Limits
 ) -> Sink:
     """Open an endpoint, which is sent nothing yet; raises as :func:`open_sink` does."""
-    chosen = encoding or ("protobuf" if _has_proto() else "json")
+    chosen = encoding or ("protobuf" if is_installed("opentelemetry.proto") else "json")
     if chosen == "protobuf":
         _need_proto()
     return _ToEndpoint(address, chosen, headers, limits)
@@ -308,15 +308,8 @@ def _opened(draft: Path, path: Path) -> IO[bytes]:
         raise InputError(Problem(file=str(path), message=message)) from None
 
 
-def _has_proto() -> bool:
-    try:
-        return find_spec("opentelemetry.proto") is not None
-    except ModuleNotFoundError:
-        return False
-
-
 def _need_proto() -> None:
-    if not _has_proto():
+    if not is_installed("opentelemetry.proto"):
         raise InputError("protobuf needs a library: pip install 'baton-evals[otel]'")
 
 

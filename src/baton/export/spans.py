@@ -365,19 +365,16 @@ class _Writer:
             attributes[_SUB + "prompt"] = dispatch.prompt.plain()
         if dispatch.tools_allowed is not None:
             attributes[_SUB + "tools"] = own.as_json(dispatch.tools_allowed)
-        outer = self._outer_call(dispatch)
+        # The call that set to work the agent that made this dispatch.
+        sender = self._runs.get(dispatch.from_run or "")
+        started_by = sender.started_by if sender is not None else []
+        outer = next((self._calls[id_] for id_ in started_by if id_ in self._calls), None)
         if outer is not None:
             attributes["claude_agent.parent_tool_use_id"] = outer
         name = f"{operation} {dispatch.to_agent}"
         span = self._span(("dispatch", dispatch.id), dispatch, name, attributes, dispatch.error)
         span.links = [self._link(("run", id_)) for id_ in dispatch.runs]
         return span
-
-    def _outer_call(self, dispatch: Dispatch) -> str | None:
-        """Return the call that set to work the agent that made this dispatch."""
-        run = self._runs.get(dispatch.from_run or "")
-        started_by = run.started_by if run is not None else []
-        return next((self._calls[id_] for id_ in started_by if id_ in self._calls), None)
 
     def _event(self, order: int, step: HandedOff | GotBack) -> Event:
         name = "baton.handed_off" if isinstance(step, HandedOff) else "baton.got_back"

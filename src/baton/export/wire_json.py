@@ -9,7 +9,7 @@ import msgspec
 
 from baton.pull.spans import attributes
 from baton.readers.otlp.own import KIND, SCOPE, Attributes
-from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span import Span
 
 from .spans import nanos
 
@@ -66,29 +66,22 @@ def _span(span: Span) -> Json:
         "parentSpanId": span.parent_id,
         "name": span.name,
         "kind": span_kind(span),
-        **_times(span),
+        "startTimeUnixNano": str(nanos(span.started or 0.0)),
+        "endTimeUnixNano": str(nanos(span.ended or 0.0)),
         "attributes": attributes(span.attributes),
-        "events": [_event(event) for event in span.events],
+        "events": [
+            {
+                "timeUnixNano": str(nanos(event.at or 0.0)),
+                "name": event.name,
+                "attributes": attributes(event.attributes),
+            }
+            for event in span.events
+        ],
         "links": [{"traceId": link.trace_id, "spanId": link.span_id} for link in span.links],
     }
     if span.status:
         written["status"] = {"code": span.status, "message": span.message or ""}
     return {key: value for key, value in written.items() if value not in (None, [])}
-
-
-def _times(span: Span) -> Json:
-    return {
-        "startTimeUnixNano": str(nanos(span.started or 0.0)),
-        "endTimeUnixNano": str(nanos(span.ended or 0.0)),
-    }
-
-
-def _event(event: Event) -> Json:
-    return {
-        "timeUnixNano": str(nanos(event.at or 0.0)),
-        "name": event.name,
-        "attributes": attributes(event.attributes),
-    }
 
 
 def _log(record: LogRecord) -> Json:

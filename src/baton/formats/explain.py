@@ -82,7 +82,9 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
             return [Fault(path, f"`{value}` is none of {', '.join(words)}{_meant(value, words)}")]
     if _fits(value, info):
         return _out_of_bounds(value, info, path)
-    return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{_hint(value, info)}")]
+    is_number = isinstance(value, int | float) and isinstance(info, inspect.StrType)
+    quotes = "; write it in quotes" if is_number else ""
+    return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{quotes}")]
 
 
 def _meant(word: str, known: list[str]) -> str:
@@ -193,11 +195,6 @@ def _name(info: inspect.Type) -> str:
     if isinstance(info, inspect.LiteralType):
         return "one of " + ", ".join(str(word) for word in info.values)
     return next((name for kinds, _, name in _SHAPES if isinstance(info, kinds)), "something else")
-
-
-def _hint(value: Any, info: inspect.Type) -> str:
-    scalar = isinstance(value, int | float) and isinstance(info, inspect.StrType)
-    return "; write it in quotes" if scalar else ""
 
 
 def _describe(value: Any) -> str:

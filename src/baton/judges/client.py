@@ -107,7 +107,8 @@ class LlmClient:
                     instrument=False,
                 )
         except TimeoutError:
-            raise self._timed_out() from None
+            late = f"`{self.endpoint.model}` took longer than {self.settings.timeout:g} s"
+            raise CallError("timeout", late, again=True) from None
         except Exception as error:
             raise call_error(error, self.endpoint) from error
         return _said(response, self.endpoint.name)
@@ -139,10 +140,6 @@ class LlmClient:
         if self.settings.temperature is not None:
             settings["temperature"] = self.settings.temperature
         return settings
-
-    def _timed_out(self) -> CallError:
-        message = f"`{self.endpoint.model}` took longer than {self.settings.timeout:g} s"
-        return CallError("timeout", message, again=True)
 
 
 def call_error(error: Exception, endpoint: Endpoint) -> CallError:
@@ -207,7 +204,11 @@ def _parameters(
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
 
-    mode = output if output != "auto" else _best_mode(model)
+    mode = output
+    if output == "auto":
+        mode = "tool" if model.profile.get("supports_tools", True) else "prompted"
+        if model.profile.get("supports_json_schema_output", False):
+            mode = "native"
     plain = dict(schema)
     if mode == "tool":
         tool = ToolDefinition(
@@ -219,12 +220,6 @@ def _parameters(
     wanted = OutputObjectDefinition(plain, name=_TOOL, description=_TELLS)
     kind: Literal["native", "prompted"] = "native" if mode == "native" else "prompted"
     return ModelRequestParameters(output_mode=kind, output_object=wanted)
-
-
-def _best_mode(model: Model[Any]) -> Mode:
-    if model.profile.get("supports_json_schema_output", False):
-        return "native"
-    return "tool" if model.profile.get("supports_tools", True) else "prompted"
 
 
 def _said(response: ModelResponse, asked: str) -> Said:
@@ -280,13 +275,26 @@ def _provider(endpoint: Endpoint, settings: JudgeSettings) -> Made:
     from baton.http.client import library_client
 
     http = library_client(_limits(settings), endpoint.base_url)
+    key, url = _key(endpoint), endpoint.base_url
     match endpoint.provider:
         case "anthropic":
-            return _anthropic(endpoint, http)
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            anthropic = AnthropicProvider(api_key=key, base_url=url, http_client=http)
+            return anthropic, AnthropicModel, http
         case "google":
-            return _google(endpoint, http)
+            from pydantic_ai.models.google import GoogleModel
+            from pydantic_ai.providers.google import GoogleProvider
+
+            google = GoogleProvider(api_key=key, base_url=url, http_client=http)
+            return google, GoogleModel, http
         case "mistral":
-            return _mistral(endpoint, http)
+            from pydantic_ai.models.mistral import MistralModel
+            from pydantic_ai.providers.mistral import MistralProvider
+
+            mistral = MistralProvider(api_key=key, base_url=url, http_client=http)
+            return mistral, MistralModel, http
         case _:
             return _openai(endpoint, http)
 
@@ -315,30 +323,6 @@ def _openai(endpoint: Endpoint, http: BoundedClient) -> Made:
         "compatible", base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=http
     )
     return provider, kind, http
-
-
-def _anthropic(endpoint: Endpoint, http: BoundedClient) -> Made:
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
-    key, url = _key(endpoint), endpoint.base_url
-    return AnthropicProvider(api_key=key, base_url=url, http_client=http), AnthropicModel, http
-
-
-def _google(endpoint: Endpoint, http: BoundedClient) -> Made:
-    from pydantic_ai.models.google import GoogleModel
-    from pydantic_ai.providers.google import GoogleProvider
-
-    key, url = _key(endpoint), endpoint.base_url
-    return GoogleProvider(api_key=key, base_url=url, http_client=http), GoogleModel, http
-
-
-def _mistral(endpoint: Endpoint, http: BoundedClient) -> Made:
-    from pydantic_ai.models.mistral import MistralModel
-    from pydantic_ai.providers.mistral import MistralProvider
-
-    key, url = _key(endpoint), endpoint.base_url
-    return MistralProvider(api_key=key, base_url=url, http_client=http), MistralModel, http
 
 
 def _bedrock(endpoint: Endpoint, settings: JudgeSettings) -> Made:

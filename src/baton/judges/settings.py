@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -14,6 +13,7 @@ from baton.formats.explain import Path, checked, path_text
 from baton.http.answers import JUDGE_MIB, Mebibytes
 from baton.http.credentials import address, refuse_credentials, shown_address
 from baton.model import InputError, Judge, Problem, suggestion
+from baton.plugins import is_installed
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -154,7 +154,7 @@ def check_ready(settings: JudgeSettings, environment: Mapping[str, str] = os.env
     Raises:
         InputError: what is missing, and what would supply it.
     """
-    if find_spec("pydantic_ai") is None:
+    if not is_installed("pydantic_ai"):
         raise InputError(
             Problem(path="judge", message="install `baton-evals[judge]` to ask judges")
         )
@@ -204,11 +204,9 @@ def _problems(endpoint: Endpoint, path: Path) -> Iterator[Problem]:
         hint = suggestion(provider, PROVIDERS)
         yield Problem(path=at, message=f"there is no provider `{provider}`: {hint}")
     if endpoint.base_url is not None:
-        yield from _address_problems(endpoint.base_url, path_text((*path, "base_url")))
-
-
-def _address_problems(url: str, path: str) -> Iterator[Problem]:
-    try:
-        refuse_credentials(address(url, path, "http://HOST:PORT/v1"), path, "`api_key: ${NAME}`")
-    except InputError as error:
-        yield from error.problems
+        at = path_text((*path, "base_url"))
+        try:
+            parts = address(endpoint.base_url, at, "http://HOST:PORT/v1")
+            refuse_credentials(parts, at, "`api_key: ${NAME}`")
+        except InputError as error:
+            yield from error.problems

@@ -52,7 +52,10 @@ def faults(value: Any, schema: Mapping[str, Any], path: str = "the answer") -> I
     elif isinstance(value, str):
         yield from _text_faults(value, schema, path)
     elif _is_number(value):
-        yield from _number_faults(value, schema, path)
+        if value < schema.get("minimum", value):
+            yield f"{path} has to be {schema['minimum']} or more"
+        if value > schema.get("maximum", value):
+            yield f"{path} has to be {schema['maximum']} or less"
 
 
 def _object_faults(value: dict[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -86,13 +89,6 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[s
         yield f"{path} may have {schema['maxLength']} characters at most"
     if "pattern" in schema and re.search(schema["pattern"], value) is None:
         yield f"{path} has to match {schema['pattern']!r}"
-
-
-def _number_faults(value: float, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    if value < schema.get("minimum", value):
-        yield f"{path} has to be {schema['minimum']} or more"
-    if value > schema.get("maximum", value):
-        yield f"{path} has to be {schema['maximum']} or less"
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -174,7 +174,10 @@ class _Check:
         call, run = self.calls[id_]
         if call.dispatch != dispatch.id:
             yield f"{name}: tool call {id_} does not name it in `dispatch`"
-        if dispatch.from_run != run.id and not self._called_earlier(run, dispatch):
+        # A call may wait for a person until its agent gets a new turn.
+        sent = self.turn_of.get(dispatch.from_run or "", 0)
+        earlier = run.agent == dispatch.from_agent and self.turn_of[run.id] < sent
+        if dispatch.from_run != run.id and not earlier:
             yield f"{name}: its call {id_} is no step of the run that made it"
         if dispatch.status in ("refused", "failed"):
             if call.error is not None:
@@ -183,11 +186,6 @@ class _Check:
             launched = dispatch.status == "failed" and dispatch.mode != "foreground"
             if call.result is not None and not launched:
                 yield f"{name}: was {dispatch.status}, and call {id_} has a result"
-
-    def _called_earlier(self, run: AgentRun, dispatch: Dispatch) -> bool:
-        """Tell whether the call waited for a person until its agent got a new turn."""
-        sent = self.turn_of.get(dispatch.from_run or "", 0)
-        return run.agent == dispatch.from_agent and self.turn_of[run.id] < sent
 
 
 def _ids_of(turn: Turn) -> Iterator[str]:

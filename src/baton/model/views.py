@@ -381,19 +381,14 @@ def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
     the result is what it said with that, if anything.
     """
     view = dispatch_view(trace, dispatch)
-    back = _return_of(trace, dispatch)
+    back = index_of(trace).answers.get(dispatch.id)
+    if back is None and dispatch.kind == "transfer":
+        back = _handed_back(trace, dispatch)
     if back is None:
         return RoundTrip(dispatch, view.runs, dispatch.result, view.after)
     after = [step for run in child_runs(trace, back) for step in run.steps]
     result = back.prompt if back.kind == "transfer" else back.result
     return RoundTrip(dispatch, view.runs, dispatch.result if result is None else result, after)
-
-
-def _return_of(trace: Trace, dispatch: Dispatch) -> Dispatch | None:
-    answer = index_of(trace).answers.get(dispatch.id)
-    if answer is not None:
-        return answer
-    return _handed_back(trace, dispatch) if dispatch.kind == "transfer" else None
 
 
 def _handed_back(trace: Trace, dispatch: Dispatch) -> Dispatch | None:

@@ -14,6 +14,7 @@ from .registry import (
     RUBRIC_SUFFIXES,
     Alias,
     Entry,
+    is_installed,
 )
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Alias",
     "Entry",
     "Origin",
+    "is_installed",
     "names_code",
     "refused_by_name",
     "refused_options",

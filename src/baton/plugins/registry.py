@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -108,6 +109,14 @@ class Entry(NamedTuple):
         """Return the name to report under, and the class name that goes with it."""
         matching = (a for a in self.aliases if name in (a.name, a.class_name))
         return next(matching, Alias(self.type, self.type))
+
+
+def is_installed(module: str) -> bool:
+    """Tell whether a module (``opentelemetry.sdk``) can be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package that it would be in
+        return False
 
 
 RUBRIC_SUFFIXES = (".yaml", ".yml")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
@@ -25,6 +24,7 @@ from baton.model import (
     Trace,
     suggestion,
 )
+from baton.plugins import is_installed
 from baton.providers.adk_http import AdkLocalOptions
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, play
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -50,7 +50,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         if not self._folder.is_dir():
             message = f"{path}: no such folder; name the one that has `agent.py`"
             raise InputError(Problem(path="path", message=message))
-        if importlib.util.find_spec("google") is None or _missing("google.adk"):
+        if not is_installed("google.adk"):
             message = "`adk_local` needs google-adk: pip install 'baton-evals[adk]'"
             raise InputError(Problem(path="type", message=message))
         self.source = Source(format="adk-event", framework="google-adk", location=str(options.path))
@@ -257,10 +257,3 @@ async def _catalog(root: Any) -> Catalog:
         )
         waiting += [*below, *(tool.agent for tool in tools or () if hasattr(tool, "agent"))]
     return catalog
-
-
-def _missing(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is None
-    except ModuleNotFoundError:
-        return True

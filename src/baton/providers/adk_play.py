@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from baton.formats.adk import Event, Part, WireContent
-from baton.model import Case, ProviderError, Source, Trace, Turn
+from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.agent_server import LostBeforeAnswer
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.functions import aside
@@ -208,7 +208,9 @@ class _Conversation:
         for number, exchange in enumerate(exchanges, 1):
             name = _invocation(exchange, number, names)
             names[name] = None
-            events.append(_user_event(name, exchange.message))
+            # ADK does not repeat the user's message in its answer.
+            message = WireContent(role="user", parts=[Part(text=exchange.message)])
+            events.append(Event(author="user", invocation_id=name, content=message))
             events += [
                 msgspec.structs.replace(event, invocation_id=name)
                 for event in exchange.answer.wire.events
@@ -228,7 +230,10 @@ class _Conversation:
         )
         for turn, exchange in zip(trace.turns, exchanges, strict=True):
             turn.started, turn.ended = exchange.sent, exchange.ended
-            _say_trouble(turn, exchange.answer.trouble)
+            trouble = exchange.answer.trouble
+            # Unless the agents themselves reported an error.
+            if trouble is not None and (turn.error is None or turn.status == "incomplete"):
+                turn.status, turn.error = "incomplete", trouble
         return trace
 
 
@@ -247,16 +252,3 @@ def _invocation(exchange: Exchange, number: int, taken: dict[str, None]) -> str:
     ids = (event.invocation_id for event in exchange.answer.wire.events)
     name = next((id_ for id_ in ids if id_), f"turn{number}")
     return name if name not in taken else f"{name}-{number}"
-
-
-def _user_event(invocation: str, message: str) -> Event:
-    """Write down the user's message, which ADK does not repeat in its answer."""
-    content = WireContent(role="user", parts=[Part(text=message)])
-    return Event(author="user", invocation_id=invocation, content=content)
-
-
-def _say_trouble(turn: Turn, trouble: str | None) -> None:
-    """Name what ended a turn, unless the agents themselves told of an error."""
-    if trouble is not None and (turn.error is None or turn.status == "incomplete"):
-        turn.error = trouble
-        turn.status = "incomplete"

@@ -78,8 +78,15 @@ def _dispatch(said: StatedDispatch, id_: str) -> Dispatch:
 def _place(turn: Turn, dispatch: Dispatch, number: int) -> None:
     """Tie a dispatch to the run that made it and the one that it started."""
     sender, receiver = _ends(turn, dispatch, number)
-    dispatch.depth = _depth(turn, sender) + (dispatch.kind == "delegate")
-    dispatch.status = _status(dispatch, receiver)
+    started_by = sender.started_by if sender else []
+    above = max((one.depth for one in turn.dispatches if one.id in started_by), default=0)
+    dispatch.depth = above + (dispatch.kind == "delegate")
+    if dispatch.error is not None:
+        dispatch.status = "failed"
+    elif receiver is None and dispatch.result is None:
+        dispatch.status = "unanswered"
+    else:
+        dispatch.status = "completed"
     if receiver is not None:
         dispatch.runs = [receiver.id]
         receiver.started_by.append(dispatch.id)
@@ -117,20 +124,6 @@ def _ends(turn: Turn, dispatch: Dispatch, number: int) -> tuple[AgentRun | None,
         return None, receiver
     end = runs.index(receiver) if receiver is not None else len(runs)
     return [run for run in runs[:end] if run.agent == dispatch.from_agent][-1], receiver
-
-
-def _status(
-    dispatch: Dispatch, receiver: AgentRun | None
-) -> Literal["completed", "failed", "unanswered"]:
-    if dispatch.error is not None:
-        return "failed"
-    answered = receiver is not None or dispatch.result is not None
-    return "completed" if answered else "unanswered"
-
-
-def _depth(turn: Turn, sender: AgentRun | None) -> int:
-    started_by = sender.started_by if sender else []
-    return max((d.depth for d in turn.dispatches if d.id in started_by), default=0)
 
 
 def content_of(value: Any) -> Content | None:
@@ -211,7 +204,10 @@ def _read(answer: Any) -> StatedTurn:
         raise ProviderError(
             f"the function returned {kind}: it has to return text, a dict or a Trace"
         )
-    answer = _plain(answer)
+    try:
+        answer = msgspec.json.decode(as_json(answer))
+    except NOT_JSON as error:
+        raise ProviderError(f"the function returned what is not JSON: {error}") from None
     if isinstance(answer, str):
         return StatedTurn(output=answer)
     keys = StatedTurn.__struct_fields__
@@ -279,10 +275,3 @@ def _usage(said: StatedTurn) -> Usage | None:
     if usage.cost_usd is None or usage.cost_from is not None:
         return usage
     return msgspec.structs.replace(usage, cost_from="source")
-
-
-def _plain(value: Any) -> Any:
-    try:
-        return msgspec.json.decode(as_json(value))
-    except NOT_JSON as error:
-        raise ProviderError(f"the function returned what is not JSON: {error}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib.util
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -26,6 +25,7 @@ from baton.http.answers import (
     of_messages,
 )
 from baton.model import AgentCard, Case, InputError, Problem, ProviderError, Source, Trace
+from baton.plugins import is_installed
 from baton.providers.base import (
     CaseCancelled,
     ConfiguredProvider,
@@ -280,7 +280,9 @@ class Played:
 
     async def _turn(self, conversation: Conversation, inbox: Inbox, number: int) -> None:
         text = self._case.turns[number].input.plain()
-        self._messages.append(_said(text))
+        # A stream does not repeat the user's message.
+        message = {"role": "user", "content": text}
+        self._messages.append({"type": "user", "message": message, "timestamp": time.time()})
         trouble: str | None = None
         try:
             await conversation.send(text)
@@ -351,18 +353,7 @@ async def _inbox(conversation: Conversation) -> AsyncIterator[Inbox]:
             await task
 
 
-def _said(text: str) -> dict[str, Any]:
-    """Write down the user's message, which a stream does not repeat."""
-    message = {"role": "user", "content": text}
-    return {"type": "user", "message": message, "timestamp": time.time()}
-
-
 _FOLDED = frozenset({"StreamEvent", "RateLimitEvent"})
-
-
-def installed() -> bool:
-    """Tell whether the SDK is there, without importing it."""
-    return importlib.util.find_spec("claude_agent_sdk") is not None
 
 
 class Client:
@@ -405,6 +396,8 @@ async def connected(
     """Start Claude Code, and end it; raises ProviderError when it does not start."""
     import claude_agent_sdk as sdk
 
+    # Older versions of the SDK do not have every option.
+    known = {field.name for field in dataclasses.fields(sdk.ClaudeAgentOptions)}
     given = {
         "model": options.model,
         "system_prompt": options.system_prompt,
@@ -422,7 +415,7 @@ async def connected(
             mcp_servers=options.mcp_servers,
             env=options.env,
             setting_sources=list(options.setting_sources),
-            **_accepted(sdk.ClaudeAgentOptions, {"forward_subagent_text": True}),
+            **({"forward_subagent_text": True} if "forward_subagent_text" in known else {}),
             **{name: value for name, value in given.items() if value is not None},
         )
     )
@@ -436,12 +429,6 @@ async def connected(
         await client.disconnect()
 
 
-def _accepted(options: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that this version of the SDK knows."""
-    known = {field.name for field in dataclasses.fields(options)}
-    return {name: value for name, value in given.items() if name in known}
-
-
 class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
     """Plays each case with a Claude Code of its own."""
 
@@ -453,7 +440,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         self._folder = working_folder(options, self.around.folder)
         self._agents = agents_of(options, self.around.folder)
         self._catalog = {**known_agents(options, self.around.folder), **self.around.agents}
-        if not installed():
+        if not is_installed("claude_agent_sdk"):
             message = "`claude_sdk` needs claude-agent-sdk: pip install 'baton-evals[claude]'"
             raise InputError(Problem(path="type", message=message))
         self._source = Source(
@@ -463,7 +450,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
         played = Played(
-            self._connected,
+            lambda: connected(self.options, self._agents, self._folder),
             case,
             self.hooks,
             source=self._source,
@@ -477,9 +464,6 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
             if error.trace is not None:
                 error.trace = self._completed(error.trace)
             raise
-
-    def _connected(self) -> AbstractAsyncContextManager[Conversation]:
-        return connected(self.options, self._agents, self._folder)
 
     def _completed(self, trace: Trace) -> Trace:
         """Add what the session's own files tell, where they are of the same turns."""

@@ -112,7 +112,9 @@ async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:
         if error is None:
             future.set_result(answer)
         else:
-            future.set_exception(error if _passes(error) else Raised(error))
+            # A future can carry no StopIteration, and nothing that ends the process.
+            passes = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            future.set_exception(error if passes else Raised(error))
 
     def work() -> None:
         answer, error = None, None
@@ -127,11 +129,6 @@ async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:
 
     threading.Thread(target=work, name="baton-call", daemon=True).start()
     return await future
-
-
-def _passes(error: BaseException) -> bool:
-    """Tell what a future can carry: no StopIteration, nothing that ends the process."""
-    return isinstance(error, Exception) and not isinstance(error, StopIteration)
 
 
 NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)

@@ -39,7 +39,8 @@ def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
         return Document(msgspec.UNSET, f"the answer is {what_it_is(body, blank)}, not JSON")
     if stream == "none":
         return _whole(body, data, blank)
-    pieces = _sse(data) if stream == "sse" else _lines(data)
+    lines = (line.strip() for line in data.splitlines())
+    pieces = _sse(data) if stream == "sse" else (_Piece(line) for line in lines if line)
     events: list[Any] = []
     for number, piece in enumerate(pieces, 1):
         try:
@@ -77,12 +78,6 @@ def _event(piece: _Piece) -> Any:
     if isinstance(value, dict):
         return {"event": piece.name, **value}
     return {"event": piece.name, "data": value}
-
-
-def _lines(data: bytes) -> Iterator[_Piece]:
-    for line in data.splitlines():
-        if line.strip():
-            yield _Piece(line.strip())
 
 
 def _sse(data: bytes) -> Iterator[_Piece]:

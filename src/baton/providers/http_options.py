@@ -289,7 +289,10 @@ class Request:
         self.url = text_template(
             place + parts.path + (f"?{parts.query}" if parts.query else ""), "url"
         )
-        self.body = _body(options)
+        if options.request is not None and options.method == "GET":
+            message = "is not sent by GET: write the placeholders into `url`"
+            raise option_error("request", message)
+        self.body = None if options.request is None else Template(options.request, "request")
         headers = _headers(options)
         self.headers = {name: text for name, text in headers.items() if names_in(text)}
         """Those with placeholders; ``fixed`` are the others."""
@@ -320,14 +323,6 @@ def check_options(options: HttpOptions) -> None:
         raise option_error("answer", message)
     if options.tools is not None and options.tools.agent and options.agents is None:
         raise option_error("tools.agent", "needs `agents`: which agents ran at all?")
-
-
-def _body(options: HttpOptions) -> Template | None:
-    if options.request is None:
-        return None
-    if options.method == "GET":
-        raise option_error("request", "is not sent by GET: write the placeholders into `url`")
-    return Template(options.request, "request")
 
 
 def _headers(options: HttpOptions) -> dict[str, Text]:

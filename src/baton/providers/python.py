@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import importlib.util
 import time
 from typing import Any, Literal, Protocol, Self
 
@@ -22,6 +21,7 @@ from baton.model import (
 )
 from baton.model.dataset import Need
 from baton.model.views import sum_usage
+from baton.plugins import is_installed
 from baton.plugins.user_code import load_function
 
 from .answer_turns import Stated, stated_turn
@@ -161,7 +161,9 @@ class Python(ConfiguredProvider[PythonOptions]):
             except Exception as error:
                 if not played:
                     raise
-                raise ProviderError(_broke(index, error), self._trace(case, played)) from error
+                said = f"the function raised {worded(error)}"
+                text = f"turn {index + 1}: {error if isinstance(error, ProviderError) else said}"
+                raise ProviderError(text, self._trace(case, played)) from error
             self._finished(case, played)
             await self.hooks.after_turn(case, played[-1].turn)
         return self._finished(case, played)
@@ -211,12 +213,6 @@ def _checked(trace: Trace, case: Case) -> Trace:
     return stored
 
 
-def _broke(index: int, error: Exception) -> str:
-    if isinstance(error, ProviderError):
-        return f"turn {index + 1}: {error}"
-    return f"turn {index + 1}: the function raised {worded(error)}"
-
-
 class Driver(Protocol):
     """Plays cases with an instrumented program."""
 
@@ -243,7 +239,7 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
 
     if setup.plain:
         return Pool(setup)
-    if not _has_opentelemetry():
+    if not is_installed("opentelemetry.sdk"):
         message = "needs OpenTelemetry: pip install 'baton-evals[otel]'"
         raise InputError(Problem(path="instrument", message=message))
     from .instrument.instrumentors import check_instrumentors
@@ -257,13 +253,6 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
 
         return Inline(setup)
     return Pool(setup)
-
-
-def _has_opentelemetry() -> bool:
-    try:
-        return importlib.util.find_spec("opentelemetry.sdk") is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _refuse_idle(options: PythonOptions) -> None:

@@ -263,7 +263,10 @@ async def traces(store: Store, query: Query, *, page: int = PAGE) -> AsyncIterat
     """
     newest = await _has_v2(store)
     missing: list[str] = []
-    for trace_id in await _ids(store, query, page, newest=newest):
+    ids = list(dict.fromkeys(query.traces))
+    if not ids:
+        ids = await (_ids_by_v2 if newest else _ids_by_v1)(store, query, page)
+    for trace_id in ids:
         trace = await (_by_v2(store, trace_id, page) if newest else _by_v1(store, trace_id))
         if trace is not None and query.session in (None, trace.session_id):
             yield trace_of(trace)
@@ -284,13 +287,6 @@ async def _has_v2(store: Store) -> bool:
     except NotJson:
         return False
     return True
-
-
-async def _ids(store: Store, query: Query, size: int, *, newest: bool) -> list[str]:
-    """Name the traces to fetch."""
-    if query.traces:
-        return list(dict.fromkeys(query.traces))
-    return await (_ids_by_v2 if newest else _ids_by_v1)(store, query, size)
 
 
 async def _ids_by_v2(store: Store, query: Query, size: int) -> list[str]:

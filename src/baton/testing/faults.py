@@ -127,12 +127,12 @@ def without_below(turn: Turn, dispatch: Dispatch) -> None:
     turn.dispatches = [d for d in turn.dispatches if d.id not in gone]
     for run in turn.runs:
         run.started_by = [id_ for id_ in run.started_by if id_ not in gone]
-        run.steps = [step for step in run.steps if not _of(step, gone)]
+        run.steps = [
+            step
+            for step in run.steps
+            if not (isinstance(step, HandedOff | GotBack) and step.dispatch in gone)
+        ]
     dispatch.runs = []
-
-
-def _of(step: Step, dispatches: set[str]) -> bool:
-    return isinstance(step, HandedOff | GotBack) and step.dispatch in dispatches
 
 
 def call_of(place: Place) -> ToolCall | None:
@@ -495,8 +495,11 @@ def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
     elif way == "unanswered":
         run.status, dispatch.status = "unknown", "unanswered"
         if place.sender is not None:
-            steps = place.sender.steps
-            place.sender.steps = [s for s in steps if not _is_back(s, dispatch)]
+            place.sender.steps = [
+                step
+                for step in place.sender.steps
+                if not (isinstance(step, GotBack) and step.dispatch == dispatch.id)
+            ]
     elif way == "empty":
         dispatch.result = Content(text="")
     else:
@@ -504,7 +507,3 @@ def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
         run.unknown = [name for name in run.unknown if name != "output"]
     says = f"`{dispatch.to_agent}` came to no end: {way}"
     return place.trace, Seeded(kind="dead_child", subject=[dispatch.id, run.id], says=says)
-
-
-def _is_back(step: Step, dispatch: Dispatch) -> bool:
-    return isinstance(step, GotBack) and step.dispatch == dispatch.id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -10,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, NamedTuple
 
 from baton.model import InputError, suggestion
+from baton.plugins import is_installed
 
 Wanted = Literal["auto"] | list[str]
 _GROUP = "opentelemetry_instrumentor"
@@ -24,11 +24,7 @@ def check_instrumentors(wanted: Wanted) -> None:
 
 def set_environment() -> None:
     """Ask for whole records, where the environment does not say otherwise."""
-    has_modes = (
-        importlib.util.find_spec("opentelemetry.util.genai") is not None
-        if (importlib.util.find_spec("opentelemetry.util") is not None)
-        else False
-    )
+    has_modes = is_installed("opentelemetry.util.genai")
     os.environ.setdefault(_CONTENT, "SPAN_AND_EVENT" if has_modes else "true")
     for name in _LIMITS:
         os.environ.setdefault(name, "100000")

@@ -82,7 +82,8 @@ def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, setup: Progr
         "spans that had not ended": sorted(seen.open),
     }
     trace.attributes |= {name: list(value) for name, value in notes.items() if value}
-    _check(trace)
+    if problems := integrity_problems(trace):
+        raise ProviderError(f"the spans contradict each other: {problems[0]}", trace)
     return trace
 
 
@@ -167,7 +168,11 @@ def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> T
     stated = played.stated.turn if played.stated is not None else None
     if read is not None and read.runs:
         turn = read
-        _count_unused(stated, trace)
+        if stated is not None and (stated.runs or stated.dispatches):
+            # What the program said of its agents: its spans know it better.
+            unused = "returned by the program, told by its spans"
+            count = len(stated.runs) + len(stated.dispatches)
+            trace.dropped.append(Dropped(what=unused, count=count))
     else:
         turn = stated or Turn(id="", unknown=["output", "runs", "dispatches"])
     turn.id = f"turn{number}"
@@ -189,26 +194,11 @@ def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> T
     return turn
 
 
-def _count_unused(stated: Turn | None, trace: Trace) -> None:
-    """Count what the program said of its agents; its spans tell it better."""
-    if stated is not None and (stated.runs or stated.dispatches):
-        count = len(stated.runs) + len(stated.dispatches)
-        trace.dropped.append(
-            Dropped(what="returned by the program, told by its spans", count=count)
-        )
-
-
 def _settle(unknown: list[str], name: str, *, is_known: bool) -> None:
     if is_known and name in unknown:
         unknown.remove(name)
     elif not is_known and name not in unknown:
         unknown.append(name)
-
-
-def _check(trace: Trace) -> None:
-    problems = integrity_problems(trace)
-    if problems:
-        raise ProviderError(f"the spans contradict each other: {problems[0]}", trace)
 
 
 _SETTLE = 0.5

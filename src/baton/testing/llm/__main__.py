@@ -48,8 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="write what was asked to this file, as JSON lines"
     )
-    own, command = _split(sys.argv[1:] if arguments is None else arguments)
-    options = parser.parse_args(own)
+    given = sys.argv[1:] if arguments is None else arguments
+    at = given.index("--") if "--" in given else len(given)
+    options, command = parser.parse_args(given[:at]), given[at + 1 :]
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
             signal.signal(getattr(signal, name), _end)
@@ -69,12 +70,6 @@ def _run(script: Path, port: int, log_file: Path | None, command: Sequence[str])
         print(f"error: {error}", file=sys.stderr)
         return code or 1
     return code
-
-
-def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what stands before and after the first ``--``."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], arguments[at + 1 :]
 
 
 class _Log:

@@ -30,7 +30,9 @@ def fill(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]
 def _filled(stated: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     schema = _resolved(schema, root)
     if isinstance(stated, Mapping) and "properties" in schema:
-        return {**_required(stated, schema, root), **_inside(stated, schema, root)}
+        properties = schema["properties"]
+        own = {name: _filled(v, properties.get(name, {}), root) for name, v in stated.items()}
+        return {**_required(stated, schema, root), **own}
     if isinstance(stated, list) and "items" in schema:
         return [_filled(item, schema["items"], root) for item in stated]
     if stated is not _STATED_NOTHING:
@@ -60,13 +62,6 @@ def _required(
     properties = schema.get("properties", {})
     missing = [name for name in schema.get("required", ()) if name not in stated]
     return {name: _filled(_STATED_NOTHING, properties.get(name, {}), root) for name in missing}
-
-
-def _inside(
-    stated: Mapping[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]
-) -> dict[str, Any]:
-    properties = schema["properties"]
-    return {name: _filled(value, properties.get(name, {}), root) for name, value in stated.items()}
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -144,9 +144,6 @@ class Connection(asyncio.Protocol):
             self._close()
             return
         self._write(head, h11.Data(data=response.body), h11.EndOfMessage())
-        self._next()
-
-    def _next(self) -> None:
         if self._http.our_state is h11.MUST_CLOSE:
             self._close()
         else:

@@ -60,7 +60,8 @@ def answer(said: Said) -> dict[str, Any]:
     """
     content: list[dict[str, Any]] = []
     if said.tool is not None:
-        content = [{**_tool_start(said), "input": arguments_of(said)}]
+        call = {"type": "tool_use", "id": f"toolu_{said.number}", "name": said.tool}
+        content = [{**call, "input": arguments_of(said)}]
     elif said.text and said.finish not in {"refusal", "filter"}:
         content = [{"type": "text", "text": said.text}]
     return {**_head(said), "content": content, **_end(said), "usage": _usage(said)}
@@ -122,7 +123,3 @@ def _end(said: Said) -> dict[str, Any]:
 
 def _usage(said: Said) -> dict[str, int]:
     return {"input_tokens": said.input_tokens, "output_tokens": said.output_tokens}
-
-
-def _tool_start(said: Said) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{said.number}", "name": said.tool}

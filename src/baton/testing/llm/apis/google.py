@@ -48,16 +48,12 @@ def read(body: dict[str, Any]) -> Asked:
     if schema:
         return Asked(messages=messages, mode="schema", schema=schema, tools=tools)
     if tools:
-        tool = _wanted_tool(body, tools)
+        choice = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
+        allowed = [name for name in choice.get("allowedFunctionNames") or [] if name in tools]
+        tool = allowed[0] if allowed else next(iter(tools))
         return Asked(messages=messages, mode="tool", schema=tools[tool], tool=tool, tools=tools)
     prompted = config.get("responseMimeType") == "application/json"
     return Asked(messages=messages, mode="json" if prompted else "text")
-
-
-def _wanted_tool(body: dict[str, Any], tools: dict[str, dict[str, Any]]) -> str:
-    choice = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
-    allowed = [name for name in choice.get("allowedFunctionNames") or [] if name in tools]
-    return allowed[0] if allowed else next(iter(tools))
 
 
 def answer(said: Said) -> dict[str, Any]:
