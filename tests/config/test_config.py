@@ -9,7 +9,7 @@ import pytest
 from baton.config import load_config
 from baton.evaluators import AgentChain
 from baton.model import InputError
-from baton.providers.adk_http import AdkHttpOptions
+from baton.providers.adk_options import AdkHttpOptions
 
 
 def write(folder: Path, text: str) -> Path:

@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from baton.model import Case, ProviderError, Session, Trace
-from baton.providers.adk_http import AdkHttp, AdkHttpOptions
+from baton.providers.adk_http import AdkHttp
+from baton.providers.adk_options import AdkHttpOptions
 from baton.providers.base import CaseCancelled, Hooks, Surroundings
 from baton.providers.registry import make_provider
 from baton.testing import build

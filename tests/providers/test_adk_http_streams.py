@@ -26,7 +26,7 @@ from tests.providers.conftest import (
 import baton
 from baton.http.answers import Body
 from baton.model import Trace
-from baton.providers.adk_http import AdkHttpOptions
+from baton.providers.adk_options import AdkHttpOptions
 from baton.providers.adk_server import AdkClient, access
 
 GREETING = event("Grüße, 世界!")

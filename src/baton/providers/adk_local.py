@@ -25,7 +25,7 @@ from baton.model import (
     suggestion,
 )
 from baton.plugins import is_installed
-from baton.providers.adk_http import AdkLocalOptions
+from baton.providers.adk_options import AdkLocalOptions
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, play
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import named

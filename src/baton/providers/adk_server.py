@@ -20,7 +20,7 @@ from baton.http.client import Access, Words
 from baton.http.client import access as access_to
 from baton.model import Case, InputError, ProviderError, Source, suggestion
 from baton.model.secrets import Masker
-from baton.providers.adk_http import AdkHttpOptions, base_url, credentials
+from baton.providers.adk_options import AdkHttpOptions, base_url, credentials
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey
 from baton.providers.agent_server import AgentClient, refusal, restarter_of
 from baton.providers.functions import aside

@@ -23,7 +23,7 @@ from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
 from baton.model import AgentCard, Dataset, InputError, Problem, counted
-from baton.providers.adk_http import AdkHttpOptions, AdkLocalOptions
+from baton.providers.adk_options import AdkHttpOptions, AdkLocalOptions
 from baton.readers import load_catalog, load_traces
 from baton.readers.catalog import is_catalog_file
 from baton.readers.load import EMPTY, NOT_A_TRACE, files_below, outside
