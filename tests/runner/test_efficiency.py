@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import baton
 from baton.model import (
     AgentRun,
     Efficiency,
@@ -15,7 +16,6 @@ from baton.model import (
     Usage,
     plain_sums,
 )
-from baton.runner.scoring import efficiency_of
 from baton.testing import build
 from baton.testing.build import dispatch
 
@@ -27,6 +27,13 @@ def run(number: int, *calls: ToolCall, **fields: Any) -> AgentRun:
 def trace(*runs: AgentRun, usage: Usage | None = None, **fields: Any) -> Trace:
     asked, back = dispatch("b"), dispatch("a", id="d2", kind="return")
     return build.trace(build.turn(*runs, asked, back, **fields), usage=usage)
+
+
+def efficiency_of(actual: Trace) -> Efficiency:
+    """Return the counters that a result of the trace has."""
+    (result,) = baton.score(actual, None, ["handoff_loops"])
+    assert result.efficiency is not None
+    return result.efficiency
 
 
 CALLS = (ToolCall(id="c1", name="search"), ToolCall(id="c2", name="task", dispatch="d1"))

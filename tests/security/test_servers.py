@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from baton.testing import Api
 from baton.testing.llm.apis import BASES, PREFIXES
-from baton.testing.llm.exchange import Api
 
 MEBIBYTES = 400
 """What a process may take at its peak; an idle one with the HTTP client takes some 60."""

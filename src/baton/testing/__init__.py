@@ -25,7 +25,7 @@ from .faults import (
     unknown_target,
     wrong_target,
 )
-from .llm import LlmServer, Received, Reply, llm_server
+from .llm import Api, LlmServer, Received, Reply, ScriptError, llm_server
 
 Injector = Callable[[Trace, Random], tuple[Trace, Seeded] | None]
 
@@ -43,10 +43,12 @@ FAULTS: dict[str, Injector] = {
 
 __all__ = [
     "FAULTS",
+    "Api",
     "Injector",
     "LlmServer",
     "Received",
     "Reply",
+    "ScriptError",
     "Seeded",
     "assert_passes",
     "dead_child",

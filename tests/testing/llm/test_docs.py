@@ -12,8 +12,8 @@ import httpx2
 import msgspec
 from msgspec.structs import fields
 
-from baton.testing import LlmServer, Received, Reply, llm_server
-from baton.testing.llm import Api, FaultKind
+from baton.testing import Api, LlmServer, Received, Reply, llm_server
+from baton.testing.llm import FaultKind
 from baton.testing.llm.apis import BASES
 
 ROOT = Path(__file__).parents[3]

@@ -21,8 +21,7 @@ from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.mistral import MistralProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from baton.testing import LlmServer, Reply
-from baton.testing.llm import Api
+from baton.testing import Api, LlmServer, Reply
 
 APIS: list[Api] = ["openai", "openai_responses", "anthropic", "google", "mistral", "bedrock"]
 

@@ -9,8 +9,7 @@ import openai
 import pytest
 
 from baton.model import InputError
-from baton.testing import LlmServer, Received, Reply, llm_server
-from baton.testing.llm import ScriptError
+from baton.testing import LlmServer, Received, Reply, ScriptError, llm_server
 
 
 def ask(llm: LlmServer, text: str, model: str = "m") -> str | None:

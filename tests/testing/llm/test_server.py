@@ -12,8 +12,7 @@ import httpx2
 import pytest
 
 from baton.model import InputError
-from baton.testing import LlmServer, Reply, llm_server
-from baton.testing.llm import Api
+from baton.testing import Api, LlmServer, Reply, llm_server
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
