@@ -96,7 +96,7 @@ def test_a_key_comes_from_the_environment(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_is_written_out_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match="a key is no text for a file") as refused:
+    with pytest.raises(InputError, match="a key does not belong in a file") as refused:
         config(tmp_path, text)
     assert "sk-123" not in str(refused.value)
 

@@ -122,7 +122,7 @@ def test_a_session_file_without_state_is_refused(tmp_path: Path, apps: Path) -> 
     test = AWAITED.replace('ask("fixture")', 'ask("fixture", initial_session_file="start.json")')
     done = run_pytest(tmp_path, apps, test)
     assert done.returncode == 1
-    assert "is no session: it has no `state`" in done.stdout
+    assert "is not a session: it has no `state`" in done.stdout
 
 
 def test_cases_start_with_the_state_of_the_session_file(tmp_path: Path, apps: Path) -> None:

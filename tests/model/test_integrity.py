@@ -291,7 +291,7 @@ def test_the_call_that_made_a_dispatch_stands_in_the_run_that_made_it(
     remove_step(trace, "call-4")
     find(trace, "run-2").steps.append(call)
     assert integrity_problems(trace) == [
-        "dispatch d2: its call call-4 is no step of the run that made it"
+        "dispatch d2: its call call-4 is not a step of the run that made it"
     ]
 
 
@@ -313,7 +313,7 @@ def test_a_call_of_another_agent_does_not_wait_for_the_one_that_made_the_dispatc
     remove_step(trace, "call-4")
     find(trace, "run-1").steps.append(call)
     assert integrity_problems(trace) == [
-        "dispatch d2: its call call-4 is no step of the run that made it"
+        "dispatch d2: its call call-4 is not a step of the run that made it"
     ]
 
 

@@ -28,7 +28,7 @@ def test_an_object_names_fields_of_its_own_as_unknown(
 ) -> None:
     trace = record("claude_two_dispatches")
     find(trace, id_).unknown.append(field)
-    assert integrity_problems(trace) == [f"{name}: unknown names `{field}`, which is no field"]
+    assert integrity_problems(trace) == [f"{name}: unknown names `{field}`, which is not a field"]
 
 
 @pytest.mark.parametrize("field", ["promt", "dispatch.promt", "said.content", "input"])
@@ -36,7 +36,7 @@ def test_a_trace_names_fields_that_exist_as_unknown(record: Record, field: str) 
     trace = record("claude_two_dispatches")
     trace.unknown.append(field)
     assert integrity_problems(trace) == [
-        f"trace {trace.id}: unknown names `{field}`, which is no field"
+        f"trace {trace.id}: unknown names `{field}`, which is not a field"
     ]
 
 

@@ -134,7 +134,7 @@ def test_a_server_without_both_routes_is_an_error(adk: AdkServer) -> None:
 @pytest.mark.parametrize("body", [{"apps": ["support"]}, [1], "support", None])
 def test_an_answer_that_lists_no_apps_is_no_adk_server(adk: AdkServer, body: object) -> None:
     adk.always("list-apps", reply(body))
-    assert "/list-apps answered no list: is this an ADK server?" in str(refused(adk))
+    assert "/list-apps did not answer with a list: is this an ADK server?" in str(refused(adk))
 
 
 def test_an_answer_that_is_no_json_is_quoted(adk: AdkServer) -> None:

@@ -90,8 +90,8 @@ def raising(error: BaseException) -> Callable[[Case], Awaitable[NoReturn]]:
         (raising(GeneratorExit()), "the provider raised GeneratorExit"),
         (raising(StopAsyncIteration()), "StopAsyncIteration"),
         (raising(StopIteration()), "StopIteration"),
-        (raising(Wordless()), "Wordless: (its text cannot be told: RuntimeError)"),
-        (raising(ExitingError("")), "(its text cannot be told: SystemExit)"),
+        (raising(Wordless()), "Wordless: (its text cannot be read: RuntimeError)"),
+        (raising(ExitingError("")), "(its text cannot be read: SystemExit)"),
         (raising(ProviderError("cut", "no trace")), "cut"),  # type: ignore[arg-type]
     ],
 )
@@ -110,7 +110,7 @@ def test_a_function_in_a_thread_may_raise_what_has_no_text() -> None:
         raise Wordless
 
     (result,) = baton.evaluate(cases("a"), play)
-    assert "Wordless: (its text cannot be told" in (result.error or "")
+    assert "Wordless: (its text cannot be read" in (result.error or "")
 
 
 async def never(case: Case) -> Trace:

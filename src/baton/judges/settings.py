@@ -178,7 +178,7 @@ def refuse_written_keys(raw: Any, path: Path = ("judge",)) -> None:
         InputError: for every key that is written out.
     """
     problems = [
-        Problem(path=path_text(place), message="a key is no text for a file: write `${NAME}`")
+        Problem(path=path_text(place), message="a key does not belong in a file: write `${NAME}`")
         for place, value in _keys(raw, path)
         if value is not None and not _REFERENCE.fullmatch(str(value))
     ]

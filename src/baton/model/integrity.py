@@ -178,7 +178,7 @@ class _Check:
         sent = self.turn_of.get(dispatch.from_run or "", 0)
         earlier = run.agent == dispatch.from_agent and self.turn_of[run.id] < sent
         if dispatch.from_run != run.id and not earlier:
-            yield f"{name}: its call {id_} is no step of the run that made it"
+            yield f"{name}: its call {id_} is not a step of the run that made it"
         if dispatch.status in ("refused", "failed"):
             if call.error is not None:
                 yield f"{name}: its error belongs on the dispatch, not on call {id_}"
@@ -207,10 +207,10 @@ def _unknown_names(obj: Trace | Turn | AgentRun | Dispatch | ToolCall, name: str
         kind, _, rest = field.partition(".") if isinstance(obj, Trace) else ("", "", field)
         kind, rest = (kind, rest) if rest else ("", kind)
         if kind and kind not in KINDS:
-            yield f"{name}: unknown names `{field}`, which is no field"
+            yield f"{name}: unknown names `{field}`, which is not a field"
             continue
         none_by_default = NONE_BY_DEFAULT[KINDS[kind] if kind else type(obj)]
         if rest not in none_by_default:
-            yield f"{name}: unknown names `{field}`, which is no field"
+            yield f"{name}: unknown names `{field}`, which is not a field"
         elif not kind and none_by_default[rest] and getattr(obj, rest) is not None:
             yield f"{name}: `{rest}` has a value but is listed in `unknown`"

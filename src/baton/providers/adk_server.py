@@ -239,7 +239,7 @@ class Shared:
             return None
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             url = self._access.url + path
-            raise ProviderError(f"{url} answered no list: is this an ADK server?")
+            raise ProviderError(f"{url} did not answer with a list: is this an ADK server?")
         return listed
 
     async def _app_info(self, path: str) -> Catalog:

@@ -246,7 +246,7 @@ class Played:
         """
         refuse_unplayable(self._case)
         if await self._hooks.state(self._case):
-            raise ProviderError("the case states a session's state, which Claude Code has not")
+            raise ProviderError("the case states a session's state, and Claude Code has none")
         try:
             await self._conversations()
         except ProviderError as error:

@@ -35,7 +35,7 @@ def text_of(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as another:  # noqa: BLE001 - it is a fault of the first error
-        return f"(its text cannot be told: {type(another).__name__})"
+        return f"(its text cannot be read: {type(another).__name__})"
 
 
 def named(error: BaseException) -> str:

@@ -197,7 +197,7 @@ def _compiled(option: str, text: str) -> JSONPathQuery:
         return JSONPathEnvironment().compile(text)
     except (JSONPathError, RecursionError) as error:
         reason = error.args[0] if error.args else type(error).__name__
-        message = f"`{text}` is no JSONPath (like `$.reply.text` or `$.items[*].name`): {reason}"
+        message = f"`{text}` is not a JSONPath (like `$.reply.text` or `$.items[*].name`): {reason}"
         raise InputError(Problem(path=option, message=message)) from None
 
 
@@ -361,7 +361,7 @@ def _agents(document: Any, paths: Paths, *, needed: bool) -> list[str] | msgspec
     names = [name for name in paths.agents.all(document) if name != ""]
     for name in names:
         if not isinstance(name, str):
-            raise ProviderError(f"{paths.agents} is no name: {short(name)}")
+            raise ProviderError(f"{paths.agents} is not a name: {short(name)}")
     if not names and needed:
         raise paths.agents.nothing(document)
     return [name for name, _ in groupby(names)] if names else msgspec.UNSET

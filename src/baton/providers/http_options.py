@@ -153,7 +153,7 @@ def _checked(name: str, option: str) -> str:
     if name in PLACEHOLDERS or (name.startswith(_STATE) and name != _STATE):
         return name
     hint = suggestion(name, [*PLACEHOLDERS, "state.KEY"])
-    message = f"`{{{name}}}` is no placeholder; {hint} (text in braces is written {{{{...}}}})"
+    message = f"`{{{name}}}` is not a placeholder; {hint} (text in braces is written {{{{...}}}})"
     raise InputError(Problem(path=option, message=message))
 
 

@@ -215,7 +215,7 @@ def moment(text: str, option: str) -> datetime:
         when = datetime.fromisoformat(text.strip())
     except ValueError:
         example = "2026-01-31T09:00 or 2026-01-31T09:00+02:00"
-        raise InputError(f"{option} is no date or time: `{text}`; write {example}") from None
+        raise InputError(f"{option} is not a date or time: `{text}`; write {example}") from None
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 

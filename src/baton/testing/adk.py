@@ -146,7 +146,7 @@ def _state(file: Path) -> dict[str, Any]:
     value = Document(str(file), read_bytes(file), "json").value()
     state = value.get("state") if isinstance(value, dict) else None
     if not isinstance(state, dict):
-        raise InputError(Problem(file=str(file), message="is no session: it has no `state`"))
+        raise InputError(Problem(file=str(file), message="is not a session: it has no `state`"))
     return state
 
 
@@ -161,5 +161,5 @@ def _folder_of(module: str) -> Path:
     if spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations)))
     if spec.origin is None or Path(spec.origin).stem != "agent":
-        raise InputError(f"`{module}` is no agent: name the package that has `agent.py`")
+        raise InputError(f"`{module}` is not an agent: name the package that has `agent.py`")
     return Path(spec.origin).parent

@@ -505,5 +505,5 @@ def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
     else:
         dispatch.result = run.output = Content(text=random.choice(ERRORS))
         run.unknown = [name for name in run.unknown if name != "output"]
-    says = f"`{dispatch.to_agent}` came to no end: {way}"
+    says = f"`{dispatch.to_agent}` did not end: {way}"
     return place.trace, Seeded(kind="dead_child", subject=[dispatch.id, run.id], says=says)

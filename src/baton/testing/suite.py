@@ -103,7 +103,7 @@ def suite_of_agent(
     spec = agent_spec(agent, folder) if isinstance(agent, str) else dict(agent)
     if spec is None:
         message = (
-            "is no agent: name a folder with agent.py, the address of an ADK server, or "
+            "is not an agent: name a folder with agent.py, the address of an ADK server, or "
             "module:function"
         )
         raise InputError(Problem(file=str(agent), message=message))

@@ -163,7 +163,7 @@ def test_the_trace_id_of_an_answer_is_kept_for_joining_spans(endpoint: Endpoint)
         ([], {}, "matches nothing in what came: []"),
         ({"reply": "x" * 999, "a": 1}, {"agents": "$.by"}, "xxx…"),
         ({"reply": "ok"}, {"agents": "$.by"}, "`agents` ($.by) matches nothing"),
-        ({"reply": "ok", "by": 7}, {"agents": "$.by"}, "`agents` ($.by) is no name: 7"),
+        ({"reply": "ok", "by": 7}, {"agents": "$.by"}, "`agents` ($.by) is not a name: 7"),
         ({"reply": "ok"}, {"trace_id": "$.t"}, "`trace_id` ($.t) matches nothing"),
         (
             {"reply": "ok", "steps": [{"tool": {}}]},

@@ -140,7 +140,7 @@ class Worker:
                 if not self._asked.done():
                     self._asked.set_result(answer)
         except (TooLong, msgspec.MsgspecError) as error:
-            self._trouble = f"the worker process sent what is no answer: {error}"
+            self._trouble = f"the worker process sent something that is not an answer: {error}"
         except (OSError, ValueError) as error:
             # It was killed meanwhile; whoever killed it reports how it ended.
             logging.getLogger(__name__).debug("the pipe of a worker is closed: %s", error)
