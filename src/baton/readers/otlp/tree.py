@@ -21,7 +21,7 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
 
     A span whose parent is missing, or is below itself, is a root.
     """
-    names: set[str | None] = set()
+    names: set[str] = set()
     by_id = {(span.trace_id, span.span_id): Node(span, read_span(span, names)) for span in spans}
     nodes = list(by_id.values())
     for node in nodes:

@@ -253,19 +253,21 @@ _COUNTS: dict[str, tuple[str, ...]] = {
 _GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thoughts", "total")
 
 
-def usage_of(attributes: Mapping[str, Any], prefix: str) -> Usage | None:
-    """Read the counts whose names begin with ``prefix``; ``None`` when there are none."""
-    names, needed, rare = _count_names(prefix)
-    if needed.isdisjoint(attributes):
-        return None
-    kinds = ("input", "output", "total") if rare.isdisjoint(attributes) else tuple(names)
-    counts: dict[str, int | None] = {"input": None, "output": None}
-    for kind in kinds:
-        for name in names[kind]:
-            if name in attributes:
-                counts[kind] = whole(attributes[name])
-                break
-    return usage(**counts)
+def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
+    """Read the counts whose names begin with the first prefix that has any, if one has."""
+    for prefix in prefixes:
+        names, needed, rare = _count_names(prefix)
+        if needed.isdisjoint(attributes):
+            continue
+        kinds = ("input", "output", "total") if rare.isdisjoint(attributes) else tuple(names)
+        counts: dict[str, int | None] = {"input": None, "output": None}
+        for kind in kinds:
+            for name in names[kind]:
+                if name in attributes:
+                    counts[kind] = whole(attributes[name])
+                    break
+        return usage(**counts)
+    return None
 
 
 def usage_of_gemini(response: Any) -> Usage | None:

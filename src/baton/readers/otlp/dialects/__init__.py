@@ -1,7 +1,7 @@
 """The conventions that instrumentations write spans in, chosen span by span.
 
-Each is a file of this folder that ends with ``DIALECT``; files that end with ``FRAMEWORK`` read
-what a framework adds to a convention. ``base`` says what both hold.
+Each is a file of this folder that ends with ``DIALECT``, and so is what a framework adds to a
+convention. ``base`` says what a dialect holds.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from baton.readers.otlp.readings import Node, PlainSpan, Reading
+from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading
 from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.values import usage_of
 
-from .base import Dialect, Framework
+from .base import Dialect
 
-__all__ = ["DIALECTS", "Dialect", "Framework", "goes_on", "read_span", "resolve"]
+__all__ = ["DIALECTS", "Dialect", "goes_on", "read_span", "resolve"]
 
 _MODULES = [import_module(module.name) for module in iter_modules(__path__, f"{__name__}.")]
 DIALECTS: tuple[Dialect, ...] = tuple(
@@ -23,12 +24,13 @@ DIALECTS: tuple[Dialect, ...] = tuple(
         key=lambda dialect: dialect.rank,
     )
 )
-"""All conventions, in the order in which they are asked."""
-FRAMEWORKS: dict[str | None, Framework] = {
-    m.FRAMEWORK.name: m.FRAMEWORK
-    for m in _MODULES
-    if isinstance(getattr(m, "FRAMEWORK", None), Framework)
-}
+"""All dialects, in the order in which they are asked."""
+_CONVENTIONS = [
+    (dialect, dialect.claims, dialect.read)
+    for dialect in DIALECTS
+    if dialect.claims is not None and dialect.read is not None
+]
+_REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:
@@ -36,34 +38,36 @@ def goes_on(before: list[Span], spans: list[Span]) -> bool:
     return any(d.goes_on is not None and d.goes_on(before, spans) for d in DIALECTS)
 
 
-def read_span(span: Span, names: set[str | None]) -> Reading:
+def read_span(span: Span, names: set[str]) -> Reading:
     """Read a span by the first convention that knows it; a span of none is a plain one.
 
     The names of the dialect and the framework are added to ``names``.
     """
-    for dialect in DIALECTS:
-        if dialect.claims(span):
-            says = dialect.read(span)
-            framework = FRAMEWORKS.get(says.framework)
-            if framework is not None and framework.refine is not None:
-                says = framework.refine(says, span)
+    for dialect, claims, read in _CONVENTIONS:
+        if claims(span):
+            says = read(span)
+            if type(says) is ModelSpan and says.usage is None:
+                says.usage = usage_of(span.attributes, *dialect.tokens)
+            elif type(says) is AgentSpan and says.totals is None:
+                says.totals = usage_of(span.attributes, *dialect.tokens)
             names.add(dialect.name)
-            names.add(says.framework)
+            if says.framework is not None:
+                names.add(says.framework)
+                refine = _REFINE.get(says.framework)
+                if refine is not None:
+                    says = refine(says, span)
             return says
     return PlainSpan()
 
 
-def resolve(nodes: list[Node], names: set[str | None], logs: list[Event]) -> list[Node]:
+def resolve(nodes: list[Node], names: set[str], logs: list[Event]) -> list[Node]:
     """Settle what one span alone does not tell; ``nodes`` are a tree, parents first.
 
-    Frameworks come before conventions: these are told by several of them. ``names`` are those of
-    the dialects and frameworks that have a span here; ``logs`` are records that belong to none.
+    ``names`` are those of the dialects and frameworks that have a span here; ``logs`` are records
+    that belong to none.
 
     Returns nodes that stand in no tree: messages that spans of others carry.
     """
-    for framework in FRAMEWORKS.values():
-        if framework.resolve is not None and framework.name in names:
-            framework.resolve(nodes)
     alone: list[Node] = []
     for dialect in DIALECTS:
         if dialect.resolve is not None and dialect.name in names:

@@ -7,7 +7,7 @@ import re
 from baton.readers.otlp.readings import Reading, ToolSpan
 from baton.readers.otlp.span import Span
 
-from .base import Framework
+from .base import Dialect
 
 # "Member with ID lawyer not found in the team ..." is the tool's normal result, with the status OK.
 _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
@@ -22,4 +22,4 @@ def refine(says: Reading, _span: Span) -> Reading:
     return says
 
 
-FRAMEWORK = Framework(name="agno", refine=refine)
+DIALECT = Dialect(name="agno", refine=refine)

@@ -1,4 +1,4 @@
-"""What a convention, or a framework, tells of its spans: all of it, in one object."""
+"""The protocol of a dialect: all that a convention or a framework tells of its spans."""
 
 from __future__ import annotations
 
@@ -17,25 +17,33 @@ def with_attribute(name: str) -> Callable[[Span], bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """A convention in which an instrumentation writes spans.
+    """A convention in which an instrumentation writes spans, or what a framework adds to others.
 
-    A new convention is one file in this folder. It ends with ``DIALECT = Dialect(...)``, and is
-    found by that.
+    A new one is one file in this folder. It ends with ``DIALECT = Dialect(...)``, and is found by
+    that. A convention has ``claims`` and ``read``. A framework whose spans are written in a
+    convention of others (CrewAI in OpenInference's, for example) has neither: it only refines the
+    readings that have its name as ``framework``.
 
     Attributes:
         name: What it is called. Readings whose ``framework`` has this name are its own too.
-        rank: Dialects are asked in this order, lowest first; the first that claims a span reads
-            it. Low for what only its own instrumentation writes (Claude Code: 10), high for
-            names that many write (OpenTelemetry GenAI: 90).
+        rank: Dialects are asked, and resolve, in this order, lowest first; the first that claims
+            a span reads it. Low for what only its own instrumentation writes (Claude Code: 10),
+            high for names that many write (OpenTelemetry GenAI: 90). Frameworks are 0: they
+            settle what is theirs before the convention does.
         claims: Tells whether a span follows this convention.
-        read: Reads a span that does, with its names, content and tokens. ``handover`` tells
-            which tool calls pass work on, ``usage`` (in ``values``) adds up the counts.
+        read: Reads a span that does, with its names and content. ``handover`` tells which tool
+            calls pass work on, ``usage`` (in ``values``) adds up counts with names of their own.
+        refine: Returns a reading of its ``framework``, whichever convention it was read by, with
+            what that convention does not know.
         resolve: Settles what one span alone does not tell. It is called for a turn in which the
             dialect has a span, and gets all nodes of it as a tree, parents first, also those of
             other dialects, and the log records of no span. It returns nodes that stand in no
             tree: messages that other spans carry.
         goes_on: Tells whether spans (the second argument) belong to the turn of the spans
             before, though nothing links them.
+        tokens: How names of attributes begin that count tokens and go on as OpenTelemetry's do
+            (``input_tokens``, or ``prompt_tokens``). They are read for requests and agents for
+            which ``read`` gives no counts; of several, the first that has any.
         prefixes: How names of attributes begin that hold content or names. A span that has such
             attributes and that no dialect reads is reported as dropped.
         sessions: Attributes that name the conversation a span belongs to.
@@ -45,30 +53,14 @@ class Dialect:
     """
 
     name: str
-    rank: int
-    claims: Callable[[Span], bool]
-    read: Callable[[Span], Reading]
+    rank: int = 0
+    claims: Callable[[Span], bool] | None = None
+    read: Callable[[Span], Reading] | None = None
+    refine: Callable[[Reading, Span], Reading] | None = None
     resolve: Callable[[list[Node], list[Event]], list[Node]] | None = None
     goes_on: Callable[[list[Span], list[Span]], bool] | None = None
+    tokens: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()
     session: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Framework:
-    """What a framework adds to the conventions that its spans are written in.
-
-    It is found like a dialect: its file ends with ``FRAMEWORK = Framework(...)``.
-
-    Attributes:
-        name: What readings of its spans have as ``framework``.
-        refine: Returns the reading of one of its spans with what the convention does not know.
-        resolve: Settles what one span alone does not tell, in all nodes of a turn, parents
-            first. It comes before those of the conventions.
-    """
-
-    name: str
-    refine: Callable[[Reading, Span], Reading] | None = None
-    resolve: Callable[[list[Node]], None] | None = None

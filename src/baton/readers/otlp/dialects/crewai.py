@@ -19,10 +19,10 @@ from baton.readers.otlp.readings import (
     as_plain,
     as_workflow,
 )
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed, text
 
-from .base import Framework
+from .base import Dialect
 from .handover import hand_over
 
 _NAME = "crewai"
@@ -53,7 +53,7 @@ def refine(says: Reading, span: Span) -> Reading:
     return says
 
 
-def resolve(nodes: list[Node]) -> None:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Let agents have been asked their task, and a tool that was tried again count once.
 
     Each further try stands below the one before, so that they are settled from below.
@@ -71,6 +71,7 @@ def resolve(nodes: list[Node]) -> None:
             if (says.name, says.arguments) == (before.name, before.arguments):
                 says.framework = _NAME
                 node.says = as_plain(says)
+    return []
 
 
 def _ask(node: Node, says: AgentSpan) -> None:
@@ -118,4 +119,4 @@ def _printed(given: Any) -> Any:
         return None
 
 
-FRAMEWORK = Framework(name=_NAME, refine=refine, resolve=resolve)
+DIALECT = Dialect(name=_NAME, refine=refine, resolve=resolve)

@@ -70,6 +70,8 @@ _BOOKKEEPING = frozenset({"execute_event_loop_cycle", "invoke_node", "goto", "un
 _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 # The convention has no cost. These are pydantic-ai's, traceAI's and OpenLIT's.
 _COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
+TOKENS = ("gen_ai.usage.", "llm.usage.", "gen_ai.aggregated_usage.")
+"""How names of counts begin: those of the convention, of Traceloop, and of pydantic-ai's agents."""
 _MAF = "agent_framework"
 # ADK sums up parallel calls in a span called `(merged tools)`, beside a span for each call: it
 # would count them twice.
@@ -171,8 +173,6 @@ def read_agent(span: Span) -> AgentSpan:
         output=content(attributes.get("final_result")),
         instructions=carried.instructions(span),
         card=carried.card(span),
-        totals=usage_of(attributes, "gen_ai.usage.")
-        or usage_of(attributes, "gen_ai.aggregated_usage."),
     )
     if attributes.get("gen_ai.caller.type", "agent") == "agent":
         says.called_by = text(attributes.get("gen_ai.caller.name"))
@@ -241,7 +241,7 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     found = None
     if "gcp.vertex.agent.llm_response" in attributes:
         found = usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
-    found = found or usage_of(attributes, "gen_ai.usage.") or usage_of(attributes, "llm.usage.")
+    found = found or usage_of(attributes, *TOKENS)
     cost = amount(first(attributes, *_COSTS))
     if found is not None and cost is not None:
         found.cost_usd, found.cost_from = cost, "source"
@@ -317,6 +317,7 @@ DIALECT = Dialect(
     claims=claims,
     read=read,
     resolve=resolve,
+    tokens=TOKENS,
     prefixes=("gen_ai.", "llm.", "agent."),
     conversations=("gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
 )

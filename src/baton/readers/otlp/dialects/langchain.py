@@ -21,10 +21,10 @@ from baton.readers.otlp.readings import (
     as_plain,
     as_workflow,
 )
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, parsed, printed_value, text
 
-from .base import Framework
+from .base import Dialect
 
 # A Command that goes to a node by `Send` carries the state with it; only the name is wanted.
 _SEND = re.compile(r"Send\(node='([^']*)'")
@@ -257,7 +257,7 @@ class _Graph:
     made: str | None = None
 
 
-def resolve(nodes: list[Node]) -> None:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Make agents of the graphs and nodes that are some, and workflows of those around them.
 
     A graph in which one node asks a model and another runs what it calls is the loop of one
@@ -312,6 +312,7 @@ def resolve(nodes: list[Node]) -> None:
                 node.says = as_agent(says, says.graph.agent or _name(node))
         elif type(says) is ToolSpan and says.mode is None:
             _moved(node, says, says.graph)
+    return []
 
 
 def _called(tool: ToolSpan, inner: Node) -> None:
@@ -397,4 +398,4 @@ def _moved(node: Node, says: ToolSpan, own: GraphPlace) -> None:
         around = around.parent
 
 
-FRAMEWORK = Framework(name="langgraph", resolve=resolve)
+DIALECT = Dialect(name="langgraph", resolve=resolve)

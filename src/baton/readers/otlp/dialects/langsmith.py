@@ -33,7 +33,6 @@ from baton.readers.otlp.values import (
     shown,
     text,
     usage,
-    usage_of,
     whole,
 )
 
@@ -185,7 +184,7 @@ def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage 
             )
     counts = {name: whole(counted.get(f"{name}_tokens")) for name in ("input", "output")}
     if counts["input"] is None and counts["output"] is None:
-        return usage_of(attributes, "gen_ai.usage.")
+        return None
     cached = counted.get("input_token_details")
     cached = cached if isinstance(cached, dict) else {}
     return usage(
@@ -245,6 +244,7 @@ DIALECT = Dialect(
     claims=claims,
     read=read,
     resolve=resolve,
+    tokens=genai.TOKENS,
     prefixes=("langsmith.",),
     sessions=tuple(_METADATA + key for key in ("session_id", "thread_id", "conversation_id")),
     session={"langsmith.trace.session_id": session},

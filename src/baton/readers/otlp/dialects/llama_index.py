@@ -21,10 +21,10 @@ from baton.readers.otlp.readings import (
     as_plain,
     as_workflow,
 )
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed
 
-from .base import Framework
+from .base import Dialect
 
 _FRAMEWORK = "llama-index"
 # Kind LLM, but it only builds the request; the request itself is the next span.
@@ -54,12 +54,13 @@ def refine(says: Reading, span: Span) -> Reading:
     return says
 
 
-def resolve(nodes: list[Node]) -> None:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Make agents of the runs of one agent, and of the steps of each in a run of several."""
     for node in nodes:
         if node.says.framework == _FRAMEWORK and type(node.says) is PlainSpan:
             if any(child.span.name.endswith(_STEP) for child in node.children):
                 _make_agents(node)
+    return []
 
 
 def _make_agents(around: Node) -> None:
@@ -118,4 +119,4 @@ def _named(step: Node) -> str | None:
     return None
 
 
-FRAMEWORK = Framework(name=_FRAMEWORK, refine=refine, resolve=resolve)
+DIALECT = Dialect(name=_FRAMEWORK, refine=refine, resolve=resolve)

@@ -15,7 +15,7 @@ from baton.readers.otlp.readings import AgentSpan, ModelSpan, Reading, ToolSpan,
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, parsed, text
 
-from .base import Framework
+from .base import Dialect
 from .handover import tool_names
 
 _ANSWER = "final_answer"
@@ -102,4 +102,4 @@ def _answer(call: Call) -> Any:
     )
 
 
-FRAMEWORK = Framework(name="smolagents", refine=refine)
+DIALECT = Dialect(name="smolagents", refine=refine)

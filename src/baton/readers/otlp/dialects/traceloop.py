@@ -88,6 +88,7 @@ DIALECT = Dialect(
     rank=50,
     claims=claims,
     read=read,
+    tokens=genai.TOKENS,
     prefixes=("traceloop.entity.", "llm."),
     sessions=(
         "traceloop.association.properties.session_id",

@@ -33,7 +33,6 @@ from baton.readers.otlp.values import (
     shown,
     text,
     usage,
-    usage_of,
     whole,
 )
 
@@ -226,7 +225,7 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     given = whole(first(attributes, prefix + "inputTokens", prefix + "promptTokens"))
     made = whole(first(attributes, prefix + "outputTokens", prefix + "completionTokens"))
     if given is None and made is None:
-        return usage_of(attributes, "gen_ai.usage.")
+        return None
     details = prefix + "inputTokenDetails."
     plain = whole(attributes.get(details + "noCacheTokens"))
     read = whole(
@@ -295,6 +294,7 @@ DIALECT = Dialect(
     claims=claims,
     read=read,
     resolve=resolve,
+    tokens=genai.TOKENS,
     prefixes=("ai.",),
     sessions=_LABELS,
 )
