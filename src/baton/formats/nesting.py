@@ -64,7 +64,7 @@ def decode_json(data: bytes | str, limit: int = JSON_DEPTH.value) -> Any:
     """
     try:
         text = data.encode() if isinstance(data, str) else data
-        if is_too_deep(text, limit):
+        if len(text) > limit and is_too_deep(text, limit):
             raise msgspec.DecodeError(TOO_DEEP)
         return msgspec.json.decode(text)
     except UnicodeError as error:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from baton.model.limits import FINDING_TEXT, FINDING_WORK
@@ -481,6 +482,7 @@ _COUNTS = (
     "requests",
     "failed_requests",
 )
+_counts_of = attrgetter(*_COUNTS)
 
 
 def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
@@ -491,12 +493,12 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
     reported = [usage for usage in usages if usage is not None]
     if not reported:
         return None
-    total = Usage(
-        complete=len(reported) == len(usages) and all(usage.complete for usage in reported)
-    )
-    for name in _COUNTS:
-        values = [value for usage in reported if (value := getattr(usage, name)) is not None]
-        setattr(total, name, sum(values) if values else None)
+    whole = [usage.complete for usage in reported]
+    total = Usage(complete=len(reported) == len(usages) and False not in whole)
+    for name, column in zip(_COUNTS, zip(*map(_counts_of, reported), strict=True), strict=True):
+        values = [value for value in column if value is not None]
+        if values:
+            setattr(total, name, sum(values))
     costs = [usage.cost_usd for usage in reported if usage.cost_usd is not None]
     if len(costs) == len(usages):
         total.cost_usd = sum(costs)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.nesting import is_too_deep
 from baton.model import Content, Part
 
 from .values import (
@@ -208,7 +209,8 @@ _ROLES = {
     "function": "tool",
     "developer": "system",
 }
-_SAYS = frozenset({"user", "assistant", "system", "tool", *_ROLES})
+_PLAIN_ROLES = frozenset({"user", "assistant", "system", "tool"})
+_SAYS = frozenset({*_PLAIN_ROLES, *_ROLES})
 _BODIES = ("parts", "content", "contents", "blocks")
 _USUAL_KEYS = frozenset({"role", "parts", "name", "finish_reason"})
 _WRAPPED = ("kwargs", "data", "message")
@@ -229,8 +231,85 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     hidden: bool = False
 
 
+class _TextPart(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    content: str
+
+
+class _CallPart(
+    msgspec.Struct, tag_field="type", tag="tool_call", forbid_unknown_fields=True, gc=False
+):
+    name: str
+    id: str | None = None
+    arguments: Any = None
+
+
+class _ResponsePart(
+    msgspec.Struct, tag_field="type", tag="tool_call_response", forbid_unknown_fields=True, gc=False
+):
+    id: str | None = None
+    response: Any = None
+
+
+class _UsualMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A message with the keys and parts that nearly all have which OpenTelemetry's names hold."""
+
+    role: str
+    parts: list[_TextPart | _CallPart | _ResponsePart]
+    name: str | None = None
+    finish_reason: str | None = None
+
+
+_USUAL_MESSAGES = msgspec.json.Decoder(list[_UsualMessage])
+
+
+def _usual_messages(value: Any) -> list[_UsualMessage] | None:
+    """Decode messages straight into types, four times as fast as by way of plain data.
+
+    ``None`` for any that are spelt otherwise, are no JSON, or are nested too deeply.
+    """
+    if not isinstance(value, str) or not value.startswith("[{") or '"parts"' not in value:
+        return None
+    try:
+        data = value.encode()
+        return None if is_too_deep(data) else _USUAL_MESSAGES.decode(data)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
+
+def _usual_message(usual: _UsualMessage) -> Message | None:
+    """Make a message of one with usual parts; ``None`` where a part needs a closer look."""
+    message = Message(role=_role(usual.role), name=usual.name or None)
+    texts: list[str] = []
+    for part in usual.parts:
+        if type(part) is _TextPart:
+            said = part.content
+            if said in HIDDEN or said.startswith(_PRINTED):
+                return None
+            if said:
+                texts.append(said)
+        elif type(part) is _CallPart:
+            if not part.name:
+                return None
+            arguments = part.arguments
+            if isinstance(arguments, str):
+                arguments = shown(arguments)
+            message.calls.append(Call(id=part.id or None, name=part.name, arguments=arguments))
+        elif type(part) is _ResponsePart:
+            message.answers.append(_answer({"id": part.id, "response": part.response}))
+    if message.role == "tool" and not message.answers:
+        return None
+    if texts:
+        message.content = Content(text="\n".join(texts))
+    return message
+
+
 def read_messages(value: Any, role: str = "user") -> list[Message]:
     """Read a list of messages, or one; a bare text is a message of ``role``."""
+    usual = _usual_messages(value)
+    if usual is not None:
+        messages = [_usual_message(each) for each in usual]
+        if None not in messages:
+            return messages  # type: ignore[return-value]
     value = parsed(value)
     if isinstance(value, dict) and "role" not in value:
         value, role = _unwrapped(value, role)
@@ -247,6 +326,17 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
 
 def last_said(value: Any, role: str) -> Content | None:
     """Return what the last message of a role says, reading no more of a long list than needed."""
+    usual = _usual_messages(value)
+    if usual is not None:
+        for each in reversed(usual):
+            if _role(each.role) == role:
+                message = _usual_message(each)
+                if message is None:
+                    break
+                if message.content:
+                    return message.content
+        else:
+            return None
     value = parsed(value)
     if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
         for item in reversed(value):
@@ -333,6 +423,8 @@ def read_message(value: Any, role: str = "user") -> Message | None:
 
 
 def _role(role: Any) -> str:
+    if type(role) is str and role in _PLAIN_ROLES:
+        return role
     plain = str(role).lower()
     return _ROLES.get(plain, plain)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import msgspec
@@ -137,6 +137,10 @@ class _Reader:
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)
         _finish(turn, nodes, runs, self._torn)
+        for node in nodes:
+            # Else parents and children keep each other until the garbage collector looks for such
+            # circles, which takes it a tenth of the time of reading.
+            node.children.clear()
 
     def _note(self, node: Node) -> None:
         """Take from a span what is told of the whole conversation."""
@@ -188,19 +192,27 @@ def _describe(draft: RunSpans, opens: bool) -> None:
     if run.inside:
         run.inside = list(dict.fromkeys(reversed(run.inside)))
     spans = [node.span for node in (draft.nodes or draft.owned)]
-    run.started = min((s.started for s in spans if s.started is not None), default=None)
+    starts = [span.started for span in spans if span.started is not None]
+    run.started = min(starts, default=None)
     ends = [span.ended for span in spans if span.ended is not None]
     run.ended = not_before(
         run.started, max(ends, default=None) if len(ends) == len(spans) else None
     )
-    run.node = next((agent.node for agent in agents if agent.node), None)
-    run.model = _last([model.model for model in models]) or _last([a.model for a in agents])
+    for agent in agents:
+        if agent.node:
+            run.node = agent.node
+            break
+    for says in (*reversed(models), *reversed(agents)):
+        if says.model:
+            run.model = says.model
+            break
     run.usage = _usage(draft, models, agents)
     run.input = _input(agents, models)
     run.output = _output(run, agents)
-    offered = [model.offered for model in models] + [agent.offered for agent in agents]
-    if any(names is not None for names in offered):
-        run.tools_offered = list(dict.fromkeys(name for names in offered for name in names or ()))
+    offered = [names for says in (*models, *agents) if (names := says.offered) is not None]
+    if offered:  # every request offers the same tools, mostly
+        alike = offered.count(offered[0]) == len(offered)
+        run.tools_offered = list(dict.fromkeys(offered[0] if alike else chain(*offered)))
     failed = next((agent for agent in agents if agent.failed), None)
     if failed is not None:
         run.status, run.error = "failed", failed.error
@@ -217,8 +229,7 @@ def _describe(draft: RunSpans, opens: bool) -> None:
             run.unknown.append(name)
     # Where a request does not say what was answered, texts may be missing.
     speakers: list[ModelSpan] | list[AgentSpan] = models or agents
-    silent = [says for says in speakers if not says.failed and _is_silent(says)]
-    if silent or not speakers:
+    if not speakers or any(map(_is_silent, speakers)):
         run.unknown.append("steps.said")
         if run.output is None:
             run.unknown.append("output")
@@ -228,13 +239,11 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         run.unknown.append("agent")
 
 
-def _last(values: list[str | None]) -> str | None:
-    return next((value for value in reversed(values) if value), None)
-
-
 def _is_silent(says: ModelSpan | AgentSpan) -> bool:
-    """Tell a request of which is not recorded what was answered."""
-    return says.spoken is None or any(message.hidden for message in says.spoken_messages())
+    """Tell a request that was answered, and of which is not recorded what the answer was."""
+    if says.failed:
+        return False
+    return says.spoken is None or True in [message.hidden for message in says.spoken_messages()]
 
 
 def _tells_calls(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) -> bool:

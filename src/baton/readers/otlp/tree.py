@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from operator import attrgetter
 
 import msgspec
 
@@ -14,6 +14,13 @@ from .span import Event, Span
 _MILLISECOND = 0.001
 _FLOAT_ERROR = 0.0005
 """How far from a whole number of milliseconds a time of today may be as a float of seconds."""
+
+
+_start = attrgetter("started")
+# The order of what stands below one thing: of two that start together, the one that ends first is
+# first. Clocks may count whole milliseconds, as those of JavaScript do: a request of 0.3 ms and the
+# tool that it calls start at the same time.
+_time = attrgetter("started", "ended")
 
 
 def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
@@ -42,10 +49,10 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     alone = resolve(ordered, names, logs)
     _take_in(ordered)
     roots = [node for node in roots if node.parent is None]
-    ordered = list(_walk(roots))
+    ordered = _walk(roots)
     _look_up(ordered)
     if _imply(ordered):
-        ordered = list(_walk(roots))
+        ordered = _walk(roots)
         _look_up(ordered)
     if _demote(ordered):
         _look_up(ordered)
@@ -55,31 +62,21 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
 def _in_order(roots: list[Node]) -> list[Node]:
     """Sort the nodes of a tree by their start, parents before children."""
     roots.sort(key=_time)
-    return list(_walk(roots, sort=True))
+    return _walk(roots, sort=True)
 
 
-def _walk(roots: list[Node], *, sort: bool = False) -> Iterator[Node]:
+def _walk(roots: list[Node], *, sort: bool = False) -> list[Node]:
+    ordered: list[Node] = []
     stack = roots[::-1]
     while stack:
         node = stack.pop()
-        yield node
-        if node.children:
-            if sort and len(node.children) > 1:
-                node.children.sort(key=_time)
-            stack += node.children[::-1]
-
-
-def _start(node: Node) -> float:
-    return node.started
-
-
-def _time(node: Node) -> tuple[float, float]:
-    """Order what stands below one thing: of two that start together, the one that ends first.
-
-    Clocks may count whole milliseconds, as those of JavaScript do: a request of 0.3 ms and the
-    tool that it calls start at the same time.
-    """
-    return node.started, node.ended
+        ordered.append(node)
+        children = node.children
+        if children:
+            if sort and len(children) > 1:
+                children.sort(key=_time)
+            stack += children[::-1]
+    return ordered
 
 
 def _open_circles(nodes: list[Node]) -> None:

@@ -56,6 +56,8 @@ def text(value: Any) -> str | None:
 
 def whole(value: Any) -> int | None:
     """Return a count; numbers may come as texts. ``None`` for what is no count."""
+    if type(value) is int:
+        return value if value >= 0 else None
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -257,16 +259,21 @@ def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
     """Read the counts whose names begin with the first prefix that has any, if one has."""
     for prefix in prefixes:
         names, needed, rare = _count_names(prefix)
-        if needed.isdisjoint(attributes):
+        if attributes.keys().isdisjoint(needed):
             continue
-        kinds = ("input", "output", "total") if rare.isdisjoint(attributes) else tuple(names)
-        counts: dict[str, int | None] = {"input": None, "output": None}
-        for kind in kinds:
-            for name in names[kind]:
-                if name in attributes:
-                    counts[kind] = whole(attributes[name])
-                    break
-        return usage(**counts)
+        if rare.isdisjoint(attributes):
+            return usage(
+                input=_count(attributes, names["input"]),
+                output=_count(attributes, names["output"]),
+            )
+        return usage(**{kind: _count(attributes, names[kind]) for kind in names})
+    return None
+
+
+def _count(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
+        if name in attributes:
+            return whole(attributes[name])
     return None
 
 
@@ -311,6 +318,13 @@ def usage(
     ones. The total tells where there is one; otherwise both do, as OpenTelemetry says, unless
     that would leave fewer than none.
     """
+    if read is None and write is None and thinking is None and cost is None:
+        return Usage(
+            input_tokens=input,
+            output_tokens=output,
+            requests=1,
+            complete=input is not None and output is not None,
+        )
     cached = (read or 0) + (write or 0)
     spent = (input or 0) + (output or 0)
     thought = thinking or 0

@@ -167,7 +167,7 @@ def read_agent(span: Span) -> AgentSpan:
     """Read the span of one agent's work."""
     attributes = span.attributes
     says = AgentSpan(
-        name=text(first(attributes, "gen_ai.agent.name", "agent_name")) or _named_agent(span.name),
+        name=_agent(attributes) or _named_agent(span.name),
         run=text(attributes.get("gen_ai.agent.call.id")),
         model=_model(attributes),
         output=content(attributes.get("final_result")),
@@ -188,7 +188,7 @@ def read_model(span: Span) -> ModelSpan:
     attributes = span.attributes
     heard, spoken = carried.messages(span)
     says = ModelSpan(
-        agent=text(first(attributes, "gen_ai.agent.name", "agent_name")),
+        agent=_agent(attributes),
         model=_model(attributes),
         heard=heard,
         spoken=spoken,
@@ -207,12 +207,14 @@ def read_model(span: Span) -> ModelSpan:
 def read_tool(span: Span) -> ToolSpan | PlainSpan:
     """Read the span of one tool call."""
     attributes = span.attributes
-    name = text(first(attributes, "gen_ai.tool.name", "tool.name")) or _named_tool(span.name)
+    named = attributes.get("gen_ai.tool.name")
+    named = attributes.get("tool.name") if named is None else named
+    name = text(named) or _named_tool(span.name)
     if name is None or name.startswith(_MERGED):
         return PlainSpan()
     says = ToolSpan(
         name=name,
-        agent=text(first(attributes, "gen_ai.agent.name", "agent_name")),
+        agent=_agent(attributes),
         call=text(first(attributes, "gen_ai.tool.call.id", "tool.id")),
     )
     says.arguments, says.result = carried.tool(span)
@@ -223,6 +225,11 @@ def read_tool(span: Span) -> ToolSpan | PlainSpan:
         carried.adk_error(says)
     hand_over(says, text(attributes.get("gen_ai.tool.type")), attributes)
     return says
+
+
+def _agent(attributes: Mapping[str, Any]) -> str | None:
+    name = attributes.get("gen_ai.agent.name")
+    return text(attributes.get("agent_name") if name is None else name)
 
 
 def _named_agent(name: str) -> str | None:
@@ -242,9 +249,9 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     if "gcp.vertex.agent.llm_response" in attributes:
         found = usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
     found = found or usage_of(attributes, *TOKENS)
-    cost = amount(first(attributes, *_COSTS))
-    if found is not None and cost is not None:
-        found.cost_usd, found.cost_from = cost, "source"
+    cost = first(attributes, *_COSTS) if found is not None else None
+    if found is not None and cost is not None and (figure := amount(cost)) is not None:
+        found.cost_usd, found.cost_from = figure, "source"
     return found
 
 
@@ -289,7 +296,10 @@ def _reasons(reasons: Any) -> list[str]:
 
 
 def _model(attributes: Mapping[str, Any]) -> str | None:
-    return text(first(attributes, "gen_ai.response.model", "gen_ai.request.model", "model_name"))
+    model = attributes.get("gen_ai.response.model")
+    if model is None:
+        model = first(attributes, "gen_ai.request.model", "model_name")
+    return text(model)
 
 
 def fail(says: Reading, span: Span) -> None:

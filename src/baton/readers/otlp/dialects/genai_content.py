@@ -15,9 +15,10 @@ from baton.readers.otlp.values import content, first, numbered, parsed, shown, t
 from .handover import tool_names
 
 _DETAILS = "gen_ai.client.inference.operation.details"
+_INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 # The convention's name first, then spellings of versions before it was settled.
-_IN = ("gen_ai.input.messages", "gen_ai.input_messages", "input_messages")
-_OUT = ("gen_ai.output.messages", "gen_ai.output_messages", "output_messages")
+_IN = (_INPUT, "gen_ai.input_messages", "input_messages")
+_OUT = (_OUTPUT, "gen_ai.output_messages", "output_messages")
 # The oldest carrier: each message is an event (or log record) of its own, with its role in the
 # name.
 _HEARD = {
@@ -39,7 +40,11 @@ _ALL = ("pydantic_ai.all_messages", "all_messages_events", "events")
 def messages(span: Span) -> tuple[Any, Any]:
     """Return what went in and what came out, raw, from whichever carrier there is."""
     attributes = span.attributes
-    heard, spoken = first(attributes, *_IN), first(attributes, *_OUT)
+    heard, spoken = attributes.get(_INPUT), attributes.get(_OUTPUT)
+    if heard is not None and spoken is not None:
+        return heard, spoken
+    heard = first(attributes, *_IN) if heard is None else heard
+    spoken = first(attributes, *_OUT) if spoken is None else spoken
     for event in span.events:
         if event.name == _DETAILS:
             carrier = _carrier(event)
@@ -148,10 +153,10 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 def instructions(span: Span) -> Any:
     """Return the system instructions, raw."""
-    found = first(
-        span.attributes, "gen_ai.system_instructions", "gen_ai.system.instructions", "system_prompt"
-    )
+    found = span.attributes.get("gen_ai.system_instructions")
     if found is None:
+        found = first(span.attributes, "gen_ai.system.instructions", "system_prompt")
+    if found is None and span.events:
         found = next(
             (
                 first(_carrier(event), "gen_ai.system_instructions", "content")
@@ -167,7 +172,9 @@ def instructions(span: Span) -> Any:
 def definitions(span: Span) -> Any:
     """Return the definitions of the tools on offer, raw."""
     attributes = span.attributes
-    found = first(attributes, "gen_ai.tool.definitions", "gen_ai.request.tools")
+    found = attributes.get("gen_ai.tool.definitions")
+    if found is None:
+        found = attributes.get("gen_ai.request.tools")
     if found is not None:
         return found
     for event in span.events:
@@ -220,6 +227,10 @@ def card(span: Span) -> AgentCard:
 def tool(span: Span) -> tuple[Any, Content | None]:
     """Return arguments and result of a tool call."""
     attributes = span.attributes
+    arguments = attributes.get("gen_ai.tool.call.arguments")
+    result = attributes.get("gen_ai.tool.call.result")
+    if arguments is not None and result is not None and arguments != "{}":
+        return shown(arguments), content(result)
     arguments = first(
         attributes,
         "gen_ai.tool.call.arguments",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator
+from operator import lt
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -300,6 +301,9 @@ def one_of_each(spans: Iterable[Span]) -> list[Span]:
     Exporters send a span again after a lost answer, and some send it first when it starts. Two
     spans of one id that started at different times are two spans.
     """
+    spans = list(spans)
+    if len({(span.trace_id, span.span_id) for span in spans}) == len(spans):
+        return spans
     kept: dict[tuple[str, str, float | None], Span] = {}
     for span in spans:
         key = (span.trace_id, span.span_id, span.started)
@@ -346,9 +350,16 @@ def conversation(store: TraceStore, id_: str, numbers: Iterable[int]) -> Convers
     """Return the conversation of these traces of a store."""
     batches = [batch for number in numbers for batch in store.batches(number)]
     spans = one_of_each(span for batch in batches for span in batch.spans)
-    spans.sort(key=_start_order)
+    _sort(spans)
     loose = _join(spans, [log for batch in batches for log in batch.logs])
     return Conversation(id=id_, spans=spans, logs=loose, turns=_turns(spans))
+
+
+def _sort(spans: list[Span]) -> None:
+    """Sort spans by their start; most come in this order."""
+    starts = [NEVER if span.started is None else span.started for span in spans]
+    if not all(map(lt, starts, starts[1:])):
+        spans.sort(key=_start_order)
 
 
 def _start_order(span: Span) -> tuple[float, float, str, str]:
@@ -359,6 +370,8 @@ def _start_order(span: Span) -> tuple[float, float, str, str]:
 
 def _join(spans: list[Span], logs: list[Event]) -> list[Event]:
     """Give log records to their spans; returns those of no span. What comes twice counts once."""
+    if not logs:
+        return []
     by_id = {(span.trace_id, span.span_id): index for index, span in enumerate(spans)}
     once = {fingerprint(log): log for log in logs}
     loose: list[Event] = []
@@ -399,6 +412,6 @@ def _turns(spans: list[Span]) -> list[list[Span]]:
     turns = []
     for traces in components(by_trace, pairs):
         turn = [span for trace in traces for span in by_trace[trace]]
-        turn.sort(key=_start_order)
+        _sort(turn)
         turns.append(turn)
     return turns

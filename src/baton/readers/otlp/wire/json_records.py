@@ -6,9 +6,10 @@ records that are whole, and ``Salvage`` keeps what can be kept of each.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -439,26 +440,23 @@ _SNAKE = (b'"resource_spans"', b'"resource_logs"')
 
 def json_records(
     data: bytes | memoryview, place: Place, report: Report, limits: Limits
-) -> Iterator[Record]:
-    """Yield the spans and log records of a JSON value.
+) -> Iterable[Record]:
+    """Return the spans and log records of a JSON value.
 
     What is broken is told to ``report``, and what is whole around it is kept. Large values are
     taken apart one record at a time.
     """
     salvage = Salvage(data, place, report, limits)
-    found: Iterator[Record | None]
     try:
         if len(data) <= _SMALL:
-            found = iter(list(_Typed(salvage).records(data)))
+            typed = [record for record in _Typed(salvage).records(data) if record is not None]
             report.read += len(data)
-        else:
-            found = _Raw(salvage).records(data)
-            yield from filter(None, [next(found, None)])
+            return typed
+        raw = _Raw(salvage).records(data)
+        first = next(raw, None)  # all of it is parsed by now
     except BROKEN as error:
-        found = salvage.records(error)
-    for record in found:
-        if record is not None:
-            yield record
+        return filter(None, salvage.records(error))
+    return filter(None, itertools.chain((first,), raw))
 
 
 class _Typed:
@@ -469,15 +467,9 @@ class _Typed:
 
     def __init__(self, salvage: Salvage) -> None:
         self.salvage = salvage
-
-    def span(self, wire: Any, scope: str, resource: dict[str, Any]) -> Span | None:
-        return otlp_json.span_of(wire, scope, resource)
-
-    def log(self, wire: Any, resource: dict[str, Any]) -> Event | None:
-        return otlp_json.log_of(wire, resource)
-
-    def jaeger_span(self, wire: Any, processes: dict[str, dict[str, Any]]) -> Span | None:
-        return jaeger.span_of(wire, processes)
+        self.span: Callable[[Any, str, dict[str, Any]], Span | None] = otlp_json.span_of
+        self.log: Callable[[Any, dict[str, Any]], Event | None] = otlp_json.log_of
+        self.jaeger_span: Callable[[Any, dict[str, dict[str, Any]]], Span | None] = jaeger.span_of
 
     def records(self, data: Data) -> Iterator[Record | None]:
         decoded = self.decoder.decode(data)
@@ -544,11 +536,6 @@ class _Raw(_Typed):
     decoder: Any = RAW
     jaeger_decoder: Any = JAEGER_RAW
 
-    def span(self, wire: Any, scope: str, resource: dict[str, Any]) -> Span | None:
-        return self.salvage.span(wire, scope, resource)
-
-    def log(self, wire: Any, resource: dict[str, Any]) -> Event | None:
-        return self.salvage.log(wire, resource)
-
-    def jaeger_span(self, wire: Any, processes: dict[str, dict[str, Any]]) -> Span | None:
-        return self.salvage.jaeger_span(wire, processes)
+    def __init__(self, salvage: Salvage) -> None:
+        super().__init__(salvage)
+        self.span, self.log, self.jaeger_span = salvage.span, salvage.log, salvage.jaeger_span

@@ -128,16 +128,14 @@ def plain(value: AnyValue | None) -> Any:
 
 def attributes_of(items: Attributes) -> dict[str, Any]:
     """Make a mapping of attributes."""
-    found: dict[str, Any] = {}
-    for item in items or ():
-        value = item.value
-        if value is None:
-            found[item.key] = None
-        elif value.string_value is not None:
-            found[item.key] = value.string_value
-        else:
-            found[item.key] = plain(value)
-    return found
+    if items is None:
+        return {}
+    return {
+        item.key: text
+        if (value := item.value) is not None and (text := value.string_value) is not None
+        else plain(value)
+        for item in items
+    }
 
 
 def span_of(wire: WireSpan, scope: str, resource: dict[str, Any]) -> Span:
@@ -157,9 +155,11 @@ def span_of(wire: WireSpan, scope: str, resource: dict[str, Any]) -> Span:
         span.events = [_event(event) for event in wire.events]
     if wire.links:
         span.links = list(_links(wire.links))
-    if wire.status is not None:
-        span.status = status_of(wire.status.code)
-        span.message = wire.status.message or None
+    status = wire.status
+    if status is not None:
+        if status.code is not None:
+            span.status = status_of(status.code)
+        span.message = status.message or None
     return span
 
 

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from baton.formats.nesting import is_value_too_deep
 from baton.formats.opening import current
@@ -133,7 +133,9 @@ def _message(message: bytes, place: Place, report: Report, limits: Limits) -> It
 
 
 File = str | os.PathLike[str]
-_IN_MEMORY = 4 << 20
+# What is read waits as objects, five times as large as the text, which a processor's cache is to
+# hold until they are written: with 4 MiB of text each span took 2 microseconds more.
+_IN_MEMORY = 512 << 10
 
 
 def read_conversations(
@@ -145,8 +147,8 @@ def read_conversations(
 ) -> Iterator[Conversation]:
     """Yield the conversations of one or several files that belong together, in start order.
 
-    All is read before the first conversation comes; what does not fit into a few megabytes
-    waits in a temporary file. By then ``on_lost`` has been told what could not be kept, and
+    All is read before the first conversation comes; what is more than half a megabyte waits in a
+    temporary file. By then ``on_lost`` has been told what could not be kept, and
     ``on_note`` what was put right.
 
     Raises:
@@ -178,8 +180,8 @@ def _fill(store: TraceStore, path: Path, report: Report, limits: Limits) -> None
     flushed = 0
     for record in file_records(path, report, limits):
         _drop_deep_values(record, report)
-        if not isinstance(record, Span):
-            store.add_log(record)
+        if type(record) is not Span:
+            store.add_log(record)  # type: ignore[arg-type]
         elif record.trace_id and record.span_id:
             store.add(record)
         else:
@@ -195,23 +197,25 @@ _FLAT = frozenset({str, int, float, bool, type(None)})
 
 def _drop_deep_values(record: Span | Event, report: Report) -> None:
     """Leave out attributes that are nested beyond the limit; the rest of a record stays."""
-    holders = [record.attributes]
-    if isinstance(record, Span):
-        holders += [event.attributes for event in record.events]
-    for attributes in holders:
-        if _FLAT.issuperset(map(type, attributes.values())):
-            continue
-        deep = [
-            key
-            for key, value in attributes.items()
-            if isinstance(value, dict | list) and is_value_too_deep(value)
-        ]
-        for key in deep:
-            del attributes[key]
-            report.lose("attributes nested too deep", example=f"{report.file}: {key}")
-    if isinstance(record, Event) and is_value_too_deep(record.body):
+    if not _FLAT.issuperset(map(type, record.attributes.values())):
+        _drop_deep(record.attributes, report)
+    if type(record) is Span:
+        for event in record.events:
+            _drop_deep(event.attributes, report)
+    elif type(record) is Event and is_value_too_deep(record.body):
         record.body = None
         report.lose("attributes nested too deep", example=f"{report.file}: body")
+
+
+def _drop_deep(attributes: dict[str, Any], report: Report) -> None:
+    deep = [
+        key
+        for key, value in attributes.items()
+        if isinstance(value, dict | list) and is_value_too_deep(value)
+    ]
+    for key in deep:
+        del attributes[key]
+        report.lose("attributes nested too deep", example=f"{report.file}: {key}")
 
 
 def _tell_what_was_odd(

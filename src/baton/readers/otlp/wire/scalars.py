@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 _STATUS = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2, "OK": 1, "ERROR": 2}
+_NO_SPAN = "0" * 16
 _LEAST, _MOST = -(2**63), 2**64 - 1
 
 
@@ -93,7 +94,12 @@ def trace_id_of(text: str | None) -> str:
 
 def span_id_of(text: str | None) -> str:
     """Return 16 lower-case hex digits; empty when there is no id."""
-    return _hex(text, 16, 12) if text else ""
+    if not text:
+        return ""
+    lower = text.lower()
+    if len(lower) == 16 and lower[1] != "x":
+        return lower if lower != _NO_SPAN else ""
+    return _hex(text, 16, 12)
 
 
 def _hex(text: str, digits: int, base64_length: int) -> str:

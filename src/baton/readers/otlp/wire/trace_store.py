@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
@@ -38,17 +39,20 @@ class BatchFile:
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(Batch)
 
-    def write(self, batch: Batch, before: int) -> int:
-        """Write a batch and return its number; ``before`` is the trace's last one, or -1."""
-        _take_resources(batch)
-        data = self._encoder.encode(batch)
-        self._file.seek(self._end)
-        self._file.write(data)
-        self._offsets.append(self._end)
-        self._lengths.append(len(data))
-        self._before.append(before)
-        self._end += len(data)
-        return len(self._offsets) - 1
+    def write(self, batches: dict[int, Batch], last: array[int]) -> None:
+        """Write a batch for each trace, and note it as the last of the trace in ``last``."""
+        written = []
+        for number, batch in batches.items():
+            _take_resources(batch)
+            data = self._encoder.encode(batch)
+            written.append(data)
+            self._offsets.append(self._end)
+            self._lengths.append(len(data))
+            self._before.append(last[number])
+            self._end += len(data)
+            last[number] = len(self._offsets) - 1
+        self._file.seek(0, os.SEEK_END)
+        self._file.write(b"".join(written))
 
     def read(self, last: int) -> Iterator[Batch]:
         """Yield the batches of a trace, the last one first."""
@@ -66,12 +70,13 @@ class BatchFile:
 
 def _take_resources(batch: Batch) -> None:
     known: dict[int, int] = {}
+    nothing: dict[str, Any] = {}
     for item in _items(batch):
         place = known.setdefault(id(item.resource), len(known))
         if place == len(batch.resources):
             batch.resources.append(item.resource)
         batch.of.append(place)
-        item.resource = {}
+        item.resource = nothing
 
 
 def _give_resources(batch: Batch) -> None:
@@ -91,12 +96,15 @@ SESSION_KEYS = (
 CONVERSATION_KEYS = (
     # OpenTelemetry's own name comes first: others may stand beside it on the same span.
     "gen_ai.conversation.id",
-    *(key for dialect in DIALECTS for key in dialect.conversations),
+    *(
+        key
+        for key in dict.fromkeys(key for dialect in DIALECTS for key in dialect.conversations)
+        if key != "gen_ai.conversation.id"
+    ),
 )
 
 _SESSION_READERS = {key: read for dialect in DIALECTS for key, read in dialect.session.items()}
 _SESSION_NAMES = frozenset((*SESSION_KEYS, *_SESSION_READERS))
-_CONVERSATION_NAMES = frozenset(CONVERSATION_KEYS)
 
 
 def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:
@@ -112,8 +120,6 @@ def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | No
 
 def conversation_of(attributes: dict[str, Any]) -> str | None:
     """Return the conversation id. Sub-agents may carry one of their own."""
-    if _CONVERSATION_NAMES.isdisjoint(attributes):
-        return None
     return _first(attributes, CONVERSATION_KEYS)
 
 
@@ -159,11 +165,13 @@ class TraceStore:
 
     def add(self, span: Span) -> None:
         """Put a span to its trace. One that ends before it starts took no time."""
-        number = self._number(span.trace_id)
+        number = self._numbers.get(span.trace_id)
+        if number is None:
+            number = self._numbers[span.trace_id] = self._new(span.trace_id)
         if span.ended is not None and span.started is not None and span.ended < span.started:
             span.ended = span.started
             self.backwards += 1
-        self._put(number, span)
+        self.put(number, span)
         attributes = span.attributes
         session = session_of(attributes, span.resource)
         if session is not None and session != self.sessions[number]:
@@ -200,8 +208,15 @@ class TraceStore:
         return new
 
     def put(self, number: int, span: Span) -> None:
-        """Put a span to a part of its trace; what it names no longer matters."""
-        self._put(number, span)
+        """Put a span to a trace, or to a part of one, whatever it names."""
+        batch = self._open.get(number)
+        if batch is None:
+            batch = self._open[number] = Batch([], [])
+        batch.spans.append(span)
+        self.counts[number] += 1
+        started = span.started
+        if started is not None and started < self.started[number]:
+            self.started[number] = started
 
     def put_log(self, number: int, log: Event) -> None:
         """Put a log record to a part of its trace."""
@@ -216,8 +231,7 @@ class TraceStore:
         """Put what is in memory into the temporary file."""
         if self._file_of_batches is None:
             self._file_of_batches = BatchFile()
-        for number, batch in self._open.items():
-            self._last[number] = self._file_of_batches.write(batch, self._last[number])
+        self._file_of_batches.write(self._open, self._last)
         self._open.clear()
 
     def batches(self, number: int) -> Iterator[Batch]:
@@ -231,12 +245,6 @@ class TraceStore:
         """Remove the temporary file."""
         if self._file_of_batches is not None:
             self._file_of_batches.close()
-
-    def _put(self, number: int, span: Span) -> None:
-        self._batch(number).spans.append(span)
-        self.counts[number] += 1
-        if span.started is not None and span.started < self.started[number]:
-            self.started[number] = span.started
 
     def _batch(self, number: int) -> Batch:
         batch = self._open.get(number)
