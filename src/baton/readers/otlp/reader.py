@@ -202,14 +202,16 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         if agent.node:
             run.node = agent.node
             break
-    for says in (*reversed(models), *reversed(agents)):
+    tellers: list[ModelSpan | AgentSpan] = [*agents, *models]
+    for says in reversed(tellers):
         if says.model:
             run.model = says.model
             break
     run.usage = _usage(draft, models, agents)
     run.input = _input(agents, models)
     run.output = _output(run, agents)
-    offered = [names for says in (*models, *agents) if (names := says.offered) is not None]
+    offering: list[ModelSpan | AgentSpan] = [*models, *agents]
+    offered = [names for says in offering if (names := says.offered) is not None]
     if offered:  # every request offers the same tools, mostly
         alike = offered.count(offered[0]) == len(offered)
         run.tools_offered = list(dict.fromkeys(offered[0] if alike else chain(*offered)))

@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
 from baton.readers.otlp.span import Event, Link, Span
@@ -17,7 +18,17 @@ from .scalars import digest, nanos, status_of
 
 
 def _span(data: memoryview, scope: str, resource: dict[str, Any]) -> Span:
-    wire = ProtoSpan.FromString(data)  # type: ignore[arg-type]
+    return _made(ProtoSpan.FromString(data), scope, resource)  # type: ignore[arg-type]
+
+
+def _scope_spans(data: memoryview, resource: dict[str, Any]) -> list[Span]:
+    """Read all spans of a scope at once; one without the id of a trace is no span."""
+    wire = ScopeSpans.FromString(data)  # type: ignore[arg-type]
+    scope = wire.scope.name
+    return [_made(span, scope, resource) for span in wire.spans if len(span.trace_id) == 16]
+
+
+def _made(wire: ProtoSpan, scope: str, resource: dict[str, Any]) -> Span:
     span = Span(
         trace_id=_id(wire.trace_id),
         span_id=_id(wire.span_id),
@@ -42,8 +53,9 @@ def _span(data: memoryview, scope: str, resource: dict[str, Any]) -> Span:
         if trace_id := _id(link.trace_id):
             span.links.append(Link(trace_id=trace_id, span_id=_id(link.span_id)))
     if wire.HasField("status"):
-        span.status = status_of(wire.status.code)
-        span.message = wire.status.message or None
+        status = wire.status
+        span.status = status_of(status.code)
+        span.message = status.message or None
     return span
 
 
@@ -105,6 +117,7 @@ def _told(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 CONVERTERS: Final = {
     "span": _told(_span),
+    "spans": _told(_scope_spans),
     "log": _told(_log),
     "resource": _told(_resource),
     "scope": _told(_scope),

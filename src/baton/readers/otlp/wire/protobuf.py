@@ -132,6 +132,10 @@ class _Reader:
             self._lose("records truncated in the middle", at)
 
     def _scope(self, start: int, end: int, resource: dict[str, Any]) -> Iterator[Span | Event]:
+        spans = self._whole_scope(start, end, resource)
+        if spans is not None:
+            yield from spans
+            return
         scope = ""
         for field in fields(self.data, start, end):
             if field.cut:
@@ -142,6 +146,26 @@ class _Reader:
                 record = self._record(field.start, field.end, scope, resource)
                 if record is not None:
                     yield record
+
+    def _whole_scope(self, start: int, end: int, resource: dict[str, Any]) -> list[Span] | None:
+        """Decode the spans of a scope in one go; ``None`` where each is to be looked at alone.
+
+        So it is when there are many, when they are log records, and when something is broken.
+        """
+        if end - start > _SMALL:
+            return None
+        try:
+            records = (f for f in fields(self.data, start, end) if f.number == _RECORD)
+            first = next(records, None)
+            if first is None or first.cut or first.type != BYTES:
+                return None
+            if self._kind(first.start, first.end) != "span":
+                return None
+            spans: list[Span] = self._convert["spans"](self.data[start:end], resource)
+        except (ValueError, RecursionError):
+            return None
+        self._report.read += end - start
+        return spans
 
     def _record(
         self, start: int, end: int, scope: str, resource: dict[str, Any]
@@ -182,6 +206,8 @@ class _Reader:
         self._report.lose(what, example=f"{self._report.file}: {place}")
 
 
+_SMALL = 1 << 20
+"""Bytes of a scope up to which its spans are decoded together."""
 _LOG_STARTS = {(1, FIXED64), (2, 0), (11, FIXED64), (7, 0), (8, 5)}
 _LOG_TEXTS = {3, 5, 6, 9, 10, 12}
 
