@@ -6,8 +6,9 @@ import re
 from functools import partial
 
 from baton.readers.otlp.readings import AgentSpan, Node, WorkflowSpan
+from baton.readers.otlp.span import Event
 
-from .base import Framework
+from .base import Dialect
 
 _NAME = "strands"
 _GRAPH = "invoke_graph"
@@ -19,7 +20,7 @@ _FROM = re.compile(r"(?:^|\n)From ([^\n]+):\n(?=  - )")
 _ANSWER = re.compile(r"(?:^|\n)  - [^\n:]+: ")
 
 
-def resolve(nodes: list[Node]) -> None:
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Note how to tell which nodes of a graph an agent follows."""
     for node in nodes:
         says, around = node.says, node.parent
@@ -30,6 +31,7 @@ def resolve(nodes: list[Node]) -> None:
                 and around.span.attributes.get("gen_ai.operation.name", around.span.name) == _GRAPH
             )
             says.follows = partial(_answers_before, says, in_graph)
+    return []
 
 
 def _answers_before(says: AgentSpan, in_graph: bool) -> dict[str, list[str]] | None:
@@ -50,4 +52,4 @@ def _answers_before(says: AgentSpan, in_graph: bool) -> dict[str, list[str]] | N
     }
 
 
-FRAMEWORK = Framework(name=_NAME, resolve=resolve)
+DIALECT = Dialect(name=_NAME, resolve=resolve)
