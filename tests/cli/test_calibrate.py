@@ -51,7 +51,7 @@ def test_a_judge_is_asked_about_what_has_a_label_and_held_against_it(
     assert [one["label"] for one in judge["quality"]["classes"]] == ["correct", "weak", "wrong"]
     assert judge["quality"]["effects"]["error_length"] is not None
     assert report["evidence"] is True
-    assert calibration_line(RUBRIC, "1", judge["model"]) == (
+    assert calibration_line(RUBRIC, "2", judge["model"]) == (
         "agreement 0.96 [0.87, 0.99], kappa 0.93, n=50"
     )
 
@@ -63,7 +63,7 @@ def test_twelve_labels_are_no_evidence(baton: Run, tmp_path: Path, server: LlmSe
     outcome = baton("calibrate", RUBRIC, labels, traces, "-c", config)
     assert outcome.code == 3
     assert "not evidence: 12 labels, at least 40 are needed" in outcome.out
-    assert calibration_line(RUBRIC, "1", "scripted").startswith("not calibrated: 12 labels")
+    assert calibration_line(RUBRIC, "2", "scripted").startswith("not calibrated: 12 labels")
 
 
 def test_a_second_run_asks_nobody_and_says_the_same(

@@ -29,11 +29,11 @@ QUESTIONS = {
 }
 SHOWN = {
     "DispatchCorrectness": {
-        "What the user asked", "What the caller saw and did before", "The hand-off",
+        "What the user asked", "What the caller saw and did before", "The dispatch",
         "The agents there are",
     },
-    "ScopeFidelity": {"The hand-off", "All that the receiver did", "What the receiver was really given"},
-    "ResultIntegration": {"The hand-off", "What came back", "What the caller did then"},
+    "ScopeFidelity": {"The dispatch", "All that the receiver did", "What the receiver was really given"},
+    "ResultIntegration": {"The dispatch", "What came back", "What the caller did then"},
     "TaskCompletion": {"What the user asked", "The answer", "All that the agents did"},
     "EvaluateFunctionCalling": {"What the user asked", "Tool calls"},
     "AnswerRefusal": {"What the user asked", "The answer"},

@@ -7,7 +7,7 @@ from tests.evaluators.judged.scripted import blocks, capture, judge_with, titles
 
 USER = "What the user asked"
 BEFORE = "What the caller saw and did before"
-CALL = "The hand-off, word for word"
+CALL = "The dispatch, word for word"
 CATALOGUE = "The agents there are"
 TRANSCRIPT = "All that the receiver did"
 RECEIVED = "What the receiver was really given"
@@ -131,4 +131,4 @@ def test_what_has_to_be_known_and_is_not_is_skipped_with_what_would_supply_it() 
 
 def test_a_case_without_expectations_is_shown_none() -> None:
     _, judge = judge_with("dispatch_correctness", capture("03_scope_bleed"), "correct")
-    assert "Expected hand-offs" not in titles(judge.asked)[0]
+    assert "Expected dispatches" not in titles(judge.asked)[0]

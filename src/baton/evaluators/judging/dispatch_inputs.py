@@ -41,7 +41,7 @@ def before(subject: Subject) -> Given | Missing:
 
 
 def call(subject: Subject) -> Given | Missing:
-    """Return the hand-off word for word."""
+    """Return the dispatch word for word."""
     dispatch = _the(subject)
     if not known(subject.trace, dispatch, "prompt"):
         return Missing("the prompt is not recorded: record the arguments of calls")

@@ -72,7 +72,7 @@ INPUTS: dict[str, tuple[Input, ...]] = {
     ),
     "call": (
         Input(
-            "The hand-off, word for word",
+            "The dispatch, word for word",
             _D,
             dispatch.call,
             "prompt, context, tools allowed",
@@ -193,7 +193,7 @@ INPUTS: dict[str, tuple[Input, ...]] = {
         Input("Expected agents", _ALL, turn.expected_agents, "`agents` of the case"),
     ),
     "expected_dispatches": (
-        Input("Expected hand-offs", _ALL, turn.expected_dispatches, "`dispatches` of the case"),
+        Input("Expected dispatches", _ALL, turn.expected_dispatches, "`dispatches` of the case"),
     ),
     "expected_visits": (
         Input(
