@@ -12,6 +12,8 @@ import pytest
 import baton
 from baton import evaluators
 from baton.evaluators import AgentChain, Cost, DispatchScope, Panel, Response, ToolCalls
+from baton.evaluators.base import EvaluatorTraits
+from baton.evaluators.contains import LastAnswerEvaluator
 from baton.evaluators.registry import evaluator_entries
 from baton.model import InputError
 from baton.testing import assert_passes
@@ -89,3 +91,9 @@ def test_its_name_is_the_one_of_its_scores() -> None:
     chain = AgentChain(name="strict", sequence_match_type="exact")
     assert (chain.name, chain.with_options({"min_match_ratio": 1.0}).name) == ("strict", "strict")
     assert baton.evaluators.AgentChain().name == "agent_chain"
+
+
+@pytest.mark.parametrize("kind", [EvaluatorTraits, LastAnswerEvaluator])
+def test_an_evaluator_that_lacks_a_method_cannot_be_made(kind: Any) -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        kind(**({} if kind is EvaluatorTraits else {"value": "a"}))

@@ -16,7 +16,6 @@ from typing import Annotated, Any
 from baton.model import (
     Case,
     Content,
-    EvalContext,
     ExpectedTurn,
     Said,
     Score,
@@ -27,7 +26,7 @@ from baton.model import (
 )
 from baton.plugins.user_code import load_function
 
-from .base import BaseEvaluator, Details, describe, not_played
+from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 _MODULES = {
     "Invocation": "google.adk.evaluation.eval_case",
@@ -157,13 +156,15 @@ class MetricDetails(Details, kw_only=True):
     """The score of each turn, null where it gave none."""
 
 
-class AdkCustomMetric(BaseEvaluator, frozen=True, kw_only=True, dict=True):
+class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
     """Calls a function with invocations like ADK's, and takes its overall score."""
 
     type = "adk_custom_metric"
     summary = "a function of your own, written as a custom metric for Google ADK"
     runs_code = True
     details = MetricDetails
+    takes = "broken"  # what ADK would hand to the function
+    doubt_decides = True
 
     function: Annotated[str, describe("The function, as a dotted path.")]
     threshold: Annotated[float, describe("The overall score from which a case passes.")] = 1.0
@@ -184,19 +185,12 @@ class AdkCustomMetric(BaseEvaluator, frozen=True, kw_only=True, dict=True):
         """Return the options that do not depend on the machine."""
         return {"function": self.function, "threshold": self.threshold}
 
-    def evaluate(
-        self,
-        trace: Trace,
-        case: Case | None,
-        context: EvalContext,  # noqa: ARG002 - ADK has none
-    ) -> list[Score]:
+    def score(self, whole: WholeTrace) -> Score | Unscored:
         """Give one score: the overall score that the function returns.
 
         ``error`` when turns were not played; ``skipped`` when the function has none to give.
         """
-        missing = not_played(trace, case) if case is not None else None
-        if missing is not None:
-            return [self.unscored("error", missing)]
+        trace, case = whole.trace, whole.case
         metric = SimpleNamespace(
             metric_name=self.name,
             threshold=None,
@@ -208,7 +202,7 @@ class AdkCustomMetric(BaseEvaluator, frozen=True, kw_only=True, dict=True):
         answer = self._function(*arguments[: _taken(self._function)])
         if inspect.isawaitable(answer):
             answer = _awaited(answer)
-        return [self._verdict(answer)]
+        return self._verdict(answer)
 
     def _verdict(self, answer: Any) -> Score:
         value = getattr(answer, "overall_score", None)

@@ -8,10 +8,20 @@ recorded. The checks that follow from these are made here, once for all.
 from __future__ import annotations
 
 import builtins
-from abc import ABCMeta, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+)
 
 import msgspec
 
@@ -80,10 +90,13 @@ class _Construction(msgspec.StructMeta, ABCMeta):
         def __call__(cls, *values: object, name: str | None = None, **options: Any) -> Any:
             if values:
                 raise TypeError(f"{cls.__name__} takes its options by name, not by position")
+            if cls.__abstractmethods__:
+                lacking = ", ".join(sorted(cls.__abstractmethods__))
+                raise TypeError(f"{cls.__name__} is abstract: it lacks {lacking}")
             return cls.from_options(name, options, ())
 
 
-class EvaluatorTraits:
+class EvaluatorTraits(ABC):
     """What Baton asks of an evaluator beside :class:`baton.model.Evaluator`, with the defaults.
 
     Baton's own evaluators inherit it, and state what is otherwise. A user's own need not know it:
@@ -117,9 +130,9 @@ class EvaluatorTraits:
         """Whether a low value passes."""
         return False
 
+    @abstractmethod
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
         """Return the options, by our names, that data may not set, as paths (`judge.base_url`)."""
-        raise NotImplementedError
 
 
 class Details(msgspec.Struct, kw_only=True):
@@ -135,10 +148,14 @@ class Details(msgspec.Struct, kw_only=True):
             value = getattr(self, field)
             if value is msgspec.UNSET:
                 continue
-            if isinstance(value, list) and value and isinstance(value[0], Details):
-                value = [each.mapping() for each in value]
-            elif isinstance(value, list) and value and isinstance(value[0], msgspec.Struct):
-                value = msgspec.to_builtins(value)
+            kind = type(value)
+            if kind is list:
+                if value and isinstance(value[0], Details):
+                    value = [each.mapping() for each in value]
+                elif value and isinstance(value[0], msgspec.Struct):
+                    value = msgspec.to_builtins(value)
+            elif kind is not str and isinstance(value, Details):
+                value = value.mapping()
             mapping[name] = value
         return mapping
 
@@ -320,6 +337,8 @@ class Unknown(str):
 
 
 Compared = TypeVar("Compared")
+Which = Literal["stated", "last", "stated and last", "every"]
+"""Which turns are compared: those that state something, the last one that was played, all."""
 
 
 class TurnEvaluator(BaseEvaluator, Generic[Compared], frozen=True, kw_only=True):
@@ -367,11 +386,27 @@ class TurnEvaluator(BaseEvaluator, Generic[Compared], frozen=True, kw_only=True)
         """Tell whether a turn states what is compared."""
         return any(getattr(turn, field) is not None for field in self.states)
 
+    def which(self, case: Case | None) -> Which:  # noqa: ARG002 - most look at none
+        """Say which turns are compared: not only those that state something where options do."""
+        return "stated"
+
     def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
         """Return the turns to compare, or say why there are none."""
-        return stated_turns(
-            trace, case, self.stating, self.stated_as, broken_too=self.compares_broken
-        )
+        which = self.which(case)
+        if which == "every":
+            return every_turn(trace, case)
+        stated: list[Pair] | Unscored = []
+        if which != "last":
+            stated = stated_turns(
+                trace, case, self.stating, self.stated_as, broken_too=self.compares_broken
+            )
+            if which == "stated" or (isinstance(stated, Unscored) and stated.status == "error"):
+                return stated
+        last = last_turn(trace, case)
+        if isinstance(last, Unscored):
+            return last
+        pairs = [] if isinstance(stated, Unscored) else stated
+        return pairs if any(pair.number == last.number for pair in pairs) else [*pairs, last]
 
     @abstractmethod
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Compared | Unknown:
@@ -474,6 +509,14 @@ def not_played(trace: Trace, case: Case) -> str | None:
     return said
 
 
+def nothing_to_judge(trace: Trace, what: str) -> Unscored:
+    """Say that a trace has none of ``what``: an error where a turn broke, and may be why."""
+    trouble = next((how for turn in trace.turns if (how := broken(turn)) is not None), None)
+    if trouble is not None:
+        return Unscored("error", f"{what}: a turn {trouble}")
+    return Unscored("skipped", f"{what} to judge")
+
+
 class WholeTrace(NamedTuple):
     """What a :class:`TraceEvaluator` scores; ``doubt`` says why the trace may not hold all."""
 
@@ -487,18 +530,27 @@ class TraceEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     """Gives one score for a trace as a whole.
 
     The doubt about a trace is an ``error`` where a turn failed or was not played, and ``skipped``
-    where one is incomplete. With ``takes_incomplete`` such a turn is scored as far as it came.
+    where one is incomplete. ``takes`` says which turns are scored as far as they came: none,
+    those that are incomplete, or also those that broke. With ``doubt_decides`` a trace in doubt
+    is not scored: nothing that it holds could decide.
     """
 
-    takes_incomplete: ClassVar[bool] = False
+    takes: ClassVar[Literal["whole", "incomplete", "broken"]] = "whole"
+    doubt_decides: ClassVar[bool] = False
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace; see :meth:`score`."""
-        if self.takes_incomplete:
-            trouble = not_played_or_broken(trace, case)
-            doubt = Unscored("error", trouble) if trouble is not None else None
-        else:
+        doubt: Unscored | None
+        if self.takes == "whole":
             doubt = unfinished(trace, case)
+        else:
+            if self.takes == "incomplete":
+                trouble = not_played_or_broken(trace, case)
+            else:
+                trouble = not_played(trace, case) if case is not None else None
+            doubt = Unscored("error", trouble) if trouble is not None else None
+        if doubt is not None and self.doubt_decides:
+            return [self.unscored(doubt.status, doubt.reason)]
         result = self.score(WholeTrace(trace, case, context, doubt))
         if isinstance(result, Unscored):
             result = self.unscored(result.status, result.reason)
@@ -556,10 +608,8 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         ]
         if scores:
             return scores
-        trouble = next((b for turn in trace.turns if (b := broken(turn)) is not None), None)
-        if trouble is not None:
-            return [self.unscored("error", f"no dispatch: a turn {trouble}")]
-        return [self.unscored("skipped", "no dispatch to judge")]
+        nothing = nothing_to_judge(trace, "no dispatch")
+        return [self.unscored(nothing.status, nothing.reason)]
 
     @abstractmethod
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
@@ -19,7 +20,7 @@ from baton.evaluators.matching.texts import CaseSensitive, Reading
 from baton.model import Case, EvalContext, Score, Trace
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
+from .base import Pair, TurnEvaluator, Which, describe
 
 
 class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
@@ -42,10 +43,9 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
         if not self.value:
             raise ValueError("`value` is empty, which says nothing")
 
-    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return the last turn that was played."""
-        last = last_turn(trace, case)
-        return last if isinstance(last, Unscored) else [last]
+    def which(self, case: Case | None) -> Which:  # noqa: ARG002
+        """Look at the last turn that was played."""
+        return "last"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
         """Look at the answer of the turn."""
@@ -55,9 +55,9 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
         problem = f"the answer {self.lacks} {shown(self.value)}" if turn.output else ""
         return Row(pair.number, turn, float(met), problem or no_answer(turn), {})
 
+    @abstractmethod
     def holds(self, text: str, wanted: str) -> bool:
         """Tell whether a text is as it has to be."""
-        raise NotImplementedError
 
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         """Give one score for the trace."""

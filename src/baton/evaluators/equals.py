@@ -24,7 +24,7 @@ from baton.evaluators.matching.texts import CaseSensitive, Reading
 from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace, Turn
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
+from .base import Pair, TurnEvaluator, Which, describe
 
 
 class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
@@ -51,12 +51,9 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
         """What it looks at in a case: nothing, when an option says what to expect."""
         return frozenset({"response", "structured"} if self.value is None else ())
 
-    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return the turns that state an answer; the last one where an option states it."""
-        if self.value is None:
-            return super().turns(trace, case)
-        last = last_turn(trace, case)
-        return last if isinstance(last, Unscored) else [last]
+    def which(self, case: Case | None) -> Which:  # noqa: ARG002
+        """Look at the turns that state an answer; at the last one where an option states it."""
+        return "stated" if self.value is None else "last"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> list[Row]:  # noqa: ARG002
         """Compare one answer with each text and JSON value that it has to be."""

@@ -21,10 +21,9 @@ from baton.model import (
     Unit,
     digest,
 )
-from baton.model.views import broken
 from baton.plugins import Origin, refused_options
 
-from .base import EvaluatorTraits, not_played
+from .base import EvaluatorTraits, not_played, nothing_to_judge
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
 from .judging.load import checks_of, revised, rubric_text
@@ -33,10 +32,12 @@ from .judging.rubric import Rubric, RubricOptions
 from .judging.sections import said_of
 from .judging.subject import Subject, subjects
 from .judging.verdicts import (
+    JudgedDetails,
     Scorer,
     decisions,
+    details_of,
     items_of,
-    not_shown,
+    note_not_shown,
     reader,
     verdict_of,
     worst_first,
@@ -141,7 +142,8 @@ class Judged(EvaluatorTraits):
         if missing is not None and self.rubric.unit in ("turn", "trace"):
             scores.append(self.scorer.unscored("error", missing))
         if not scores:
-            return [self._nothing(trace)]
+            nothing = nothing_to_judge(trace, _NONE[self.rubric.unit])
+            return [self.scorer.unscored(nothing.status, nothing.reason)]
         if self.rubric.report == "each":
             return scores
         return [self.scorer.mean(scores, {subject.id: subject.agent for subject in found})]
@@ -194,11 +196,12 @@ class Judged(EvaluatorTraits):
         except Exception as error:  # noqa: BLE001 - one thing leaves the others alone
             score = self.scorer.unscored("error", f"{type(error).__name__}: {error}")
         score.subject = [subject.id]
-        about: dict[str, Any] = {"agent": subject.agent} if subject.agent is not None else {}
-        if subject.dispatch is not None:
-            made = subject.dispatch
-            about = {"from": made.from_agent, "to": made.to_agent, "kind": made.kind}
-        score.details = {**about, **score.details}
+        details, made = details_of(score), subject.dispatch
+        if made is not None:
+            details.from_, details.to, details.kind = made.from_agent, made.to_agent, made.kind
+        elif subject.agent is not None:
+            details.agent = subject.agent
+        score.details = details.mapping()
         return score
 
     def plan(self, subject: Subject) -> Score | Question:
@@ -229,7 +232,7 @@ class Judged(EvaluatorTraits):
         try:
             return await self.ask(planned, context.judge)
         except JudgeError as error:
-            return self.scorer.unscored("error", str(error), {"judge_error": error.kind})
+            return self.scorer.unscored("error", str(error), JudgedDetails(judge_error=error.kind))
 
     async def ask(self, question: Question, judge: Judge) -> Score:
         """Take samples and sum them up; raises JudgeError when there is no verdict."""
@@ -247,12 +250,12 @@ class Judged(EvaluatorTraits):
         found = decisions(answer, items, taken, rubric.direction)
         verdict = verdict_of(found, items, question.sections)
         unknown = [section.name for section in question.sections if section.missing]
-        details = {
-            **verdict.details,
-            **({"unknown": unknown} if unknown else {}),
-            **not_shown(question.left_out),
-            **({"unanswered": [str(each) for each in taken.errors]} if taken.errors else {}),
-        }
+        details = msgspec.structs.replace(verdict.details)
+        if unknown:
+            details.unknown = unknown
+        note_not_shown(details, question.left_out)
+        if taken.errors:
+            details.unanswered = [str(each) for each in taken.errors]
         use = judge_use(taken.answers, question.request)
         passes = verdict.value is None or self.scorer.passes(verdict.value)
         if cant_tell(rubric, question, passes=passes):
@@ -263,10 +266,3 @@ class Judged(EvaluatorTraits):
         if question.left_out:
             reason += f" (not shown to the judge: {said_of(question.left_out)})"
         return self.scorer.scored(verdict.value, reason, details, verdict.evidence, use)
-
-    def _nothing(self, trace: Trace) -> Score:
-        what = _NONE[self.rubric.unit]
-        trouble = next((how for turn in trace.turns if (how := broken(turn)) is not None), None)
-        if trouble is not None:
-            return self.scorer.unscored("error", f"{what}: a turn {trouble}")
-        return self.scorer.unscored("skipped", f"{what} to judge")

@@ -17,7 +17,7 @@ from baton.plugins import Alias, Entry, Origin, refused_options
 from .base import EvaluatorTraits, describe
 from .judged import Judged
 from .judging.rubric import Maker, RubricOptions
-from .judging.verdicts import summed, worst_first
+from .judging.verdicts import JudgedDetails, details_of, summed, worst_first
 from .registry import evaluator_entry
 
 
@@ -41,6 +41,17 @@ class PanelOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("a panel has at least two `models`, each with its name")
         if len(set(names)) < len(names):
             raise ValueError("`models` names a model twice: it would have two votes")
+
+
+class PanelDetails(JudgedDetails, kw_only=True):
+    """Of the model that is nearest to the verdict, with the votes of all.
+
+    ``models`` has what each model said (a label, a number, why it said nothing), ``dissent`` those
+    that said otherwise.
+    """
+
+    dissent: list[str] | msgspec.UnsetType = msgspec.UNSET
+    models: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Panel(EvaluatorTraits):
@@ -112,6 +123,16 @@ class Panel(EvaluatorTraits):
         return self._first.checks
 
     @property
+    def rubric_hash(self) -> str:
+        """The hash of the rubric, with what options changed in it: it is the same for all."""
+        return self._first.rubric_hash
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a low value passes."""
+        return self._first.lower_is_better
+
+    @property
     def members(self) -> tuple[Judged, ...]:
         """The rubric as each model is asked it."""
         return tuple(self._members.values())
@@ -171,20 +192,16 @@ class Panel(EvaluatorTraits):
         reason = chosen.reason
         for model in dissent:
             reason += f"; {model} says {_said(votes[model])}: {asked[model].reason}"
-        details = {
-            **chosen.details,
-            "votes": outcome.counts,
-            "tie": outcome.tie,
-            "spread": outcome.spread,
-        }
+        details = _panel_details(chosen)
+        details.votes, details.tie, details.spread = outcome.counts, outcome.tie, outcome.spread
         if dissent:
-            details["dissent"] = dissent
+            details.dissent = dissent
         score = msgspec.structs.replace(
             chosen,
             value=value,
             status=chosen.status if labels else self._status(float(outcome.value)),
             reason=reason,
-            details=details,
+            details=details.mapping(),
         )
         return self._as_own(score, scores)
 
@@ -193,13 +210,14 @@ class Panel(EvaluatorTraits):
         use = summed(uses)
         if use is not None:
             use = msgspec.structs.replace(use, model=", ".join(each.model for each in uses))
-        says = {model: _plain(each) for model, each in scores.items()}
+        details = _panel_details(score)
+        details.models = {model: _plain(each) for model, each in scores.items()}
         return msgspec.structs.replace(
             score,
             evaluator=self.name,
             type=self.type,
             version=self.version,
-            details={**score.details, "models": says},
+            details=details.mapping(),
             judge=use,
         )
 
@@ -237,8 +255,12 @@ def _name(model: str | dict[str, Any]) -> str:
     return model if isinstance(model, str) else str(model.get("model", ""))
 
 
+def _panel_details(score: Score) -> PanelDetails:
+    return msgspec.convert(score.details, PanelDetails)
+
+
 def _vote(score: Score) -> Vote:
-    label = score.details.get("label")
+    label = details_of(score).label
     return label if isinstance(label, str) else float(score.value or 0.0)
 
 
@@ -256,4 +278,5 @@ def _plain(score: Score) -> Any:
     """Say in a word what a model answered, or why it did not."""
     if score.status == "error":
         return f"error: {score.reason}"
-    return score.details.get("label", score.value)
+    label = details_of(score).label
+    return score.value if label is msgspec.UNSET else label

@@ -37,7 +37,7 @@ from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
 from baton.model.score import passes
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Pair, TurnEvaluator, Unscored, describe, last_turn
+from .base import Pair, TurnEvaluator, Which, describe
 
 
 class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
@@ -137,16 +137,9 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         """Return the options as plain data, but for the schema: it may be long."""
         return {k: v for k, v in super().option_details().items() if k != "json_schema"}
 
-    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return the turns that state an answer, and with rules the last one that was played."""
-        pairs = super().turns(trace, case)
-        if not self._rules or (isinstance(pairs, Unscored) and pairs.status == "error"):
-            return pairs
-        last = last_turn(trace, case)
-        if isinstance(last, Unscored):
-            return last
-        stated = [] if isinstance(pairs, Unscored) else pairs
-        return stated if any(p.number == last.number for p in stated) else [*stated, last]
+    def which(self, case: Case | None) -> Which:  # noqa: ARG002
+        """Look at the turns that state an answer, and with rules at the last one played."""
+        return "stated and last" if self._rules else "stated"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
         """Check the answer of one turn."""

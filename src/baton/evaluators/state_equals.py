@@ -28,7 +28,7 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
     type = "state_equals"
     summary = "whether the session ends in the expected state"
     details = StateEqualsDetails
-    takes_incomplete = True
+    takes = "incomplete"
     aliases = (Alias("state_equals", "StateEquals", renames={"name": "state"}),)
 
     state: Annotated[

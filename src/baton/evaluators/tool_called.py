@@ -39,7 +39,8 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
     type = "tool_called"
     summary = "whether a tool was called, how often, and by whom"
     details = ToolCalledDetails
-    takes_incomplete = True
+    takes = "incomplete"
+    doubt_decides = True
     aliases = (Alias("tool_called", "ToolCalled", renames={"tool_name": "tool"}),)
 
     tool: Annotated[str, FROM_CASES, describe("The tool to look for.")]
@@ -71,8 +72,6 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
         ``error`` when a turn broke or was not played; ``skipped`` when calls that were not
         recorded could change the verdict.
         """
-        if whole.doubt is not None:
-            return whole.doubt
         trace, context = whole.trace, whole.context
         calls = list(self._calls(trace, context))
         over = self.max_calls is not None and len(calls) > self.max_calls

@@ -34,7 +34,7 @@ from baton.model.score import passes
 from baton.model.views import placed_calls, run_names, tool_calls, turn_tree
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Pair, TurnEvaluator, Unknown, Unscored, describe, every_turn
+from .base import Pair, TurnEvaluator, Unknown, Which, describe
 
 
 class Scope(NamedTuple):
@@ -77,8 +77,9 @@ def calls_in_scope(
             caller = callers[run.id] = names[0], frozenset(names)
             if not known(trace, run, "agent"):
                 unnamed.add(run.id)
-        calls.append(Made(call.id, call.name, call.arguments, *caller))
-        if run.id in unnamed:
+        name, names_of_agent = caller
+        calls.append(Made(call.id, call.name, call.arguments, name, names_of_agent))
+        if unnamed and run.id in unnamed:
             nameless.add(call.id)
         # Arguments that are there are known, unless the call itself says otherwise.
         if (call.unknown or call.arguments is None) and not known(trace, call, "arguments"):
@@ -122,9 +123,9 @@ def _runs(
         return turn.runs, (
             "the source did not record what agents did; record events or spans with tool calls"
         )
-    if agents is None and not any(run.started_by for run in turn.runs):
-        return turn.runs, None  # nobody handed work to another
     if agents is None:
+        if not any(d.kind == "delegate" for each in trace.turns for d in each.dispatches):
+            return turn.runs, None  # the usual case: no run is below another
         outside = {node.run.id for node in turn_tree(trace, turn)}
         return [
             run
@@ -306,11 +307,10 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         rules = details.pop("rules")
         return {**details, "rules": msgspec.to_builtins(rules)} if rules else details
 
-    def turns(self, trace: Trace, case: Case | None) -> list[Pair] | Unscored:
-        """Return the turns to compare; all, where the option alone says what to look for."""
-        if self.mode == "single_tool" and not _states_tools(case):
-            return every_turn(trace, case)
-        return super().turns(trace, case)
+    def which(self, case: Case | None) -> Which:
+        """Look at all turns where the option alone says what to look for."""
+        alone = self.mode == "single_tool" and not _states_tools(case)
+        return "every" if alone else "stated"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | Unknown:
         """Compare the calls of one turn; or say what is not known of it."""
@@ -339,7 +339,9 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
             one_call=self._call_rules,
             extra_counts=self.mode in _EXTRA_COUNTS or not self.allow_extra,
             place=[run.id for run in scope.runs] or [pair.turn.id],
-            elsewhere=_elsewhere(scope, trace, pair, wanted, context),
+            elsewhere=_elsewhere(scope, trace, pair, wanted, context)
+            if len(pairs) < len(wanted)
+            else None,
         )
 
     def _wanted(self, trace: Trace, pair: Pair) -> list[ExpectedToolCall]:

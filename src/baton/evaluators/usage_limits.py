@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -23,13 +24,15 @@ from baton.model.views import dispatched_runs, sum_usage
 from .base import BaseEvaluator, Details, Unscored
 
 TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+_TOKENS_OF: Callable[[Usage], tuple[int | None, ...]] = attrgetter(*TOKENS)
 UNNAMED = "(model not recorded)"
 
 
 def token_count(usage: Usage | None) -> int | None:
     """Return all tokens, read and written; ``None`` when the source tells of none of them."""
-    recorded = [getattr(usage, name) for name in TOKENS] if usage is not None else []
-    counts: list[int] = [count for count in recorded if count is not None]
+    if usage is None:
+        return None
+    counts = [count for count in _TOKENS_OF(usage) if count is not None]
     return sum(counts) if counts else None
 
 
@@ -80,10 +83,12 @@ def unassigned_usage(trace: Trace) -> Usage | None:
 
 def known_cost(trace: Trace) -> float | None:
     """Return the cost in USD as far as it is known: the least that was spent."""
+    costs = [usage.cost_usd for usage in _run_usages(trace) if usage.cost_usd is not None]
+    if not costs and (trace.usage is None or trace.usage.cost_usd is None):
+        return None  # most sources tell of no cost
     total = total_usage(trace)
     if total is not None and total.cost_usd is not None:
         return total.cost_usd
-    costs = [usage.cost_usd for usage in _run_usages(trace) if usage.cost_usd is not None]
     return sum(costs) if costs else None
 
 

@@ -12,6 +12,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.question import Question
 from baton.evaluators.judging.rubric import Scale
 from baton.evaluators.judging.subject import Subject
+from baton.evaluators.judging.verdicts import JudgedDetails, UnitDetails, details_of
 from baton.model import (
     Case,
     CaseResult,
@@ -114,27 +115,9 @@ def trace_id(result: CaseResult) -> str | None:
     return None if held is None else held.id
 
 
-class _Details(msgspec.Struct, kw_only=True):
-    """What a judged score, or one of the units that it sums up, says beside its verdict."""
-
-    label: str | None = None
-    to: str | None = None
-    agent: str | None = None
-    votes: dict[str, int] | None = None
-    spread: float = 0.0
-    settled_by: Any = msgspec.UNSET
-    judge_error: str | None = None
-
-
-class _Unit(_Details, kw_only=True):
-    status: Status = "skipped"
-    value: float | None = None
-    subject: list[str] | None = None
-
-
 class _Single(NamedTuple):
     score: Score
-    details: _Details
+    details: JudgedDetails | UnitDetails
 
 
 def _singles(score: Score) -> Iterator[_Single]:
@@ -143,15 +126,17 @@ def _singles(score: Score) -> Iterator[_Single]:
     Raises:
         InputError: its details are not those of a rubric: somebody made them up.
     """
-    units = score.details.get("units")
     try:
-        if not isinstance(units, list) or not all(isinstance(unit, dict) for unit in units):
-            yield _Single(score, msgspec.convert(score.details, _Details))
+        details = details_of(score)
+        if details.units is msgspec.UNSET:
+            yield _Single(score, details)
             return
-        for unit in msgspec.convert(units, list[_Unit]):
-            subject = score.subject if unit.subject is None else unit.subject
+        for unit in details.units:
             single = msgspec.structs.replace(
-                score, status=unit.status, value=unit.value, subject=subject
+                score,
+                status=unit.status,
+                value=None if unit.value is msgspec.UNSET else unit.value,
+                subject=score.subject if unit.subject is msgspec.UNSET else unit.subject,
             )
             yield _Single(single, unit)
     except (msgspec.ValidationError, ValueError) as error:
@@ -171,18 +156,19 @@ def _things(
         trouble = None
         if score.status == "error":
             trouble = details.judge_error or "error"
-        elif score.status == "skipped" and details.label is None:
+        elif score.status == "skipped" and details.label is msgspec.UNSET:
             trouble = "skipped"
-        votes = Votes(counts=details.votes, spread=details.spread) if details.votes else None
+        votes = Votes(counts=details.votes, spread=details.spread or 0.0) if details.votes else None
+        to = details.to if isinstance(details, JudgedDetails) else None
         things.append(
             JudgedThing(
                 trace=trace,
                 case=case,
                 subject=subject,
-                agent=details.to or details.agent,
+                agent=to or details.agent or None,
                 position=judged.position,
                 status=score.status,
-                label=details.label,
+                label=None if details.label is msgspec.UNSET else details.label,
                 value=score.value,
                 model=None if score.judge is None or settled else score.judge.model,
                 version=score.version,

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Self
 
+import msgspec
 import pytest
-from tests.evaluators.judged.scripted import capture, labelled, number
+from tests.evaluators.judged.scripted import Judged, capture, labelled, number, shipped
 
 from baton.evaluators import Panel
+from baton.evaluators.panel import PanelDetails
 from baton.model import EvalContext, InputError, JudgeError, JudgeRequest, JudgeResponse, Score
 
 Says = Mapping[str, str | float | JudgeError]
@@ -148,3 +150,21 @@ def test_a_case_may_override_its_options() -> None:
     changed = panel().with_options({"options": {"threshold": 0.4}})
     assert verdict(three("weak", "weak", "wrong"), changed).status == "passed"
     assert verdict(three("weak", "weak", "wrong")).status == "failed"
+
+
+def test_a_panel_says_which_question_it_asks_and_whether_low_values_pass() -> None:
+    rubric = shipped()["dispatch_correctness"]
+    assert panel().rubric_hash == Judged(rubric).rubric_hash
+    stricter = panel(options={"prompt": "The question: was it right?"})
+    assert stricter.rubric_hash != panel().rubric_hash
+    assert [panel().lower_is_better, panel(rubric="refusal").lower_is_better] == [
+        False,
+        Judged(shipped()["refusal"]).lower_is_better,
+    ]
+
+
+def test_the_details_of_a_panel_are_those_of_its_type() -> None:
+    score = verdict(three("correct", "wrong", "correct"))
+    details = msgspec.convert(score.details, PanelDetails)
+    assert (details.label, details.tie, details.dissent) == ("correct", False, ["openai:b"])
+    assert details.mapping() == score.details

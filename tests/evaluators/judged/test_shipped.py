@@ -115,3 +115,9 @@ def test_what_a_rubric_looks_at_is_named_as_datasets_name_it() -> None:
         assert checks_of(rubric) <= known, rubric.name
     assert checks_of(RUBRICS["function_calling"]) == {"tools"}
     assert "rubrics" in checks_of(RUBRICS["rubric_based_final_response_quality_v1"])
+
+
+@pytest.mark.parametrize("rubric", RUBRICS.values(), ids=list(RUBRICS))
+def test_a_judge_is_asked_about_dispatches_and_never_about_hand_offs(rubric: Rubric) -> None:
+    titles = [each.title for inputs in INPUTS.values() for each in inputs]
+    assert not [text for text in (rubric.prompt, *titles) if "hand-off" in text.lower()]

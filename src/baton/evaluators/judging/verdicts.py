@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import UNSET, UnsetType, convert, field
+
+from baton.evaluators.base import Details
 from baton.judges.prompts import clip
 from baton.judges.votes import Poll, Read, Tally, Vote
 from baton.model import CaseRubric, Evidence, JudgeUse, Score, Status, Unit
@@ -259,7 +262,83 @@ def _decision(
     return Decision(chosen.label, number, chosen.reason, chosen.quote, tally)
 
 
-_KEPT = ("label", "votes", "spread", "tie", "items", "settled_by", "judge_error", "not_shown")
+class Settlement(Details, kw_only=True):
+    """The finding that answered instead of a judge."""
+
+    finding: str = ""
+    kind: str = ""
+
+
+class HiddenStep(Details, kw_only=True):
+    """A step that a judge was not shown all of, and how many characters were left out."""
+
+    input: str
+    ids: list[str]
+    what: str
+    chars: int
+
+
+class Ballots(Details, kw_only=True):
+    """What was decided of one thing, and by which votes where there were several samples.
+
+    ``score`` is the number that a label or a scale stands for. ``spread`` and ``tie`` are those of
+    :class:`baton.judges.votes.Tally`.
+    """
+
+    label: str | UnsetType = UNSET
+    score: float | UnsetType = UNSET
+    votes: dict[str, int] | UnsetType = UNSET
+    spread: float | UnsetType = UNSET
+    tie: bool | UnsetType = UNSET
+
+
+class ItemDetails(Ballots, kw_only=True):
+    """One of several statements or parts of a text that were judged one by one."""
+
+    id: str
+    text: str
+    reason: str
+
+
+class UnitDetails(Ballots, kw_only=True):
+    """One of several scores that are summed up, in short."""
+
+    subject: list[str] | UnsetType = UNSET
+    agent: str | UnsetType = UNSET
+    status: Status = "skipped"
+    value: float | UnsetType = UNSET
+    items: list[ItemDetails] | UnsetType = UNSET
+    settled_by: Settlement | UnsetType = UNSET
+    judge_error: str | UnsetType = UNSET
+    not_shown: list[HiddenStep] | UnsetType = UNSET
+    reason: str = ""
+
+
+class JudgedDetails(Ballots, kw_only=True):
+    """What a judged score says beside its verdict; ``UNSET`` where it does not apply.
+
+    ``agent``, or of a dispatch ``from``, ``to`` and ``kind``, say who is judged. ``items`` are the
+    statements that were judged, of which ``counted`` have a score; ``units`` the scores that this
+    one sums up. ``unknown`` names inputs that were not recorded, ``cut`` the characters of each
+    input that the judge was not shown, ``not_shown`` the steps these belong to, ``unanswered`` the
+    errors of samples. ``of_the_rest`` is the verdict on what was shown, where it does not count.
+    """
+
+    agent: str | UnsetType = UNSET
+    from_: str | UnsetType | None = field(name="from", default=UNSET)
+    to: str | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+    quote_not_found: str | UnsetType = UNSET
+    items: list[ItemDetails] | UnsetType = UNSET
+    counted: int | UnsetType = UNSET
+    unknown: list[str] | UnsetType = UNSET
+    cut: dict[str, int] | UnsetType = UNSET
+    not_shown: list[HiddenStep] | UnsetType = UNSET
+    unanswered: list[str] | UnsetType = UNSET
+    settled_by: Settlement | UnsetType = UNSET
+    judge_error: str | UnsetType = UNSET
+    of_the_rest: JudgedDetails | UnsetType = UNSET
+    units: list[UnitDetails] | UnsetType = UNSET
 
 
 class Verdict(NamedTuple):
@@ -267,7 +346,7 @@ class Verdict(NamedTuple):
 
     value: float | None
     reason: str
-    details: dict[str, Any]
+    details: JudgedDetails
     evidence: list[Evidence]
     counted: int = 1
 
@@ -282,13 +361,18 @@ def verdict_of(
     least = min(counted, default=None)
     pairs = list(zip(items, decisions, strict=True))
     worst = [(item, d) for item, d in pairs if d.number is not None and d.number == least]
-    details: dict[str, Any] = {
-        "items": [
-            {"id": item.name, "text": clip(item.text, LONGEST).text, **_told(decision)}
+    details = JudgedDetails(
+        items=[
+            ItemDetails(
+                id=item.name,
+                text=clip(item.text, LONGEST).text,
+                reason=decision.reason,
+                **_ballots(decision),
+            )
             for item, decision in pairs
         ],
-        "counted": len(counted),
-    }
+        counted=len(counted),
+    )
     if not counted:
         return Verdict(None, f"none of {len(pairs)} counts: {_said(pairs[0])}", details, [])
     value = sum(counted) / len(counted)
@@ -316,29 +400,15 @@ def summed(uses: Sequence[JudgeUse]) -> JudgeUse | None:
     )
 
 
-def brief(score: Score, names: Mapping[str, str | None]) -> dict[str, Any]:
-    """Tell one of several scores in short."""
-    row = {
-        "subject": score.subject,
-        **names,
-        "status": score.status,
-        "value": score.value,
-        **{key: score.details[key] for key in _KEPT if key in score.details},
-        "reason": score.reason,
-    }
-    return {key: value for key, value in row.items() if value is not None}
-
-
 def _single(decision: Decision, sections: Sequence[Section]) -> Verdict:
-    details = _told(decision)
+    details = JudgedDetails(**_ballots(decision))
     evidence = []
     if decision.quote:
         ids = _holders(decision.quote, sections)
         if ids is None:
-            details["quote_not_found"] = decision.quote
+            details.quote_not_found = decision.quote
         else:
             evidence.append(Evidence(ids=ids, quote=decision.quote[:400]))
-    details.pop("reason")
     return Verdict(decision.number, decision.reason, details, evidence)
 
 
@@ -352,13 +422,13 @@ def _holders(quote: str, sections: Sequence[Section]) -> list[str] | None:
     return None
 
 
-def _told(decision: Decision) -> dict[str, Any]:
-    details: dict[str, Any] = {"label": decision.label, "score": decision.number}
-    details["reason"] = decision.reason
+def _ballots(decision: Decision) -> dict[str, Any]:
+    """Return the fields of :class:`Ballots`."""
     tally = decision.tally
+    fields: dict[str, Any] = {"label": decision.label, "score": decision.number}
     if tally.votes > 1:
-        details |= {"votes": tally.counts, "spread": tally.spread, "tie": tally.tie}
-    return {key: value for key, value in details.items() if value is not None}
+        fields |= {"votes": tally.counts, "spread": tally.spread, "tie": tally.tie}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _said(pair: tuple[Item, Decision]) -> str:
@@ -389,7 +459,7 @@ class Scorer(NamedTuple):
         self,
         value: float,
         reason: str,
-        details: Mapping[str, Any],
+        details: JudgedDetails,
         evidence: Sequence[Evidence] = (),
         use: JudgeUse | None = None,
     ) -> Score:
@@ -403,7 +473,7 @@ class Scorer(NamedTuple):
         self,
         status: Status,
         reason: str,
-        details: Mapping[str, Any] | None = None,
+        details: JudgedDetails | None = None,
         use: JudgeUse | None = None,
         value: float | None = None,
     ) -> Score:
@@ -417,7 +487,7 @@ class Scorer(NamedTuple):
             value=value,
             threshold=self.rubric.threshold,
             reason=reason,
-            details=dict(details or {}),
+            details=details.mapping() if details is not None else {},
             judge=use,
         )
 
@@ -425,7 +495,7 @@ class Scorer(NamedTuple):
         self,
         left_out: Sequence[LeftOut],
         verdict: Verdict,
-        details: Mapping[str, Any],
+        details: JudgedDetails,
         use: JudgeUse | None,
         *,
         passes: bool,
@@ -434,23 +504,26 @@ class Scorer(NamedTuple):
 
         It is an error, as for votes that are not known: skipped, padding would be a way out.
         """
-        kept = ("unknown", "unanswered", "cut", "not_shown")
-        label = verdict.details.get("label", verdict.value)
+        label = verdict.value if verdict.details.label is UNSET else verdict.details.label
         said = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"
         reason = (
             f"can't tell: {said_of(left_out)} were not shown to the judge and may hold "
             f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; of the rest {said}"
         )
-        kept_details = {name: details[name] for name in kept if name in details}
-        return self.unscored("error", reason, {**kept_details, "of_the_rest": verdict.details}, use)
+        not_counted = JudgedDetails(
+            unknown=details.unknown,
+            unanswered=details.unanswered,
+            cut=details.cut,
+            not_shown=details.not_shown,
+            of_the_rest=verdict.details,
+        )
+        return self.unscored("error", reason, not_counted, use)
 
     def settled(self, settled: Settled) -> Score:
         """Give the verdict of a finding, for which no judge was asked."""
         finding = settled.finding
-        details = {
-            "label": settled.label,
-            "settled_by": {"finding": settled.source, "kind": finding.kind},
-        }
+        settled_by = Settlement(finding=settled.source, kind=finding.kind)
+        details = JudgedDetails(label=settled.label, settled_by=settled_by)
         reason = f"settled by `{settled.source}`, no judge was asked: {finding.says}"
         value = self.rubric.answer.score_of(settled.label) or 0.0
         return self.scored(value, reason, details, finding.evidence)
@@ -462,15 +535,17 @@ class Scorer(NamedTuple):
         """
         error = next((score for score in scores if score.status == "error"), None)
         counted = [score for score in scores if score.value is not None]
-        details: dict[str, Any] = {"units": [_unit(score, agents) for score in scores]}
+        of_each = {id(score): details_of(score) for score in scores}
+        details = JudgedDetails(
+            units=[_unit(score, of_each[id(score)], agents) for score in scores]
+        )
         use = summed([score.judge for score in scores if score.judge is not None])
         if error is not None or not counted:
             first = error or scores[0]
-            kind = first.details.get("judge_error")
-            more = {"judge_error": kind} if kind else {}
-            return self.unscored(first.status, first.reason, {**details, **more}, use)
+            details.judge_error = of_each[id(first)].judge_error
+            return self.unscored(first.status, first.reason, details, use)
         pooled = self.rubric.report == "pooled"
-        weights = [score.details.get("counted", 1) if pooled else 1 for score in counted]
+        weights = [(of_each[id(score)].counted or 1) if pooled else 1 for score in counted]
         value = sum(w * (s.value or 0.0) for w, s in zip(weights, counted, strict=True))
         sign = 1 if self.rubric.direction == "higher" else -1
         worst = min(counted, key=lambda score: sign * (score.value or 0.0))
@@ -479,20 +554,39 @@ class Scorer(NamedTuple):
         return self.scored(value / sum(weights), reason, details, evidence, use)
 
 
-def not_shown(left_out: Sequence[LeftOut]) -> dict[str, Any]:
-    """Return what a score says of what a judge was not shown: by input, and by step."""
+def note_not_shown(details: JudgedDetails, left_out: Sequence[LeftOut]) -> None:
+    """Put into details what a judge was not shown: by input, and by step."""
     if not left_out:
-        return {}
-    cut: dict[str, int] = {}
+        return
+    details.cut = {}
     for one in left_out:
-        cut[one.section] = cut.get(one.section, 0) + one.chars
+        details.cut[one.section] = details.cut.get(one.section, 0) + one.chars
     ranked = sorted(left_out, key=lambda one: -one.chars)[:_MOST]
-    steps = [
-        {"input": one.section, "ids": list(one.ids), "what": one.kind, "chars": one.chars}
+    details.not_shown = [
+        HiddenStep(input=one.section, ids=list(one.ids), what=one.kind, chars=one.chars)
         for one in ranked
     ]
-    return {"cut": cut, "not_shown": steps}
 
 
-def _unit(score: Score, agents: Mapping[str, str | None]) -> dict[str, Any]:
-    return brief(score, {"agent": agents.get(score.subject[0])} if score.subject else {})
+def details_of(score: Score) -> JudgedDetails:
+    """Return the details of a judged score; raises ValidationError for those of another one."""
+    return convert(score.details, JudgedDetails)
+
+
+def _unit(score: Score, details: JudgedDetails, agents: Mapping[str, str | None]) -> UnitDetails:
+    agent = agents.get(score.subject[0]) if score.subject else None
+    return UnitDetails(
+        subject=score.subject,
+        agent=UNSET if agent is None else agent,
+        status=score.status,
+        value=UNSET if score.value is None else score.value,
+        label=details.label,
+        votes=details.votes,
+        spread=details.spread,
+        tie=details.tie,
+        items=details.items,
+        settled_by=details.settled_by,
+        judge_error=details.judge_error,
+        not_shown=details.not_shown,
+        reason=score.reason,
+    )
