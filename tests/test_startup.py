@@ -59,6 +59,12 @@ def test_no_command_loads_a_framework(arguments: list[str], tmp_path: Path) -> N
     assert not loaded(f"from baton.cli import main\nmain({filled!r})") & set(HEAVY)
 
 
+def test_scoring_json_without_a_judge_loads_neither_asyncio_nor_yaml(tmp_path: Path) -> None:
+    arguments = ["score", f"{DESK}/refund.sse", "--out", str(tmp_path)]
+    found = loaded(f"from baton.cli import main\nmain({arguments!r})")
+    assert not found & {"asyncio", "yaml"}
+
+
 def test_runs_without_judges_do_not_even_open_a_database(tmp_path: Path) -> None:
     arguments = ["score", f"{DESK}/refund.sse", "--out", str(tmp_path)]
     assert "sqlite3" not in loaded(f"from baton.cli import main\nmain({arguments!r})")

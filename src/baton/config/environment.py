@@ -8,7 +8,6 @@ from typing import Any
 
 from baton.formats.document import Document
 from baton.formats.explain import Path
-from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, nearest
 from baton.model.secrets import remember, secrets_in
 
@@ -71,6 +70,8 @@ def _interpolate(
 
 def _scalar(text: str) -> Any:
     try:
+        from baton.formats.yaml import load_yaml  # not needed without a config
+
         value = load_yaml(text, "")
     except InputError:
         return text

@@ -22,7 +22,6 @@ from baton.model import InputError, Problem
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
 from baton.plugins import Entry
-from baton.providers.registry import provider_entry
 from baton.reports.registry import report_entry
 from baton.runner.backends.registry import backend_spec
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, Specs, make_plan
@@ -353,6 +352,8 @@ def _providers(
             problems.append(document.problem_at(path, "`type` is missing"))
             continue
         try:
+            from baton.providers.registry import provider_entry  # it loads asyncio
+
             kind = provider_entry(name).target.options_type
             options.append(document.convert(provider, kind, path=path))
         except InputError as error:

@@ -23,7 +23,6 @@ from baton.evaluators.registry import evaluator_entry
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.model import InputError, Problem
-from baton.providers.registry import provider_entry
 from baton.runner.plan import EvaluatorSpec
 
 if TYPE_CHECKING:
@@ -164,6 +163,8 @@ def _runs_code(kind: str) -> bool:
 def _of_provider(place: Place, provider: Mapping[str, Any]) -> list[tuple[Place, str]]:
     name = provider.get("type")
     try:
+        from baton.providers.registry import provider_entry  # it loads asyncio
+
         kind = provider_entry(str(name)).type
     except InputError:
         return []  # not known, and reported as such

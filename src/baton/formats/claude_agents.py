@@ -9,7 +9,6 @@ from typing import Any
 from baton.model import AgentCard, InputError, Problem
 
 from .document import read_bytes
-from .yaml import load_yaml
 
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
 _LINE = re.compile(r"([A-Za-z][A-Za-z-]*):[ \t]*(.*)")
@@ -88,6 +87,8 @@ def _card(fields: dict[str, Any], instructions: str | None) -> AgentCard:
 def _fields(text: str, file: str) -> dict[str, Any]:
     """Read front matter; where it is no YAML, line by line, as Claude Code does."""
     try:
+        from .yaml import load_yaml  # not needed where nothing is defined
+
         value = load_yaml(text, file)
     except InputError:
         value = None

@@ -20,7 +20,6 @@ from .explain import Fault, Path, explain, path_text
 from .nesting import is_too_deep
 from .opening import open_file, read_bytes
 from .spelling import ExtraKey, normalise, prune, snake
-from .yaml import load_yaml, yaml_line, yaml_node
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(strict=False)
@@ -113,6 +112,8 @@ class Document:
         if self._parsed is not _UNPARSED:
             return self._parsed
         if self.kind == "yaml":
+            from .yaml import load_yaml  # not needed for JSON, as below
+
             return load_yaml(self.text, self.file)
         self._check_depth()
         try:
@@ -149,6 +150,8 @@ class Document:
         if not path:
             return self.first_line
         if self.kind == "yaml":
+            from .yaml import yaml_line
+
             return yaml_line((self._whole or self)._yaml_node(), path)
         return json_line(self.text, path) + self.first_line - 1
 
@@ -221,6 +224,8 @@ class Document:
     def _yaml_node(self) -> Any:
         """Compose the document once, however many lines are asked for."""
         if self._node is None:
+            from .yaml import yaml_node
+
             self._node = yaml_node(self.text)
         return self._node
 

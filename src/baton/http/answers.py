@@ -7,7 +7,6 @@ limit has an option that raises it.
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import math
 import zlib
@@ -248,14 +247,6 @@ class Refused(Exception):  # noqa: N818 - the status says whether it is an error
     def with_attempts(self) -> str:
         """Return the text with the number of attempts."""
         return str(self) + tried(self.attempts)
-
-
-class BodyCancelled(asyncio.CancelledError):
-    """Reading an answer was cancelled; ``body`` is what had come."""
-
-    def __init__(self, body: Body) -> None:
-        super().__init__()
-        self.body = body
 
 
 def utf8(body: Body) -> bytes:

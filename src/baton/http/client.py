@@ -18,7 +18,7 @@ from baton.model import InputError, Problem
 from baton.model.secrets import Masker
 
 from . import rate_limits
-from .answers import Answer, Body, BodyCancelled, Fault, NoAnswer, Refused, detail_of
+from .answers import Answer, Body, Fault, NoAnswer, Refused, detail_of
 from .credentials import Credentials
 
 T = TypeVar("T")
@@ -31,6 +31,14 @@ _GIVE_WAY = 1 << 20
 _CONNECT = 5.0
 """Seconds to connect to the server of an LLM, however long its answer may take."""
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+
+
+class BodyCancelled(asyncio.CancelledError):
+    """Reading an answer was cancelled; ``body`` is what had come."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        self.body = body
 
 
 class Access(NamedTuple):

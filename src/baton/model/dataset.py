@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args, overload
 
-from .case import Case, Location
+from .case import Case, ExpectedTurn, Location
 from .errors import InputError
 
 Need = Literal["restart", "new_session", "same_session"]
@@ -267,32 +268,33 @@ _TURN_FIELDS = {
 }
 
 
+_FIELDS_OF: Callable[[ExpectedTurn], tuple[object, ...]] = attrgetter(*_TURN_FIELDS)
 _STATED = (*_TURN_FIELDS.values(), "final_state")
 
 
 def _stated(case: Case) -> int:
     """Return a bit for each name of ``_STATED`` that a case states something of."""
-    stated = {
-        name
-        for field, name in _TURN_FIELDS.items()
-        if any(getattr(turn, field) is not None for turn in case.turns)
-    }
+    mask = 0
+    for turn in case.turns:
+        for place, value in enumerate(_FIELDS_OF(turn)):
+            if value is not None:
+                mask |= 1 << place
     if case.rubrics:
-        stated.add("rubrics")
+        mask |= 1 << _STATED.index("rubrics")
     if case.final_state is not None:
-        stated.add("final_state")
-    return sum(1 << bit for bit, name in enumerate(_STATED) if name in stated)
+        mask |= 1 << _STATED.index("final_state")
+    return mask
 
 
 def _needs(case: Case) -> int:
     """Return a bit for each of ``NEEDS`` that a case has."""
-    later = case.turns[1:]
-    needs: dict[Need, bool] = {
-        "restart": any(turn.restart for turn in case.turns),
-        "new_session": any(turn.new_session for turn in later),
-        "same_session": any(not turn.new_session for turn in later),
-    }
-    return sum(1 << bit for bit, need in enumerate(NEEDS) if needs[need])
+    needs: set[Need] = set()
+    for number, turn in enumerate(case.turns):
+        if turn.restart:
+            needs.add("restart")
+        if number:
+            needs.add("new_session" if turn.new_session else "same_session")
+    return sum(1 << NEEDS.index(need) for need in needs)
 
 
 def message_hash(message: str) -> int:

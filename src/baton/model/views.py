@@ -45,14 +45,21 @@ def agent_chain(
     chain = []
     for run in turn.runs:
         if known(trace, run, "agent"):
-            names = [renames.get(name, name) for name in run_names(trace, run)]
-            chain.append(next((name for name in names if name in wanted), names[0]))
+            names = run_names(trace, run)
+            if renames:
+                names = [renames.get(name, name) for name in names]
+            name = names[0]
+            if len(names) > 1:
+                name = next((each for each in names if each in wanted), name)
+            chain.append(name)
     return chain
 
 
 def run_names(trace: Trace, run: AgentRun) -> list[str]:
     """Return every name that means this run's agent: its own first, then node and aliases."""
     card = trace.agents.get(run.agent)
+    if run.node is None and card is None:
+        return [run.agent]
     names = [run.agent, *([run.node] if run.node else []), *(card.aliases if card else [])]
     return list(dict.fromkeys(names))
 
@@ -427,14 +434,17 @@ def placed_calls(
     runs: Iterable[AgentRun], *, dispatches: Literal["include", "exclude"]
 ) -> list[PlacedCall]:
     """Return the calls of some runs, each with its run, in the order of :func:`tool_calls`."""
+    every = dispatches == "include"
     placed = [
         PlacedCall(run, step)
         for run in runs
         for step in run.steps
-        if isinstance(step, ToolCall) and (dispatches == "include" or step.dispatch is None)
+        if type(step) is ToolCall and (every or step.dispatch is None)
     ]
-    if all(call.at is not None for _, call in placed):
-        placed.sort(key=lambda one: one.call.at or 0.0)
+    for _, call in placed:
+        if call.at is None:
+            return placed
+    placed.sort(key=lambda one: one.call.at or 0.0)
     return placed
 
 

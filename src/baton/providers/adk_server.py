@@ -15,8 +15,8 @@ import msgspec
 
 from baton.formats.adk import Event
 from baton.formats.document import Document
-from baton.http.answers import Body, BodyCancelled, Refused, is_html, utf8, what_it_is
-from baton.http.client import Access, Words
+from baton.http.answers import Body, Refused, is_html, utf8, what_it_is
+from baton.http.client import Access, BodyCancelled, Words
 from baton.http.client import access as access_to
 from baton.model import Case, InputError, ProviderError, Source, suggestion
 from baton.model.secrets import Masker

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from baton.http.answers import Body, BodyCancelled, Refused
-from baton.http.client import Access, access
+from baton.http.answers import Body, Refused
+from baton.http.client import Access, BodyCancelled, access
 from baton.http.credentials import (
     NO_HEADER_VALUE,
     Credentials,

@@ -13,7 +13,6 @@ from baton.formats.document import Document, raw_documents, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines, read_small
 from baton.formats.spelling import snake
-from baton.formats.yaml import load_yaml
 from baton.model import InputError, Problem, Source, Trace
 
 from .adk.reader import read_conversation, read_eval_case, read_result_file, read_session
@@ -272,6 +271,8 @@ class FileReader:
         yield from self._read_json(Document(self._file, text.encode(), "json"))
 
     def _read_yaml(self, document: Document) -> Iterator[Trace]:
+        from baton.formats.yaml import load_yaml  # not needed for JSON
+
         value = load_yaml(document.text, self._file)
         kind = kind_of([str(key) for key in value]) if isinstance(value, dict) else None
         if kind == "evalset":

@@ -337,7 +337,7 @@ def _evaluate(
     """Run one evaluator; whatever it raises is an error, never a score and never a gap."""
     try:
         answer = evaluator.evaluate(trace, case, plan.context)
-        if isinstance(answer, Awaitable):
+        if type(answer) is not list and isinstance(answer, Awaitable):
             return _Waiting(planned, evaluator, answer)
         return _renamed(planned, answer)
     except Exception as error:  # noqa: BLE001 - whatever it raises is this score's error
@@ -383,7 +383,12 @@ async def _awaited(waiting: _Waiting) -> list[Score]:
 
 def _renamed(planned: PlannedEvaluator, scores: list[Score]) -> list[Score]:
     name = planned.evaluator.name
-    return [msgspec.structs.replace(score, evaluator=name) for score in scores]
+    return [
+        score
+        if type(score) is Score and score.evaluator == name
+        else msgspec.structs.replace(score, evaluator=name)
+        for score in scores
+    ]
 
 
 def _error(planned: PlannedEvaluator, evaluator: Evaluator, error: BaseException) -> Score:

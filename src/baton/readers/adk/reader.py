@@ -83,11 +83,11 @@ def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
     seen: dict[str, Event] = {}
     open_chunks: dict[tuple[str | None, str | None], list[Event]] = {}
     for event in events:
-        key = (event.invocation_id, event.author)
         if event.partial:
-            open_chunks.setdefault(key, []).append(event)
+            open_chunks.setdefault((event.invocation_id, event.author), []).append(event)
             continue
-        open_chunks.pop(key, None)
+        if open_chunks:
+            open_chunks.pop((event.invocation_id, event.author), None)
         if event.id is None or seen.get(event.id) != event:
             whole.append(event)
         if event.id is not None:

@@ -23,10 +23,13 @@ _REQUESTS = frozenset({"adk_request_confirmation", "adk_request_credential", "ad
 """Calls that ADK writes itself, to ask a person about a call of the model."""
 _TRUNCATED = "the stream was truncated before the turn ended"
 _NO_ACTIONS = Actions()
+_NONE_PAUSED: set[str] = set()
 
 
 class OpenCall:
     """A tool call that may still be answered, maybe in a later turn."""
+
+    __slots__ = ("answered", "call", "dispatch", "inner", "run")
 
     def __init__(self, call: ToolCall, run: AgentRun) -> None:
         self.call = call
@@ -73,14 +76,20 @@ class Lanes:
         self._authors = authors
         self._current: dict[str, AgentRun] = {}
         self._by_path: dict[str, AgentRun] = {}
+        self._plain: dict[str, Origin] = {}
         self._before_fan_out: AgentRun | None = None
         self._group: int | None = None
 
     def origin(self, event: Event, expected: str | None) -> Origin:
         """Place an event; ``expected`` is the agent that control was last handed to."""
-        path = (event.node_info.path if event.node_info else None) or None
+        path = (event.node_info.path if event.node_info is not None else None) or None
         if path is None and not event.branch:
-            return Origin(event.author or "", _MAIN_LANE, (), None)
+            # The usual case; events of one agent mostly come from one place.
+            author = event.author or ""
+            plain = self._plain.get(author)
+            if plain is None:
+                plain = self._plain[author] = Origin(author, _MAIN_LANE, (), None)
+            return plain
         names = [step.partition("@")[0] for step in path.split("/")] if path else []
         agent = event.author or ""
         if names and names[-1] != agent and event.error_code and event.content is None:
@@ -159,14 +168,18 @@ class _TurnReader:
         self._builder = session.builder
         self._turn = self._builder.turn(id_)
         self._transfers: list[Dispatch] = []
-        self._authors = frozenset(e.author for e in events if e.author and not is_bookkeeping(e))
+        authors: set[str] = set()
+        for event in events:
+            if event.author and event.author not in authors and not is_bookkeeping(event):
+                authors.add(event.author)
+        self._authors = frozenset(authors)
         self._lanes = Lanes(self._authors, lambda: self._builder.next_group(self._turn))
         self._error: str | None = None
         self._cut = False
 
     def read(self, event: Event) -> None:
-        turn = self._turn
         if event.timestamp is not None:
+            turn = self._turn
             turn.started = min(turn.started or event.timestamp, event.timestamp)
             turn.ended = max(turn.ended or event.timestamp, event.timestamp)
         if event.author is None:
@@ -245,17 +258,28 @@ class _TurnReader:
         pending = self._pending()
         origin = self._lanes.origin(event, pending.to_agent if pending else None)
         run = self._run(origin, event)
-        self._cut = self._cut or bool(event.partial)
+        if event.partial:
+            self._cut = True
         # A paused call is answered with an earlier time than it was made at.
         if event.timestamp and (run.ended is None or event.timestamp > run.ended):
             run.ended = event.timestamp
-        run.model = event.model_version or run.model
-        if event.usage_metadata or event.model_version:
+        if event.model_version:
+            run.model = event.model_version
+        if event.usage_metadata is not None or event.model_version:
             run.usage = add_usage(run.usage, event.usage_metadata)
-        parts = (event.content.parts if event.content else None) or []
-        calls = [part.function_call for part in parts if part.function_call]
-        answers = [part.function_response for part in parts if part.function_response]
-        self._say(run, event, parts, final=not calls and not answers)
+        calls: list[FunctionCall] = []
+        answers: list[FunctionResponse] = []
+        rest: list[Part] = []
+        for part in (event.content.parts if event.content is not None else None) or ():
+            if part.function_call is not None:
+                calls.append(part.function_call)
+            if part.function_response is not None:
+                answers.append(part.function_response)
+            elif part.function_call is None:
+                rest.append(part)
+        # Most events are a call or its answer, and say nothing.
+        if rest or event.output is not None or event.output_transcription is not None:
+            self._say(run, event, rest, final=not calls and not answers)
         if calls:
             self._read_calls(run, calls, event)
         if answers:
@@ -270,7 +294,11 @@ class _TurnReader:
             run.status, run.error = "failed", self._error
 
     def _run(self, origin: Origin, event: Event) -> AgentRun:
-        due = next((d for d in self._transfers if not d.runs and d.to_agent == origin.agent), None)
+        due = None
+        for transfer in self._transfers:
+            if not transfer.runs and transfer.to_agent == origin.agent:
+                due = transfer
+                break
         known = self._lanes.find(origin, due is not None)
         if known is not None:
             return known
@@ -305,16 +333,15 @@ class _TurnReader:
         return dispatch
 
     def _say(self, run: AgentRun, event: Event, parts: list[Part], final: bool) -> None:
-        if not final:
-            parts = [p for p in parts if not p.function_call and not p.function_response]
-        said = said_content([part for part in parts if not part.thought])
+        thoughts = [part for part in parts if part.thought]
+        said = said_content([part for part in parts if not part.thought] if thoughts else parts)
         if not said and event.output is not None:
             said = Content(data=event.output)
         if not said and event.output_transcription and event.output_transcription.text:
             said = Content(text=event.output_transcription.text)
         sources = [s for s in (event.grounding_metadata, event.citation_metadata) if s] or None
-        thoughts = said_content([part for part in parts if part.thought])
-        for content, is_thought in ((thoughts, True), (said, False)):
+        thought = said_content(thoughts) if thoughts else None
+        for content, is_thought in ((thought, True), (said, False)):
             if content:
                 step = Said(id=self._builder.new_id("said"), content=content, at=event.timestamp)
                 step.thought, step.sources = is_thought, None if is_thought else sources
@@ -325,8 +352,9 @@ class _TurnReader:
 
     def _read_calls(self, run: AgentRun, wires: list[FunctionCall], event: Event) -> None:
         """Read the calls of one event; several to agents were issued together."""
-        agents = [wire for wire in wires if self._is_agent(wire.name, run)]
-        group = self._builder.next_group(self._turn) if len(agents) > 1 else None
+        group = None
+        if len(wires) > 1 and sum(self._is_agent(wire.name, run) for wire in wires) > 1:
+            group = self._builder.next_group(self._turn)
         for wire in wires:
             if wire.name in _REQUESTS:
                 self._read_request(wire)
@@ -389,11 +417,13 @@ class _TurnReader:
 
     def _read_answers(self, run: AgentRun, wires: list[FunctionResponse], event: Event) -> None:
         """Read the answers of one event, matched with their calls by id."""
-        actions = event.actions or _NO_ACTIONS
-        paused = {
-            *(actions.requested_tool_confirmations or ()),
-            *(actions.requested_auth_configs or ()),
-        }
+        actions, paused = _NO_ACTIONS, _NONE_PAUSED
+        if event.actions is not None:
+            actions = event.actions
+            paused = {
+                *(actions.requested_tool_confirmations or ()),
+                *(actions.requested_auth_configs or ()),
+            }
         for wire in wires:
             opened = self._session.open_call(wire.id, wire.name or "")
             if opened is None:  # the call was made before the recording begins
@@ -423,8 +453,7 @@ class _TurnReader:
 
     def _settle(self, opened: OpenCall, wire: FunctionResponse, event: Event) -> None:
         call, dispatch, error = opened.call, opened.dispatch, error_of(wire.response)
-        asked = wire.id in self._session.asked_about.values()
-        if error and asked and call.status == "waiting":
+        if error and call.status == "waiting" and wire.id in self._session.asked_about.values():
             call.status, call.refused_by = "refused", "user"
         else:
             call.status = "failed" if error else "ok"

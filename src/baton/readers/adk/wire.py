@@ -172,7 +172,10 @@ _MORE_THAN_TEXT = attrgetter(*_OTHER, "inline_data", "file_data")
 def said_content(parts: list[WirePart]) -> Content:
     """Join the parts that say something (calls and their answers are none of these)."""
     texts = [part.text for part in parts if part.text]
-    if not any(any(_MORE_THAN_TEXT(part)) for part in parts):
+    for part in parts:
+        if any(_MORE_THAN_TEXT(part)):
+            break
+    else:
         return Content(text="\n".join(texts) if texts else None)
     other = [{kind: value} for kind, value in _values(parts, _OTHER)]
     return Content(
@@ -184,7 +187,7 @@ def said_content(parts: list[WirePart]) -> Content:
 
 def result_content(response: Any) -> Content | None:
     """Return what a tool gave back; ADK wraps a plain value as ``{"result": value}``."""
-    if isinstance(response, dict) and set(response) == {"result"}:
+    if isinstance(response, dict) and len(response) == 1 and "result" in response:
         response = response["result"]
     if response is None:
         return None
@@ -195,9 +198,9 @@ def error_of(response: Any) -> str | None:
     """Return the error that a tool reported in its answer, by ADK's two conventions."""
     if not isinstance(response, dict):
         return None
-    if set(response) == {"error"} and response["error"]:
+    if len(response) == 1 and response.get("error"):
         return str(response["error"])
-    if str(response.get("status", "")).lower() == "error":
+    if "status" in response and str(response["status"]).lower() == "error":
         return str(response.get("error_message") or response.get("message") or "error")
     return None
 
