@@ -33,7 +33,7 @@ class Link(msgspec.Struct, kw_only=True, gc=False):
     span_id: str
 
 
-class Span(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class Span(msgspec.Struct, kw_only=True, omit_defaults=True, array_like=True, gc=False):
     """One span. Ids are lower-case hex, times seconds since the epoch, attributes plain data.
 
     ``events`` hold the log records of this span too. ``status`` is 0 (unset), 1 (ok) or 2

@@ -30,6 +30,11 @@ _CONVENTIONS = [
     for dialect in DIALECTS
     if dialect.claims is not None and dialect.read is not None
 ]
+_CLAIMED: dict[tuple[str, ...], int] = {}
+"""The place of the convention that claims spans of a shape: scope, name, names of attributes."""
+_MOST_SHAPES, _MOST_NAMES = 4096, 100
+"""Shapes that are remembered, and names in one: the files of others are not to fill memory."""
+_NONE = -1
 _REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
 
 
@@ -43,21 +48,31 @@ def read_span(span: Span, names: set[str]) -> Reading:
 
     The names of the dialect and the framework are added to ``names``.
     """
-    for dialect, claims, read in _CONVENTIONS:
-        if claims(span):
-            says = read(span)
-            if type(says) is ModelSpan and says.usage is None:
-                says.usage = usage_of(span.attributes, *dialect.tokens)
-            elif type(says) is AgentSpan and says.totals is None:
-                says.totals = usage_of(span.attributes, *dialect.tokens)
-            names.add(dialect.name)
-            if says.framework is not None:
-                names.add(says.framework)
-                refine = _REFINE.get(says.framework)
-                if refine is not None:
-                    says = refine(says, span)
-            return says
-    return PlainSpan()
+    shape = (span.scope, span.name, *span.attributes)
+    number = _CLAIMED.get(shape)
+    if number is None:
+        claiming = (n for n, (_, claims, _) in enumerate(_CONVENTIONS) if claims(span))
+        number = next(claiming, _NONE)
+        if len(_CLAIMED) >= _MOST_SHAPES:
+            _CLAIMED.clear()
+        if len(shape) <= _MOST_NAMES:
+            _CLAIMED[shape] = number
+    if number == _NONE:
+        return PlainSpan()
+    dialect, _, read = _CONVENTIONS[number]
+    says = read(span)
+    if type(says) is ModelSpan:
+        if says.usage is None:
+            says.usage = usage_of(span.attributes, *dialect.tokens)
+    elif type(says) is AgentSpan and says.totals is None:
+        says.totals = usage_of(span.attributes, *dialect.tokens)
+    names.add(dialect.name)
+    if says.framework is not None:
+        names.add(says.framework)
+        refine = _REFINE.get(says.framework)
+        if refine is not None:
+            says = refine(says, span)
+    return says
 
 
 def resolve(nodes: list[Node], names: set[str], logs: list[Event]) -> list[Node]:

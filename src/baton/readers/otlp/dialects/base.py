@@ -30,7 +30,9 @@ class Dialect:
             a span reads it. Low for what only its own instrumentation writes (Claude Code: 10),
             high for names that many write (OpenTelemetry GenAI: 90). Frameworks are 0: they
             settle what is theirs before the convention does.
-        claims: Tells whether a span follows this convention.
+        claims: Tells whether a span follows this convention, by its scope, its name and the names
+            of its attributes. Values are for ``read``: spans that have all of these in common are
+            asked about only once.
         read: Reads a span that does, with its names and content. ``handover`` tells which tool
             calls pass work on, ``usage`` (in ``values``) adds up counts with names of their own.
         refine: Returns a reading of its ``framework``, whichever convention it was read by, with

@@ -104,7 +104,9 @@ def claims(span: Span) -> bool:
 def read(span: Span) -> Reading:
     """Read one span."""
     attributes = span.attributes
-    operation = text(attributes.get("gen_ai.operation.name")) or _operation(span)
+    operation = attributes.get("gen_ai.operation.name")
+    if type(operation) is not str or not operation:
+        operation = _operation(span)
     says: Reading
     if span.scope == _MAF and operation is None:
         says = _of_workflow(span)
@@ -218,7 +220,8 @@ def read_tool(span: Span) -> ToolSpan | PlainSpan:
         call=text(first(attributes, "gen_ai.tool.call.id", "tool.id")),
     )
     says.arguments, says.result = carried.tool(span)
-    fail(says, span)
+    if span.status == ERROR:
+        fail(says, span)
     if first(attributes, "gen_ai.tool.status", "tool.status") == "error":
         says.failed = True
     if span.scope == "gcp.vertex.agent":

@@ -66,8 +66,10 @@ _SUB_AGENT = frozenset({"task", "agent"})
 
 def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) -> None:
     """Note on a tool span what it says of passing work on."""
-    mode = text(attributes.get("gen_ai.transfer.mode"))
-    target = text(first(attributes, *_TARGET_ATTRIBUTES))
+    mode = attributes.get("gen_ai.transfer.mode")
+    target = first(attributes, *_TARGET_ATTRIBUTES)
+    if mode is not None or target is not None:
+        mode, target = text(mode), text(target)
     if mode is None and target is None:
         says.mode, says.target = by_name(says.name or "", says.arguments, type_)
     else:

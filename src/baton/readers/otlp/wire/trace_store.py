@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from array import array
@@ -15,7 +16,10 @@ from baton.readers.otlp.span import Event, Span
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """Spans and log records of one trace; what they have in common is kept once."""
+    """Spans and log records of one trace; what they have in common is kept once.
+
+    ``of`` has the place of each one's resource, and is empty where all have the same.
+    """
 
     spans: list[Span]
     logs: list[Event]
@@ -69,18 +73,22 @@ class BatchFile:
 
 
 def _take_resources(batch: Batch) -> None:
-    known: dict[int, int] = {}
+    items = _items(batch)
+    places = [id(item.resource) for item in items]
+    known = dict(zip(places, items, strict=True))
+    batch.resources = [item.resource for item in known.values()]
+    if len(known) > 1:
+        numbers = {place: number for number, place in enumerate(known)}
+        batch.of = [numbers[place] for place in places]
     nothing: dict[str, Any] = {}
-    for item in _items(batch):
-        place = known.setdefault(id(item.resource), len(known))
-        if place == len(batch.resources):
-            batch.resources.append(item.resource)
-        batch.of.append(place)
+    for item in items:
         item.resource = nothing
 
 
 def _give_resources(batch: Batch) -> None:
-    for item, place in zip(_items(batch), batch.of, strict=True):
+    items = _items(batch)
+    of = batch.of or itertools.repeat(0, len(items))
+    for item, place in zip(items, of, strict=True):
         item.resource = batch.resources[place]
 
 
