@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from .figures import Counts, Table
 from .recordings import ROOT, SOURCES
+from .rewordings import SOURCE
 from .trials import MADE_BY
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -60,7 +61,7 @@ def _sums(table: Table, half: str, title: str, name: _Namer) -> str:
 def _place(item: tuple[tuple[str, str, str, str], Counts]) -> tuple[int, int]:
     """Order rows as faults and sources are listed."""
     _, _, kind, source = item[0]
-    return list(MADE_BY).index(kind), [*SOURCES, "texts"].index(source)
+    return list(MADE_BY).index(kind), [*SOURCES, "texts", SOURCE].index(source)
 
 
 def _row(title: str, c: Counts) -> str:

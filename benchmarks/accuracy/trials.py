@@ -12,6 +12,7 @@ from baton.model import Case, Content, ExpectedDispatch, ExpectedTurn, Trace
 from baton.testing import FAULTS, Injector, Seeded, ignored_result, repeated_work
 
 from .recordings import HALVES, Good, recordings, with_definitions, with_subsets
+from .rewordings import SOURCE, Reworded, contradictions, duplicates, prompts, repetitions, results
 from .texts import pairs, played, requests, staged
 
 MADE_BY: dict[str, str] = {
@@ -22,6 +23,8 @@ MADE_BY: dict[str, str] = {
     "ignored_result": "result_used",
     "repeated_work": "result_used",
     "dropped_constraint": "context_carried",
+    "changed_value": "result_contradicted",
+    "duplicate_work": "duplicate_work",
     "loop": "handoff_loops",
 }
 """Each kind of fault, and the evaluator that has to find it."""
@@ -55,6 +58,9 @@ def trials(kinds: Sequence[str]) -> Iterator[Trial]:
         yield from _repetitions()
     if "dropped_constraint" in kinds:
         yield from _prompts()
+    for kind, reworded in _REWORDED.items():
+        if kind in kinds:
+            yield from _listed(kind, reworded())
 
 
 def _recorded(kind: str, half: str) -> Iterator[Trial]:
@@ -150,6 +156,21 @@ def _prompts() -> Iterator[Trial]:
                     yield _text_trial(
                         "context_carried", "dropped_constraint", faulty, good, request.half
                     )
+
+
+_REWORDED: dict[str, Callable[[], Iterator[Reworded]]] = {
+    "dropped_constraint": prompts,
+    "ignored_result": results,
+    "repeated_work": repetitions,
+    "changed_value": contradictions,
+    "duplicate_work": duplicates,
+}
+"""What plays the lists of reworded texts, by the kind of their broken twins."""
+
+
+def _listed(kind: str, reworded: Iterator[Reworded]) -> Iterator[Trial]:
+    for half, trace, seeded in reworded:
+        yield Trial(MADE_BY[kind], kind, SOURCE, half, trace, None, seeded)
 
 
 def _text_trial(evaluator: str, kind: str, faulty: bool, good: Good, half: str) -> Trial:

@@ -16,8 +16,10 @@ from baton.testing.faults import Seeded
 
 from .assertion import assert_passes, verdict, verdicts
 from .faults import (
+    changed_value,
     dead_child,
     dropped_constraint,
+    duplicate_work,
     ignored_result,
     loop,
     repeated_work,
@@ -36,6 +38,8 @@ FAULTS: dict[str, Injector] = {
     "tool_outside_subset": tool_outside_subset,
     "ignored_result": ignored_result,
     "repeated_work": repeated_work,
+    "changed_value": changed_value,
+    "duplicate_work": duplicate_work,
     "loop": loop,
     "dead_child": dead_child,
 }
@@ -51,8 +55,10 @@ __all__ = [
     "ScriptError",
     "Seeded",
     "assert_passes",
+    "changed_value",
     "dead_child",
     "dropped_constraint",
+    "duplicate_work",
     "ignored_result",
     "llm_server",
     "loop",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
@@ -403,6 +404,76 @@ def _limited(place: Place) -> bool:
         and children[0].agent == dispatch.to_agent
         and known(place.trace, children[0], "steps.tool_call")
     )
+
+
+# A number of two digits or more, which is no part of a name, path or longer number.
+_VALUE = re.compile(r"(?<![\w.,:/#-])\d[\d.,:]*\d(?![\w/:-]|[.,]\d)")
+
+
+def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """State another number than the result in an answer: two digits swapped, or one changed."""
+    place = pick(trace, random, lambda p: _answered(p) and bool(_values_of(p)))
+    if place is None or place.sender is None:
+        return None
+    old = random.choice(_values_of(place))
+    new = _misstated(old, random)
+    told = re.compile(rf"(?<![\w.,:/#-]){re.escape(old)}(?![\w/:-]|[.,]\d)")
+    # A list, since a turn and its run may share one content.
+    contents = [place.turn.output, place.sender.output]
+    contents += [step.content for step in place.after if isinstance(step, Said)]
+    for content in contents:
+        if content is not None and content.text is not None:
+            content.text = told.sub(new, content.text)
+    says = f"the result says `{old}`, the answer `{new}`"
+    return place.trace, Seeded(kind="changed_value", subject=[place.dispatch.id], says=says)
+
+
+def _values_of(place: Place) -> list[str]:
+    """Return numbers that the answer has from the result, and from nowhere else."""
+    result, output = place.dispatch.result, place.turn.output
+    if result is None or not result.text or output is None or not output.text:
+        return []
+    asked = place.turn.input.plain() if place.turn.input is not None else ""
+    prompt = place.dispatch.prompt.plain() if place.dispatch.prompt is not None else ""
+    answered = _VALUE.findall(output.text)
+    return [
+        value
+        for value in dict.fromkeys(_VALUE.findall(result.text))
+        if answered.count(value) == 1 and value not in asked + prompt
+    ]
+
+
+def _misstated(value: str, random: Random) -> str:
+    """Swap two digits that differ, or change one."""
+    places = [i for i, letter in enumerate(value) if letter.isdigit()]
+    swaps = [(i, j) for i, j in pairwise(places) if value[i] != value[j]]
+    letters = list(value)
+    if swaps:
+        i, j = random.choice(swaps)
+        letters[i], letters[j] = letters[j], letters[i]
+    else:
+        at = random.choice(places)
+        letters[at] = str((int(letters[at]) + random.randint(1, 8)) % 10)
+    return "".join(letters)
+
+
+def duplicate_work(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
+    """Let another agent do the same work once more, by the same calls and with the same answer."""
+    place = pick(trace, random, _repeatable)
+    if place is None or place.sender is None:
+        return None
+    first = place.dispatch
+    steps = _once_more(place, 1, "")
+    made = next(d for d in place.turn.dispatches if d.id == f"{first.id}-loop-1")
+    made.to_agent = random.choice(sorted({*STRANGERS} - {first.to_agent}))
+    for run in place.turn.runs:
+        if run.id in made.runs and run.agent == first.to_agent:
+            run.agent = made.to_agent
+            run.node = None
+    at = place.came_back + 1
+    place.sender.steps[at:at] = steps
+    says = f"`{made.to_agent}` did what `{first.to_agent}` had done already"
+    return place.trace, Seeded(kind="duplicate_work", subject=[made.id, *made.runs], says=says)
 
 
 def loop(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:

@@ -1,0 +1,127 @@
+"""Trials of the lists in ``rewordings/``: one text in ten other ways, and its ten broken twins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+import yaml
+
+from baton.model import Content, Dispatch, ToolCall, Trace
+from baton.testing import Seeded
+from baton.testing.build import call, delegate, run, trace
+
+from .recordings import HALVES, HERE
+from .texts import staged
+
+SOURCE = "reworded"
+_CALL = re.compile(r"([a-z_]+)\((.*)\)")
+
+
+class Reworded(NamedTuple):
+    """A trace of the lists, the half its text belongs to, and what is wrong with it."""
+
+    half: str
+    trace: Trace
+    seeded: Seeded | None
+
+
+def prompts() -> Iterator[Reworded]:
+    """Play each request with prompts that carry it, and with prompts that drop some of it."""
+    random = Random("reworded prompts")
+    for half, entry in _entries("context_carried"):
+        for name, kind in (("carries", None), ("drops", "dropped_constraint")):
+            for prompt in entry[name]:
+                good = staged(random, entry["request"], prompt, "Yes.", "Yes.")
+                yield _reworded(half, good.trace, kind)
+
+
+def results() -> Iterator[Reworded]:
+    """Play each result with callers that used it, and with callers that did not."""
+    yield from _answered("result_used", "uses", "ignores", "ignored_result")
+
+
+def contradictions() -> Iterator[Reworded]:
+    """Play each result with callers that repeat it, and with callers that state another value."""
+    yield from _answered("result_contradicted", "agrees", "contradicts", "changed_value")
+
+
+def repetitions() -> Iterator[Reworded]:
+    """Let callers make the receiver's call once more and answer from that; or make another one."""
+    for half, entry in _entries("result_used"):
+        asked, result = entry["asked"], entry["result"]
+        for number, answer in enumerate(entry["uses"]):
+            query = {"query": asked}
+            worker = run("worker", call("look_up", query, result), input=asked, output=result)
+            again = call("look_up", query, result)
+            other = call("save_note", {"subject": f"note {number}"}, "saved")
+            for step, kind in ((other, None), (again, "repeated_work")):
+                caller = run("main", delegate("worker", asked, result=result), step, answer)
+                yield _reworded(half, _with_ends(trace(caller, worker), asked, answer), kind)
+
+
+def duplicates() -> Iterator[Reworded]:
+    """Set a second agent to work: on the same thing, or on a thing of its own."""
+    for half, entry in _entries("duplicate_work"):
+        for name, kind in (("same", "duplicate_work"), ("other", None)):
+            for line in entry[name]:
+                yield _reworded(half, _two_agents(entry["first"], line), kind)
+
+
+def _answered(name: str, good: str, bad: str, fault: str) -> Iterator[Reworded]:
+    random = Random(f"reworded {name}")
+    for half, entry in _entries(name):
+        for answers, kind in ((entry[good], None), (entry[bad], fault)):
+            for answer in answers:
+                made = staged(random, entry["asked"], entry["asked"], entry["result"], answer)
+                yield _reworded(half, made.trace, kind)
+
+
+def _entries(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    listed = yaml.safe_load((HERE / "rewordings" / f"{name}.yaml").read_text("utf-8"))
+    for number, entry in enumerate(listed):
+        yield HALVES[number % 2], entry
+
+
+def _two_agents(first: str, second: str) -> Trace:
+    asked, answer, calls = _work(first, "a")
+    asked_next, answer_next, calls_next = _work(second, "b")
+    caller = run(
+        "main",
+        delegate("helper_one", asked, result=answer),
+        delegate("helper_two", asked_next, result=answer_next),
+        "That is all that was found out.",
+    )
+    one = run("helper_one", *calls, input=asked, output=answer)
+    two = run("helper_two", *calls_next, input=asked_next, output=answer_next)
+    return _with_ends(trace(caller, one, two), "Do what is on my list.", "All of it is done.")
+
+
+def _work(line: str, mark: str) -> tuple[str, str, list[ToolCall]]:
+    """Read ``asked => answer | call(a, b); call(c)``; equal calls have equal results."""
+    said, _, made = line.partition(" | ")
+    asked, _, answer = said.partition(" => ")
+    calls = []
+    for number, each in enumerate(filter(None, made.split("; ")), 1):
+        match = _CALL.fullmatch(each)
+        assert match is not None, each  # noqa: S101 - a slip in the list
+        arguments = {f"p{i}": part for i, part in enumerate(match[2].split(", "))}
+        result = f"reply to {each}"
+        calls.append(call(match[1], arguments, result, id=f"call-{mark}{number}"))
+    return asked, answer, calls
+
+
+def _with_ends(made: Trace, asked: str, answer: str) -> Trace:
+    (turn,) = made.turns
+    turn.input = turn.runs[0].input = Content(text=asked)
+    turn.output = turn.runs[0].output = Content(text=answer)
+    return made
+
+
+def _reworded(half: str, made: Trace, kind: str | None) -> Reworded:
+    dispatches: list[Dispatch] = [d for turn in made.turns for d in turn.dispatches]
+    subject = [dispatches[-1].id]
+    seeded = None if kind is None else Seeded(kind=kind, subject=subject, says="by the list")
+    return Reworded(half, made, seeded)
