@@ -149,8 +149,8 @@ def _prompts() -> Iterator[Trial]:
     """Play each request with each prompt that carries it, and each that does not."""
     random = Random("prompts")
     for request in requests():
-        for prompts, faulty in ((request.carries, False), (request.drops, True)):
-            for prompt in prompts:
+        for texts, faulty in ((request.carries, False), (request.drops, True)):
+            for prompt in texts:
                 for _ in range(8 if not faulty else 10):
                     good = staged(random, request.request, prompt, "Yes.", "Yes.")
                     yield _text_trial(

@@ -6,7 +6,8 @@ import pytest
 
 from baton.findings.context_carried import Limits, context_carried
 from baton.findings.finding import Answer, Clear, Finding, NotRecorded
-from baton.model import AgentCard, AgentRun, Content, Dispatch, Trace
+from baton.model import AgentCard, AgentRun, Content, Dispatch, Ref, Trace
+from baton.testing import build, verdict
 
 from .trips import called, said, trip
 
@@ -165,6 +166,69 @@ def test_the_output_of_one_agent_has_to_reach_the_next() -> None:
     trace.turns[0].runs[1].input = Content(text="Rate the lead")
     trace.turns[0].runs[1].output = Content(text="With 87 points we recommend Gold.")
     assert not isinstance(judge(trace), list)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        ("Wake me at 16:45.", "Wake the guest at a quarter to five."),
+        ("Wake me at 16:45.", "Wake the guest at 4.45 p.m."),
+        ("Can milk stay out for 36 hours?", "Can milk stay out for a day and a half?"),
+        ("Ship 2.5 kg of salt.", "Ship 2500 g of salt."),
+        ("Sales in Q2 2025?", "Sales from April to June 2025?"),
+        ("Refund 75 % of the fee.", "Refund three quarters of the fee."),
+        ("Pack 1,500 screws.", "Pack fifteen hundred screws."),
+        ("Book 4 to 9 June.", "Book June 4-9."),
+        ("Call +1 (415) 555-0132.", "Call 415-555-0132."),
+        ("Raise the rate from 45 to 52 USD.", "Set the rate to 52 USD."),
+        ("Where is my parcel PX-1? I have asked you 3 times.", "Where is parcel PX-1?"),
+        ("Thanks for the call on Tuesday at 9! Where is parcel PX-1?", "Where is parcel PX-1?"),
+        ("Order 1,500 screws and 6 hinges.", "Is there stock of 1,500 screws?"),
+    ],
+)
+def test_the_same_said_otherwise_was_not_dropped(user: str, prompt: str) -> None:
+    assert not isinstance(judge(asked(user, prompt)), list)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "lost"),
+    [
+        ("Wake me in room 12 at 16:45.", "Wake the guest in room 12 at 5:45 pm.", "16:45"),
+        ("Ship 2.5 kg of salt to Oslo.", "Ship 25 kg of salt to Oslo.", "2.5"),
+        ("Sales of lamps in Q2 2025?", "Sales of lamps in Q3 2025?", "Q2"),
+        ("Free the flat on 15 August.", "Free the flat on 15 April.", "15 August"),
+    ],
+)
+def test_another_value_is_a_loss(user: str, prompt: str, lost: str) -> None:
+    assert only(judge(asked(user, prompt))).details["dropped"] == [lost]
+
+
+def test_a_receiver_that_shares_the_messages_got_all_of_them() -> None:
+    user = "Write about the lamp L-40 for 3 people."
+    trace = trip(None, user=user, prompt=None, kind="sequence", received=user)
+    writer, reviewer = trace.turns[0].runs
+    writer.output = Content(text="The lamp L-40 has 250 lumen.")
+    assert only(judge(trace)).kind == "output_not_carried"
+    reviewer.context = [Ref(id=writer.id)]
+    assert isinstance(judge(trace), Clear)
+
+
+def test_what_a_sequence_hands_on_shows_in_what_the_next_agent_says() -> None:
+    trace = trip(None, user="Rate the lead", prompt=None, kind="sequence")
+    trace.unknown = ["run.context"]
+    qualifier, matcher = trace.turns[0].runs
+    qualifier.output = Content(text="Lead score: 87/100")
+    assert isinstance(judge(trace), NotRecorded)
+    matcher.output = Content(text="With 87 points: Gold.")
+    assert isinstance(judge(trace), Clear)
+
+
+def test_the_message_that_was_not_recorded_is_the_one_of_the_case() -> None:
+    trace = asked("", "Book a table in Porto on 12 May.")
+    trace.turns[0].input, trace.turns[0].unknown = None, ["input"]
+    stated = build.case(DINNER)
+    assert verdict("context_carried", trace).status == "skipped"
+    assert verdict("context_carried", trace, stated).status == "failed"
 
 
 def test_a_document_as_request_is_not_judged() -> None:

@@ -21,9 +21,9 @@ def remove_step(trace: Trace, id_: str) -> None:
 
 def test_another_schema_version_is_all_there_is_to_say(record: Record, find: Find) -> None:
     trace = record("claude_two_dispatches")
-    trace.schema_version = 2
+    trace.schema_version = 3
     find(trace, "d1").runs = ["run-9"]
-    assert integrity_problems(trace) == ["schema_version is 2; this Baton reads 1"]
+    assert integrity_problems(trace) == ["schema_version is 3; this Baton reads 2"]
 
 
 # Ids

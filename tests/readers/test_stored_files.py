@@ -325,7 +325,7 @@ def test_a_broken_line_does_not_stop_the_others(tmp_path: Path) -> None:
         ("{", "not JSON"),
         (b"\xff\xfe\x00", "holds no trace"),
         (b'{"id": "\xff", "events": []}', "not UTF-8 text"),
-        ('{"schema_version": 2, "turns": []}', "schema_version is 2; this Baton reads 1"),
+        ('{"schema_version": 3, "turns": []}', "schema_version is 3; this Baton reads 2"),
         ('{"schema_version": 1, "turns": [], "id": "x"}', "`source` is missing"),
         ('{"id": "x", "events": 3}', "expected a list"),
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),

@@ -8,9 +8,23 @@ import msgspec
 
 from baton.findings.context_carried import Limits, context_carried
 from baton.findings.finding import Answer
-from baton.model import Dispatch, EvalContext, Trace, Turn
+from baton.model import Case, Dispatch, EvalContext, Score, Trace, Turn, known
+from baton.model.views import indexed
 
 from .base import DispatchEvaluator, describe
+
+
+def with_messages_of(case: Case | None, trace: Trace) -> Trace:
+    """Return a trace in which each user's message that was not recorded is the one of the case."""
+    missing = [turn.input is None and not known(trace, turn, "input") for turn in trace.turns]
+    if case is None or not any(missing) or len(case.turns) != len(trace.turns):
+        return trace
+    turns = []
+    for turn, stated, lacks in zip(trace.turns, case.turns, missing, strict=True):
+        unknown = [name for name in turn.unknown if name != "input"]
+        filled = msgspec.structs.replace(turn, input=stated.input, unknown=unknown)
+        turns.append(filled if lacks else turn)
+    return msgspec.structs.replace(trace, turns=turns)
 
 
 class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
@@ -35,6 +49,11 @@ class ContextCarried(DispatchEvaluator, frozen=True, kw_only=True):
             "is needed."
         ),
     ] = 12
+
+    def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
+        """Judge every dispatch; users' messages that were not recorded are those of the case."""
+        with indexed(with_messages_of(case, trace)) as index:
+            return super().evaluate(index.trace, case, context)
 
     def answer(
         self,

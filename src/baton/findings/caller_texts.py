@@ -6,7 +6,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from baton.model import AgentRun, Dispatch, HandedOff, Said, Step, ToolCall, Trace, Turn, known
+from baton.model import (
+    AgentRun,
+    Content,
+    Dispatch,
+    HandedOff,
+    Said,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+    known,
+)
 from baton.model.views import RoundTrip, child_runs, dispatch_view, index_of
 
 from .facts import plain_text
@@ -73,6 +84,21 @@ def given_out(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
         # A later turn may use what was found out in this one: "As I said, the Lutetia is free."
         if run.agent == trip.dispatch.from_agent:
             pieces += _emitted(made, run.steps)
+    return pieces
+
+
+def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
+    """Return what the first request of a run held beside its input, as far as it is recorded."""
+    index = index_of(trace)
+    pieces = []
+    for ref in run.context or ():
+        said = None if ref.id is None else index.sayings.get(ref.id)
+        if said is None:
+            pieces.append(Piece(run.id, ref.text or ""))
+        elif isinstance(said, Content):
+            pieces.append(Piece(ref.id or "", plain_text(said)))
+        else:
+            pieces += _of_step(index.dispatches, said, results=True)
     return pieces
 
 

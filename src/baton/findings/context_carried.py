@@ -13,10 +13,11 @@ from typing import NamedTuple
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, index_of
 
-from .caller_texts import Piece, asked, dispatch_of, shown_by
+from .caller_texts import Piece, asked, dispatch_of, given_besides, shown_by
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
-from .words import forbids, sentences, sets_limit
+from .quantities import in_digits
+from .words import Clause, asides, clauses, forbids, is_courtesy, sentences, sets_limit
 
 # "the 88", "under 200" and "find 3": a preposition, article or verb before a number is in every
 # prompt, and would make any prompt speak of what the number belongs to. "order 88" has a noun.
@@ -28,6 +29,13 @@ _SMALL = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words before a number or name that do not say what it is of."""
+
+
+_RELATIVE_YEAR = re.compile(
+    r"\b(?:this|last|next|previous|current|same|each|every|past|one|a) year"
+    r"|\byear[- ](?:before|over|on|earlier|ago)|\bvorjahr|\b(?:dieses|letztes|nächstes) jahr",
+    re.IGNORECASE,
+)
 
 
 class Limits(NamedTuple):
@@ -56,6 +64,11 @@ class _Sent(NamedTuple):
     elsewhere: Reading
     alone: bool
 
+    @property
+    def prompt(self) -> str:
+        """What the sender said, as a text."""
+        return "" if self.dispatch.prompt is None else plain_text(self.dispatch.prompt)
+
 
 def context_carried(
     trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits | None = None
@@ -77,15 +90,23 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
     lost = _lost_on_the_way(trace, dispatch)
     if lost is not None:
         return [lost]
-    given = _given(trace, dispatch)
-    if isinstance(given, NotRecorded):
-        return given
-    unread = _output_lost(trace, turn, dispatch, given)
-    if unread is not None:
-        return [unread]
+    given, unseen = _given(trace, dispatch)
+    output = _of_output(trace, turn, dispatch, given)
+    if isinstance(output, Finding):
+        return NotRecorded(says=unseen) if unseen else [output]
     request = _request(trace, turn, dispatch)
-    if isinstance(request, NotRecorded):
-        return request
+    answer: Answer = request if isinstance(request, NotRecorded) else []
+    if not isinstance(request, NotRecorded):
+        answer = _of_request(trace, turn, dispatch, limits, request, given)
+        # What came along is seen in any part of it; that something did not, only in all of it.
+        if unseen and not isinstance(answer, Clear):
+            answer = NotRecorded(says=unseen)
+    return output if output is not None and isinstance(answer, NotRecorded) else answer
+
+
+def _of_request(
+    trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits, request: Piece, given: Reading
+) -> Answer:
     facts = [fact for fact in read(request.text).facts if fact.kind in HARD]
     if len(facts) > limits.facts:
         return NotRecorded(
@@ -108,25 +129,14 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     dropped: list[tuple[Fact, str]] = []
     limits_lost: list[str] = []
     doubtful: list[Fact] = []
-    for sentence in sentences(sent.request.text):
-        reading = read(sentence)
-        # Addresses of mail are left out: "tell legal@example.org" is usually what the caller does
-        # itself with the answer.
-        hard = [f for f in reading.facts if f.kind in HARD and "@" not in f.text]
-        words = [fact for fact in reading.facts if fact.kind not in HARD]
-        kept = [fact for fact in hard if sent.given.holds(fact)]
-        # Numbers that went along count as shared, or a short prompt ("Was A-17 paid twice?") would
-        # share nothing with "Did I pay A-17 twice?".
-        about = _concerns(words + kept, sent.given, limits.shared_words)
-        # "Convert 50 EUR and buy 3 chairs" may go to two agents, one of which gets the 3.
-        gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
-        # A sentence may be about something else on the whole, but if the prompt speaks of "the
-        # order", then which order has to be said: "Is a refund due for the order?" for order 88.
-        lost = [f for f in gone if about or _named_in(f, sentence, sent)]
-        asked_for += kept + lost
-        dropped += [(f, sentence) for f in lost]
-        doubtful += [f for f in gone if f not in lost]
-        if len(words) == len(reading.facts) and _limit_lost(sentence, words, sent, limits):
+    for sentence in sentences(in_digits(sent.request.text)):
+        if is_courtesy(sentence):
+            continue
+        part = _of_sentence(sentence, sent, limits)
+        asked_for += part.kept + part.lost
+        dropped += [(fact, sentence) for fact in part.lost]
+        doubtful += part.doubtful
+        if part.words_only and _limit_lost(sentence, part.words, sent, limits):
             limits_lost.append(sentence)
     findings = []
     if dropped:
@@ -146,6 +156,130 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     return Clear(says=f"what the request names went along: {names}{more}")
 
 
+class _Part(NamedTuple):
+    """What of a sentence went along, what is lost, and of what it can't be told."""
+
+    words: list[Fact]
+    kept: list[Fact]
+    lost: list[Fact]
+    doubtful: list[Fact]
+
+    @property
+    def words_only(self) -> bool:
+        return not (self.kept or self.lost or self.doubtful)
+
+
+def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
+    reading = read(sentence)
+    spared = read(*asides(sentence)).facts
+    spared_keys = {fact.keys for fact in spared if fact.kind == "number"}
+    # Addresses of mail are left out: "tell legal@example.org" is usually what the caller does
+    # itself with the answer.
+    hard = [
+        f
+        for f in reading.facts
+        if f.kind in HARD and "@" not in f.text and f.keys not in spared_keys
+    ]
+    words = [fact for fact in reading.facts if fact.kind not in HARD]
+    kept = [fact for fact in hard if sent.given.holds(fact)]
+    # "Convert 50 EUR and buy 3 chairs" may go to two agents, one of which gets the 3.
+    gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
+    if not gone:
+        return _Part(words, kept, [], [])
+    lost: list[Fact] = []
+    parts = [(clause, read(clause.text)) for clause in clauses(sentence)]
+    for fact in gone:
+        # A sentence may be about something else on the whole, but if the prompt speaks of "the
+        # order", then which order has to be said: "Is a refund due for the order?" for order 88.
+        if _needed(fact, parts, words + kept, sent, limits) or _named_in(fact, sentence, sent):
+            if not _reworded(fact, sent):
+                lost.append(fact)
+    return _Part(words, kept, lost, [fact for fact in gone if fact not in lost])
+
+
+def _needed(
+    fact: Fact,
+    parts: list[tuple[Clause, Reading]],
+    others: list[Fact],
+    sent: _Sent,
+    limits: Limits,
+) -> bool:
+    """Tell whether a fact belongs to what the prompt is about.
+
+    Its own clause decides: of "Order 1,500 screws and 6 hinges" a prompt may hand on the
+    screws. Numbers that went along count as shared words, or a short prompt ("Was A-17 paid
+    twice?") would share nothing with "Did I pay A-17 twice?".
+    """
+    own = next(
+        ((clause, part) for clause, part in parts if any(f.keys == fact.keys for f in part.facts)),
+        None,
+    )
+    if own is None or len(parts) == 1:
+        return _concerns(others, sent.given, limits.shared_words)
+    clause, part = own
+    beside = [f for f in part.facts if f.keys != fact.keys and not _is_lost(f, sent)]
+    if beside:
+        if _concerns(beside, sent.given, limits.shared_words):
+            return True
+    elif _concerns(others, sent.given, limits.shared_words):
+        return True
+    # Left out as a whole: "delivery in two weeks" of a request that is handed on otherwise word for
+    # word. What `and` adds may be a task of its own.
+    rest = [f for other, each in parts if other is not clause for f in each.facts]
+    held = [f for f in rest if sent.given.holds(f)]
+    whole = all(f in held for f in rest if f.kind in HARD) and len(held) >= 0.8 * len(rest)
+    return whole and not clause.added and len(held) >= max(3, len(part.facts))
+
+
+def _is_lost(fact: Fact, sent: _Sent) -> bool:
+    return fact.kind in HARD and not sent.given.holds(fact)
+
+
+def _reworded(fact: Fact, sent: _Sent) -> bool:
+    """Tell whether a number of the prompt may stand for this one: two others make three."""
+    if fact.kind != "number":
+        return False
+    values = {float(key[2:]) for key in fact.keys if key.startswith("n:")}
+    if not values:
+        return False
+    asked = read(sent.request.text)
+    new = {
+        float(key[2:])
+        for each in read(sent.prompt).facts
+        if each.kind == "number" and not asked.holds(each)
+        for key in each.keys
+        if key.startswith("n:")
+    }
+    known = {
+        float(key[2:])
+        for each in asked.facts
+        for key in each.keys
+        if each.kind == "number" and key.startswith("n:")
+    }
+    # Three quarters of a year are nine months: a share may be handed on as what it makes of it.
+    if new and any(key.startswith("sh:") for key in fact.keys):
+        return True
+    # "2023" is "last year" in 2024.
+    if all(1900 <= value <= 2100 for value in values) and _RELATIVE_YEAR.search(sent.prompt):
+        return True
+    # One of the people is the customer; a sum, difference, product or share may be handed on in
+    # place of its parts, as "128 EUR for both" is of "64 EUR each".
+    steps = (known - values) | {1.0}
+    return any(_follows(value, old, by) for value in new for old in values for by in steps)
+
+
+def _follows(value: float, old: float, by: float) -> bool:
+    made = (
+        old + by,
+        old - by,
+        by - old,
+        old * by,
+        old / by if by else old,
+        by / old if old else by,
+    )
+    return any(abs(value - one) <= 0.005 * abs(one) for one in made if one != old)
+
+
 def _concerns(words: list[Fact], given: Reading, share: float) -> bool:
     """Tell whether a sentence is what the prompt is about, by the words they share."""
     shared = sum(given.holds(word) for word in words)
@@ -160,10 +294,12 @@ def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
     match = re.search(rf"([^\W\d_]{{3,}})\s+{re.escape(fact.text)}", sentence)
     if match is None or match[1].casefold() in _SMALL:
         return False
-    prompt = "" if sent.dispatch.prompt is None else plain_text(sent.dispatch.prompt)
     label = re.escape(match[1])
+    # "Order 1,500 screws" and "Order hinges" begin with a verb.
+    if match.start() == 0 and re.match(rf"\W*{label}(?!\w)", sent.prompt, re.IGNORECASE):
+        return False
     # The prompt "orders in row 9" for a request about `row 7` names another one on purpose.
-    return re.search(rf"(?<!\w){label}(?!\w)(?!\s+#?\w*\d)", prompt, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){label}(?!\w)(?!\s+#?\w*\d)", sent.prompt, re.IGNORECASE) is not None
 
 
 def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -> bool:
@@ -175,10 +311,9 @@ def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -
         return False
     if not words or any(sent.given.holds(w) or sent.elsewhere.holds(w) for w in words):
         return False
-    prompt = "" if sent.dispatch.prompt is None else plain_text(sent.dispatch.prompt)
     rest = [s for s in sentences(sent.request.text) if s != sentence]
     others = [fact for s in rest for fact in read(s).facts]
-    return not sets_limit(prompt) and _concerns(others, sent.given, limits.shared_words)
+    return not sets_limit(sent.prompt) and _concerns(others, sent.given, limits.shared_words)
 
 
 def _dropped(sent: _Sent, facts: list[Fact], dropped: list[tuple[Fact, str]]) -> Finding:
@@ -234,27 +369,31 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
     return Piece(turn.id, plain_text(turn.input))
 
 
-def _given(trace: Trace, dispatch: Dispatch) -> Reading | NotRecorded:
-    """Return what the receiver was given; what it may have seen besides makes that unknown."""
+def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
+    """Return what the receiver was given as far as it shows, and why there may be more."""
     pieces = asked(dispatch)[1:]
     runs = receivers_of(trace, dispatch)
     pieces += [Piece(run.id, plain_text(run.input)) for run in runs if run.input is not None]
+    pieces += [piece for run in runs for piece in given_besides(trace, run)]
     pieces += [piece for run in runs for piece in shown_by(trace, run)]
     card = trace.agents.get(dispatch.to_agent)
     pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
+    given = read(*(piece.text for piece in pieces))
     # A delegate begins with an empty history, so its prompt is all it knows. An agent that is
-    # continued remembers what it was told before, and one that gets control by a transfer usually
-    # sees the whole conversation: there the input has to be recorded.
+    # continued remembers what it was told before, and one that gets control by a transfer or next
+    # in a graph usually sees the whole conversation: there the first request to its model has to be
+    # recorded, as it holds all that it was given.
     if dispatch.kind == "delegate" and dispatch.continues is None:
-        if dispatch.prompt is None:
-            return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
-        return read(*(piece.text for piece in pieces))
-    if not runs or not all(known(trace, run, "input") and run.input is not None for run in runs):
-        return NotRecorded(
-            says=f"what came along with the {dispatch.kind} was not recorded: the receiver may "
-            "have seen the whole conversation"
-        )
-    return read(*(piece.text for piece in pieces))
+        untold = dispatch.prompt is None
+        why = "the prompt was not recorded: record the arguments of calls" if untold else ""
+        return given, why
+    recorded = (known(trace, run, "input") and known(trace, run, "context") for run in runs)
+    if runs and all(recorded):
+        return given, ""
+    return given, (
+        f"what came along with the {dispatch.kind} was not recorded: the receiver may have seen "
+        "the whole conversation; record the messages given to models"
+    )
 
 
 def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:
@@ -288,6 +427,7 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
         return None
     facts = [fact for fact in read(plain_text(dispatch.prompt)).facts if fact.kind in HARD]
     inputs = [plain_text(run.input) for run in runs if run.input]
+    inputs += [piece.text for run in runs for piece in given_besides(trace, run)]
     given = read(*inputs, *(piece.text for run in runs for piece in shown_by(trace, run)))
     lost = [fact for fact in facts if not given.holds(fact)]
     # The input of a run is the last message it was given. After a transfer that is one message of a
@@ -304,8 +444,10 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
     )
 
 
-def _output_lost(trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading) -> Finding | None:
-    """Find an agent whose output reached the next one in no part."""
+def _of_output(
+    trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading
+) -> Finding | Clear | None:
+    """Tell whether the output of one agent reached the next in any part; ``None`` = untold."""
     run = sender_of(trace, dispatch)
     # In a sequence a program decides what the next agent gets, for example by the name of a key of
     # the state, which may be wrong. After a transfer the receiver usually has the whole history.
@@ -313,9 +455,14 @@ def _output_lost(trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading) -
         return None
     had = read(*(plain_text(each) for each in (turn.input, run.input) if each is not None))
     facts = [fact for fact in read(plain_text(run.output)).without(had) if fact.kind in HARD]
-    # One fact that arrived is enough: a program may pass on a summary.
-    if not facts or any(given.holds(fact) for fact in facts):
+    if not facts:
         return None
+    # One fact that arrived is enough: a program may pass on a summary. ADK does not record what an
+    # agent is given; there it shows in what the agent says and calls with.
+    arrived = [fact.text for fact in facts if given.holds(fact)]
+    if arrived:
+        names = ", ".join(f"`{text}`" for text in arrived[:5])
+        return Clear(says=f"`{dispatch.to_agent}` had what `{run.agent}` found out: {names}")
     names = ", ".join(f"`{fact.text}`" for fact in facts[:5])
     return Finding(
         kind="output_not_carried",

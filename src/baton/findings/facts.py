@@ -20,6 +20,7 @@ from baton.model import Content
 from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge
 
+from .quantities import extra_keys, in_digits, measure, measure_key, phone_key, share_key
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -33,7 +34,7 @@ NUMBER = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
 # possessive `+` in the middle keeps long rows of digits from taking quadratic time.
 GROUPED = (
     r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,3})?\b"
-    r"|(?<![\w.])\+(?=(?:[ /()]?\d){7})\d{1,15}+(?:[ /]\(?\d{1,12}+\)?){0,6}+(?!\w)"
+    r"|(?<![\w.])\+(?=(?:[ /()-]{0,2}\d){7})\d{1,15}+(?:[ /-]\(?\d{1,12}+\)?){0,6}+(?!\w)"
     r"|(?<![\w.,])(?=(?:[ ]?\d){9})0\d{1,4}+(?:[ ]\d{2,12}+){1,4}+(?!\w)"
     r"|\b\d{4}(?:[ ]\d{4}){3}\b"
 )
@@ -144,13 +145,13 @@ def date_keys(written: str) -> frozenset[str]:
     return frozenset({_day(two, one), _day(one, two), f"d:{three}-{two}-{one}"})
 
 
-def named_days(text: str) -> frozenset[str]:
+def named_days(text: str) -> set[str]:
     """Return the days that a text names by month (``12 May``), and their numbers."""
     found = set()
     for match in _DAY_OF_MONTH.finditer(text):
         day, month = (match[1], match[2]) if match[1] else (match[4], match[3])
         found |= {_day(MONTHS[month.casefold()], int(day)), f"n:{int(day)}"}
-    return frozenset(found)
+    return found
 
 
 def _day(month: int, day: int) -> str:
@@ -213,6 +214,8 @@ _TOKEN = re.compile(
     rf"|(?P<date>\b(?:{DATE})(?!\d))"
     rf"|(?P<day>(?i:{DAY}))"
     rf"|(?P<grouped>{GROUPED})"
+    # Three quarters, and no rating (`8/10`), date or page.
+    rf"|(?P<fraction>(?<![\w./-])[1-9]/[2-9](?![\w/-]|\.\d))"
     rf"|(?P<clock>(?<![\w.])(?:{CLOCK}))"
     rf"|(?P<number>(?<![\w])#?{NUMBER}(?![\w]*_)(?P<scale>{SCALE})?(?P<percent>\s?%)?"
     rf"(?:st|nd|rd|th|{'|'.join(sorted(UNITS, key=len, reverse=True))}|[CFxhsgmlt])?(?![\w-]*\w))"
@@ -267,7 +270,17 @@ class Reading(NamedTuple):
         # Not loosely: used for what a prompt carries. `python:3.12-slim` holds the version `3.12`,
         # but a rounded price would be a wrong one.
         if fact.kind == "number":
-            return any(f"in:{key}" in self.keys for key in fact.keys)
+            if any(f"in:{key}" in self.keys for key in fact.keys):
+                return True
+            # "15 August" by "mid-August (the 15th)", but not by "15 April".
+            days = (key.rpartition("-")[2] for key in fact.keys if key.count("-") == 1)
+            if any(f"alone:n:{day}" in self.keys for day in days):
+                return True
+            # "at 9:00" by "at nine".
+            return any(f"alone:{hour}" in self.keys for hour in hours_of(fact.keys))
+        for key in fact.keys:
+            if key.startswith("r:") and all(f"n:{end}" in self.keys for end in key[2:].split("-")):
+                return True
         words = [key for key in fact.keys if key.startswith("w:")]
         if fact.kind == "word":
             return any(self._near(word) for word in words)
@@ -372,14 +385,18 @@ def _read_again(text: str) -> Reading:
 
 
 def _read(text: str) -> Reading:
+    text = in_digits(text)
     quotes, rest = _quotes(text)
     found: dict[frozenset[str], Fact] = {}
-    keys: set[str] = set(named_days(text))
+    keys: set[str] = named_days(text) | extra_keys(text)
     everything = list(_facts(text))
     for fact in (*quotes, *(_facts(rest) if quotes else everything)):
         found.setdefault(fact.keys, fact)
     for fact in everything:
         keys |= fact.keys
+        if fact.kind == "number" and not any(key.startswith("d:") for key in fact.keys):
+            # By itself, in no date: "the 15th" may be the day that another text names in full.
+            keys.update(f"alone:{key}" for key in fact.keys if key.startswith("n:"))
         if fact.kind in ("path", "identifier"):
             keys |= _inside(fact.text)
         # "before 8" is carried by "before 08:00".
@@ -431,10 +448,16 @@ def _facts(text: str) -> Iterator[Fact]:
         elif kind == "date":
             yield Fact("number", written, date_keys(written))
         elif kind == "day":
-            yield Fact("number", written, named_days(written))
+            days = frozenset(key for key in named_days(written) if key.startswith("d:"))
+            yield Fact("number", written, days)
         elif kind == "grouped":
             digits = re.sub(r"\W", "", written.casefold())
-            yield Fact("identifier", written, frozenset({f"i:{digits}", f"n:{digits.lstrip('0')}"}))
+            keys = {f"i:{digits}", f"n:{digits.lstrip('0')}", phone_key(digits)}
+            yield Fact("identifier", written, frozenset(keys))
+        elif kind == "fraction":
+            share = int(written[0]) / int(written[2])
+            keys = {share_key(share), f"n:{share:.4g}"}
+            yield Fact("number", written, frozenset(keys))
         elif kind == "clock":
             yield Fact("number", written, clock_keys(written))
         elif kind == "number":
@@ -469,7 +492,22 @@ def _number(match: re.Match[str]) -> Fact:
     if re.fullmatch(r"\d+(?:\.\d+){2,}", written) and not re.fullmatch(r"\d+(?:\.\d{3})+", written):
         return _identifier(written)
     keys = number_keys(written, match["scale"] or "", percent=match["percent"] is not None)
-    return Fact("number", match[0].strip(), keys)
+    start, end = match.span()
+    if digits is not None:
+        end = start + digits.end() + len(match["scale"] or "")
+        start += digits.start()
+    before, after = match.string[max(0, start - 4) : start], match.string[end : end + 20]
+    more: set[str] = set()
+    for key in keys:
+        value = float(key[2:])
+        size = measure(value, before, after)
+        if size is not None:
+            more.add(measure_key(*size))
+            if size[0] == "share":
+                more |= {share_key(size[1]), f"n:{size[1]:.4g}"}
+        if 0 < value < 1:
+            more.add(share_key(value))
+    return Fact("number", match[0].strip(), keys | more)
 
 
 def _path(written: str) -> Fact:
@@ -492,8 +530,11 @@ def _identifier(written: str) -> Fact:
     if last != written and "@" not in written and _is_identifier(last):
         forms.append(last)
     # `A-100`, `a100` and `A_100` are one order number, typed by different people.
-    squashed = (re.sub(r"[-_.:#@/\s]", "", form.casefold()) for form in forms)
-    return Fact("identifier", written, frozenset(f"i:{form}" for form in squashed))
+    squashed = [re.sub(r"[-_.:#@/\s]", "", form.casefold()) for form in forms]
+    keys = {f"i:{form}" for form in squashed}
+    # `Q3` is the third quarter, which other texts give by its months.
+    keys |= {f"qu:{form[1]}" for form in squashed if re.fullmatch(r"q[1-4]", form)}
+    return Fact("identifier", written, frozenset(keys))
 
 
 @lru_cache(maxsize=8192)
@@ -504,6 +545,11 @@ def _named(written: str) -> tuple[Fact, ...]:
 def _name(written: str) -> Iterator[Fact]:
     if _is_identifier(written):
         yield _identifier(written)
+        return
+    if re.fullmatch(r"\d+-\d+", written):
+        # An invoice `20-118`, or the pages `12-15`, which "pages 12 to 15" are as well.
+        digits = written.replace("-", "")
+        yield Fact("identifier", written, frozenset({f"i:{digits}", f"n:{digits}", f"r:{written}"}))
         return
     for number in re.findall(r"^\d+(?=-)", written):
         yield Fact("number", number, number_keys(number))

@@ -6,6 +6,7 @@ A word is common when it is too frequent to prove that a result was used.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 # A common word proves nothing: both "The order was found and checked" and any unrelated answer hold
 # `order`, `found` and `checked`. So these are not facts of a result. The last two lines hold words
@@ -195,6 +196,95 @@ _TAG = re.compile(r"^\s*\[[^\]\n]{1,60}\]\s*")
 def sentences(text: str) -> list[str]:
     """Split a request; a tag in brackets that opens it names it and asks nothing."""
     return [part.strip() for part in _END.split(_TAG.sub("", text)) if part and part.strip()]
+
+
+# Parts of a sentence that may concern different agents: "Order 1,500 screws and 6 hinges, delivery
+# in two weeks". A range (`between 10 and 12`) and a comma in a number stay whole.
+_CLAUSE = re.compile(
+    r"(?<!\d),\s*|,\s+|\s+(?:and|und|et|y)\s+|:\s+|\s+[–—-]\s+|\s+(?=but\b|aber\b)"
+)
+# "2023 and 2024" is one thing, "1,500 screws and 6 hinges" are two.
+_NUMBER_LAST = re.compile(r"(?:^|\s)[\d.,:%€$£]+$")
+_BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+\S+(?:\s\S+)?$", re.IGNORECASE)
+
+
+class Clause(NamedTuple):
+    """A part of a sentence; ``added`` when `and` joins it, as it does a second task."""
+
+    text: str
+    added: bool
+
+
+def clauses(sentence: str) -> list[Clause]:
+    """Split a sentence where another thing may be asked for."""
+    parts: list[Clause] = []
+    start, added = 0, False
+    for match in _CLAUSE.finditer(sentence):
+        before = sentence[start : match.start()]
+        if _BETWEEN.search(before) or _NUMBER_LAST.search(before):
+            continue
+        parts.append(Clause(sentence[start : match.start()], added))
+        start, added = match.end(), match[0].strip() in ("and", "und", "et", "y")
+    parts.append(Clause(sentence[start:], added))
+    return [part for part in parts if part.text.strip()]
+
+
+# Thanks, greetings and what somebody says of the day ask for nothing: "Thanks for calling back on
+# Tuesday at 9!" has a day and a time that nobody needs.
+_COURTESY = re.compile(
+    r"""\W*(?:(?:many\ )?thanks?\b|thank\ you|good\ (?:morning|day|afternoon|evening|night)
+        |hello\b|hi\b|hey\b|dear\b|sorry\b|apologies|(?:i\ )?hope\b|have\ a\ |see\ you
+        |talk\ to\ you|best\ regards|kind\ regards|welcome\ back
+        |(?:it\ was\ )?(?:nice|good|great)\ (?:to|talking|speaking|meeting)
+        |i(?:'ll|\ will|'m|\ am)\ (?:back|away|out|off|on\ (?:leave|holiday|vacation))\b
+        |danke|vielen\ dank|guten\ (?:morgen|tag|abend)|merci|bonjour|bonsoir|gracias|hola
+        |buenos)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def is_courtesy(sentence: str) -> bool:
+    """Tell a sentence that greets, thanks or wishes, and asks for nothing."""
+    return _COURTESY.match(sentence) is not None and len(sentence) < 120 and "?" not in sentence
+
+
+_COUNT = r"(?:\d[\d.,]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|half a dozen)"
+_FORM = r"(?:sentences?|words?|lines?|paragraphs?|bullets?|bullet points?|characters?|examples?)"
+# How often somebody asked, waited or wrote: "I have asked you twice now".
+_OWN_DEEDS = (
+    r"\b(?:I|we)(?:'ve| have| had)?(?: already| now)? (?:asked|told|called|rung|written|wrote|said"
+    r"|waited|tried|mailed|complained|reported|been waiting|been trying)\b[^,.;!?]*"
+)
+# How long the answer may be: the caller writes it, or shortens it.
+_LENGTH = (
+    rf"\b(?:in|within|at most|no more than|not more than|max(?:imum|\.)?|up to|under|about)"
+    rf" {_COUNT}(?: \w+)? {_FORM}\b"
+)
+_ASIDES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        _OWN_DEEDS,
+        _LENGTH,
+        rf"\bfor the {_COUNT}(?:st|nd|rd|th)? time\b",
+        r"\bfor the (?:second|third|fourth|fifth) time\b",
+        rf"\b{_COUNT}(?: \w+)? {_FORM} (?:is|are|will be) (?:enough|fine|plenty|sufficient)\b",
+        rf"\b(?:list|show|name|give)(?: me| us)? (?:at most|no more than|up to|max\.?) {_COUNT}\b",
+    )
+)
+# "from 45 to 52 USD" of a change: who is to make it needs the new value only.
+_CHANGE = re.compile(
+    r"\b(?:rais|lower|chang|increas|decreas|reduc|mov|shift|postpon|reschedul|updat|cut|extend|"
+    r"shorten|upgrad|downgrad|switch|adjust|correct|set|drop|erhöh|senk|änder|verschieb)\w*\b"
+    r"[^.;!?]*?\b(?:from|von)\s+(?P<old>\S+(?:\s\S+){0,3}?)\s+(?:to|auf)\s",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\S+(?: \S+)?)", re.I)
+
+
+def asides(sentence: str) -> list[str]:
+    """Return parts of a sentence whose numbers nobody needs who does what it asks for."""
+    spans = [match[0] for pattern in _ASIDES for match in pattern.finditer(sentence)]
+    return spans + [m["old"] for pattern in (_CHANGE, _INSTEAD) for m in pattern.finditer(sentence)]
 
 
 def sets_limit(text: str) -> bool:

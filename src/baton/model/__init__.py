@@ -91,6 +91,7 @@ from .score import (
     chain_turns,
 )
 from .trace import (
+    READ_VERSIONS,
     SCHEMA_VERSION,
     AgentCard,
     AgentRun,
@@ -100,6 +101,7 @@ from .trace import (
     GotBack,
     HandedOff,
     Part,
+    Ref,
     Said,
     Source,
     Step,
@@ -113,6 +115,7 @@ from .trace import (
 __all__ = [
     "COUNTERS",
     "OTHERS",
+    "READ_VERSIONS",
     "SCHEMA_VERSION",
     "STATUSES",
     "AgentCard",
@@ -171,6 +174,7 @@ __all__ = [
     "ProviderError",
     "ProviderWithNotice",
     "Recorded",
+    "Ref",
     "Routed",
     "RoutingCell",
     "RoutingCounts",

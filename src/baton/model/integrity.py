@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from .trace import (
     KINDS,
     NONE_BY_DEFAULT,
+    READ_VERSIONS,
     SCHEMA_VERSION,
     AgentRun,
     Dispatch,
@@ -34,7 +35,7 @@ _FIGURES = (
 
 def integrity_problems(trace: Trace) -> list[str]:
     """Return what is inconsistent in a trace, as sentences; an empty list when nothing is."""
-    if trace.schema_version != SCHEMA_VERSION:
+    if trace.schema_version not in READ_VERSIONS:
         return [f"schema_version is {trace.schema_version}; this Baton reads {SCHEMA_VERSION}"]
     return list(_Check(trace).problems())
 
@@ -53,6 +54,8 @@ class _Check:
         self.runs = {run.id: run for turn in trace.turns for run in turn.runs}
         self.dispatches = {d.id: d for turn in trace.turns for d in turn.dispatches}
         self.turn_of = {run.id: i for i, turn in enumerate(trace.turns) for run in turn.runs}
+        self.steps = {step.id for run in self.runs.values() for step in run.steps}
+        self.turns = {turn.id for turn in trace.turns}
         self.calls: dict[str, tuple[ToolCall, AgentRun]] = {}
         self.hand_overs: Counter[str] = Counter()
         for run in self.runs.values():
@@ -100,6 +103,11 @@ class _Check:
                 yield f"{name}: started_by names no dispatch: `{id_}`"
             elif run.id not in dispatch.runs:
                 yield f"{name}: dispatch {id_} started it but does not list it in `runs`"
+        for ref in run.context or ():
+            if (ref.id is None) == (ref.text is None):
+                yield f"{name}: each part of `context` has an `id` or a `text`"
+            elif ref.id and not any(ref.id in ids for ids in (self.steps, self.turns, self.runs)):
+                yield f"{name}: context names no turn, run or step: `{ref.id}`"
         for step in run.steps:
             if isinstance(step, ToolCall):
                 yield from _unknown_names(step, f"tool call {step.id}")

@@ -36,7 +36,9 @@ class Content(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_f
         return "" if self.data is None else msgspec.json.encode(self.data).decode()
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READ_VERSIONS = (1, 2)
+"""What can be read. Version 1 had no ``AgentRun.context``: there it is unknown, see ``known``."""
 
 TurnStatus = Literal["completed", "failed", "waiting", "incomplete"]
 RunStatus = Literal["completed", "failed", "cancelled", "waiting", "unknown"]
@@ -125,8 +127,22 @@ class GotBack(Record, kw_only=True, tag_field="type", tag="got_back"):
 Step = Said | ToolCall | HandedOff | GotBack
 
 
+class Ref(Record, kw_only=True):
+    """A part of what a run was given: the ``id`` of a turn, run or step of this trace, or a text.
+
+    A turn stands for the user's message, a run for its answer, a step for all that is in it.
+    """
+
+    id: str | None = None
+    text: str | None = None
+
+
 class AgentRun(Record, kw_only=True):
-    """One agent at work inside a turn, from getting control to giving it up."""
+    """One agent at work inside a turn, from getting control to giving it up.
+
+    ``input`` and ``context`` together are all that its first model request held, instructions
+    apart; an empty ``context`` says that there was nothing beside the input.
+    """
 
     id: str
     agent: str
@@ -134,6 +150,7 @@ class AgentRun(Record, kw_only=True):
     inside: list[str] = msgspec.field(default_factory=list)
     started_by: list[str] = msgspec.field(default_factory=list)
     input: Content | None = None
+    context: list[Ref] | None = None
     output: Content | None = None
     steps: list[Step] = msgspec.field(default_factory=list)
     tools_offered: list[str] | None = None
@@ -289,6 +306,9 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
             return False
     if owner is Trace or (none_by_default and getattr(obj, field) is not None):
         return True
+    # Records of version 1 could not tell it.
+    if field == "context" and owner is AgentRun and trace.schema_version < SCHEMA_VERSION:
+        return False
     everywhere = trace.unknown
     for name in names:  # noqa: SIM110 - asked for each object; `all` with a generator costs twice
         if prefix + name in everywhere:

@@ -178,6 +178,19 @@ class TraceIndex:
         return by_sender
 
     @cached_property
+    def sayings(self) -> dict[str, Content | Step]:
+        """What a reference of ``AgentRun.context`` stands for, by its id."""
+        said: dict[str, Content | Step] = {}
+        for turn in self.trace.turns:
+            if turn.input is not None:
+                said[turn.id] = turn.input
+            for run in turn.runs:
+                if run.output is not None:
+                    said[run.id] = run.output
+                said.update((step.id, step) for step in run.steps)
+        return said
+
+    @cached_property
     def names(self) -> list[str]:
         """All names of the agents that ran, each once."""
         runs = self.runs.values()

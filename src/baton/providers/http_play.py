@@ -145,7 +145,7 @@ class Played(NamedTuple):
             turns=[stated.turn for stated in self.turns],
             agents=agents,
             usage=usage,
-            unknown=["state", "turn.state", *untold],
+            unknown=["run.context", "state", "turn.state", *untold],
             attributes={"trace_ids": dict(self.trace_ids)} if self.trace_ids else {},
         )
 

@@ -49,5 +49,13 @@ class Mock(ConfiguredProvider[MockOptions]):
             case=case.id,
             source=Source(format="mock"),
             turns=turns,
-            unknown=["state", "usage", "turn.state", "turn.started", "turn.ended", "run.usage"],
+            unknown=[
+                "state",
+                "usage",
+                "turn.state",
+                "turn.started",
+                "turn.ended",
+                "run.usage",
+                "run.context",
+            ],
         )

@@ -196,7 +196,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             turns=[stated.turn for stated in played],
             agents=self.around.agents,
             usage=usage,
-            unknown=["state", "turn.state", *([] if usage else ["usage"])],
+            unknown=["run.context", "state", "turn.state", *([] if usage else ["usage"])],
         )
 
 

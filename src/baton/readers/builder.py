@@ -157,7 +157,7 @@ class TraceBuilder:
             turn,
             dispatch.to_agent,
             started=dispatch.started,
-            unknown=[*missing, "steps", "tools_offered", "model", "usage"],
+            unknown=[*missing, "context", "steps", "tools_offered", "model", "usage"],
             **{"status": "unknown", **known},
         )
         self.start(dispatch, run)

@@ -11,6 +11,7 @@ from baton.formats.document import Document
 from baton.formats.evaluation_folder import BODIES, INDEX, open_folder, read_row
 from baton.formats.own_files import open_regular
 from baton.model import (
+    READ_VERSIONS,
     SCHEMA_VERSION,
     AgentCard,
     InputError,
@@ -33,7 +34,7 @@ def read_record(document: Document, source: Source) -> Trace:
     except InputError:
         value = document.value()
         version = value.get("schema_version") if isinstance(value, dict) else None
-        if isinstance(version, int) and version != SCHEMA_VERSION:
+        if isinstance(version, int) and version not in READ_VERSIONS:
             message = f"schema_version is {version}; this Baton reads {SCHEMA_VERSION}"
             raise InputError(document.problem_at(("schema_version",), message)) from None
         raise

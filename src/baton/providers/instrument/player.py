@@ -142,7 +142,7 @@ def _nothing_seen(setup: ProgramSetup) -> Trace:
         source=Source(format="python"),
         turns=[],
         agents=dict(setup.agents),
-        unknown=["state", "turn.state", "usage"],
+        unknown=["run.context", "state", "turn.state", "usage"],
     )
 
 

@@ -35,7 +35,7 @@ from .stated import NOT_STATED, read_stated, read_stated_turn
 from .turn import Session, is_bookkeeping, read_turn
 from .wire import Wire, dropped_keys
 
-_NEVER_TOLD = ["run.tools_offered", "run.inside", "turn.state"]
+_NEVER_TOLD = ["run.context", "run.tools_offered", "run.inside", "turn.state"]
 
 
 def read_conversation(

@@ -42,6 +42,7 @@ from .wire import dropped_keys, result_content
 NOT_STATED = [
     "run.steps.said",
     "run.input",
+    "run.context",
     "run.output",
     "run.model",
     "run.usage",

@@ -634,7 +634,7 @@ def _never_told(threads: Threads, *, data: bool) -> list[str]:
                 if getattr(run, name) is None and name not in run.unknown:
                     run.unknown.append(name)
             run.unknown = [name for name in run.unknown if not _has(run, name)]
-    names = ["run.tools_offered", *([] if data else ["turn.output.data"])]
+    names = ["run.context", "run.tools_offered", *([] if data else ["turn.output.data"])]
     times = [run.started for turn in threads.turns for run in turn.runs]
     if all(time is None for time in times):
         names += _TIMES

@@ -145,6 +145,9 @@ class Threads:
         run = self.builder.run(turn, agent, thread.agent, started=at)
         if thread.prompt is not None:
             run.input, thread.prompt = Content(text=thread.prompt), None
+        if dispatch.continues is None:
+            # A sub-agent begins with its prompt alone; one that is woken remembers what it did.
+            run.context = []
         self.builder.start(dispatch, run)
         self._put(run, turn)
         thread.run, thread.answer_of = run, None

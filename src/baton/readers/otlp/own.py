@@ -10,6 +10,7 @@ import msgspec
 
 from baton.formats.nesting import decode_json
 from baton.model import (
+    READ_VERSIONS,
     SCHEMA_VERSION,
     AgentRun,
     Content,
@@ -211,6 +212,7 @@ FIELDS: dict[type[msgspec.Struct], _Table] = {
         "agent": ("gen_ai.agent.name", PLAIN),
         "input": _IN,
         "output": _OUT,
+        "context": ("baton.context", DATA),
         "tools_offered": ("gen_ai.tool.definitions", TOOLS),
         "model": ("gen_ai.request.model", PLAIN),
     },
@@ -347,7 +349,7 @@ def restore(spans: list[Span], location: str | None) -> Trace:
     _check_all_there(by_kind["trace"], spans, location)
     root = by_kind["trace"][0]
     version = root.attributes.get("baton.schema_version")
-    if isinstance(version, int) and version != SCHEMA_VERSION:
+    if isinstance(version, int) and version not in READ_VERSIONS:
         said = f"schema_version is {version}; this Baton reads {SCHEMA_VERSION}"
         raise _fault(root, location, said)
     try:

@@ -29,6 +29,7 @@ from baton.model.views import sum_usage
 from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
 
+from .context import Contexts, input_of
 from .dialects import DIALECTS, goes_on
 from .dialects.genai import error_text
 from .dispatches import ActionsByRun, link, offer_tools
@@ -113,6 +114,7 @@ class _Reader:
         self.case: str | None = None
         self.dropped: Counter[str] = Counter()
         self._frameworks: Counter[str] = Counter()
+        self._contexts = Contexts()
 
     def framework(self) -> str | None:
         """Return the framework that most spans are of."""
@@ -137,6 +139,7 @@ class _Reader:
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)
         _finish(turn, nodes, runs, self._torn)
+        self._contexts.add(turn, runs)
         for node in nodes:
             # Else parents and children keep each other until the garbage collector looks for such
             # circles, which takes it a tenth of the time of reading.
@@ -208,7 +211,7 @@ def _describe(draft: RunSpans, opens: bool) -> None:
             run.model = says.model
             break
     run.usage = _usage(draft, models, agents)
-    run.input = _input(agents, models)
+    run.input = input_of(agents, models)
     run.output = _output(run, agents)
     offering: list[ModelSpan | AgentSpan] = [*models, *agents]
     offered = [names for says in offering if (names := says.offered) is not None]
@@ -280,15 +283,6 @@ def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) ->
             total.failed_requests = summed.failed_requests if summed is not None else None
         return total
     return summed
-
-
-def _input(agents: list[AgentSpan], models: list[ModelSpan]) -> Content | None:
-    """Return what a run was given: the last user message before its first answer."""
-    for agent in agents:
-        found = agent.input if agent.input is not None else agent.asked()
-        if found is not None:
-            return found
-    return models[0].asked() if models else None
 
 
 def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:

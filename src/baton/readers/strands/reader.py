@@ -34,7 +34,16 @@ from .results import read_result
 from .session import NOT_TOLD as NOT_IN_SESSIONS
 from .session import SessionTurns, read_session
 
-_UNKNOWN_OF_LISTS = ["inside", "input", "tools_offered", "model", "usage", "started", "ended"]
+_UNKNOWN_OF_LISTS = [
+    "inside",
+    "input",
+    "context",
+    "tools_offered",
+    "model",
+    "usage",
+    "started",
+    "ended",
+]
 
 
 class Listed(NamedTuple):
@@ -141,7 +150,7 @@ def _more(step: Any) -> int:
     return max(0, count - 1) if isinstance(count, int) else 0
 
 
-_NOT_TOLD = ["state", "turn.state", "turn.started", "turn.ended", "usage"]
+_NOT_TOLD = ["run.context", "state", "turn.state", "turn.started", "turn.ended", "usage"]
 _BROKE = "An error occurred: "  # how the SDK starts the reason of a task that raised
 
 

@@ -276,7 +276,8 @@ def _usage(counts: TokenUsage | None) -> Usage | None:
 
 
 NOT_TOLD = [
-    "turn.state", "turn.output.data", "turn.started", "turn.ended", "run.input", "run.steps",
+    "turn.state", "turn.output.data", "turn.started", "turn.ended", "run.input", "run.context",
+    "run.steps",
     "run.model", "run.tools_offered", "run.started", "run.ended", "dispatch.description",
     "dispatch.context", "dispatch.tools_allowed", "dispatch.tools_source", "dispatch.call",
     "dispatch.prompt", "dispatch.started", "dispatch.ended",

@@ -321,6 +321,7 @@ def _ends(turn: Turn, tree: Tree, made: Dispatches) -> None:
 
 NOT_TOLD = [
     "state", "turn.state", "turn.output.data", "usage", "run.usage", "run.model", "run.inside",
+    "run.context",
     "dispatch.description", "dispatch.tools_allowed", "dispatch.tools_source",
 ]  # fmt: skip
 """What no session tells."""

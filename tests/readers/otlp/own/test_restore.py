@@ -80,7 +80,7 @@ def other_run(spans: list[Json]) -> None:
     [
         (drop_root, "the one of the conversation, is missing"),
         (drop_run, "of its"),
-        (other_version, "schema_version is 9; this Baton reads 1"),
+        (other_version, "schema_version is 9; this Baton reads 2"),
         (no_json, "its attributes were changed"),
         (other_status, "sleeping"),
         (other_run, "was not made by run"),

@@ -1,0 +1,126 @@
+"""What a run was given: its input, and what else its first model request held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from baton.model import Content, Ref, Said, ToolCall, Turn
+
+from .messages import Message
+from .readings import AgentSpan, ModelSpan
+from .runs import RunSpans
+
+# ADK retells what other agents did as a message of the user: `For context:` (until 2.12), or a
+# sentence that begins so, and then `[writer] said: ...` or the same between two marks. It is the
+# last message before an agent that got control, and nobody's request.
+_RETOLD = "For context"
+_ADK = "google-adk"
+# In a line of their own: the sentence before names both marks, too.
+_QUOTE = re.compile(
+    r"<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n(.*?)\n<<<END_QUOTED_AGENT_CONTENT>>>", re.DOTALL
+)
+_SAID = re.compile(r"^\[[^\]\n]+\] said: ?(.*)", re.DOTALL)
+
+
+def input_of(agents: list[AgentSpan], models: list[ModelSpan]) -> Content | None:
+    """Return what set a run to work: the last user message before its first answer."""
+    tellers: list[AgentSpan | ModelSpan] = [*agents, *models[:1]]
+    for says in tellers:
+        stated = says.input if type(says) is AgentSpan else None
+        asked = stated if stated is not None else says.asked()
+        if asked is not None and _is_retold(says, asked):
+            own = [m.content for m in says.heard_messages() if m.role == "user" and m.content]
+            asked = next((each for each in reversed(own) if not _is_retold(says, each)), asked)
+        if asked is not None:
+            return asked
+    return None
+
+
+def _is_retold(says: AgentSpan | ModelSpan, content: Content) -> bool:
+    return says.framework == _ADK and (content.text or "").startswith(_RETOLD)
+
+
+class Contexts:
+    """Tells what the runs of a conversation were given, turn by turn."""
+
+    def __init__(self) -> None:
+        self._turns: list[Turn] = []
+        self._ids: dict[str, str] = {}
+        self._read = 0
+
+    def add(self, turn: Turn, runs: list[RunSpans]) -> None:
+        """Fill in the context of the runs of a turn, whose steps have their ids."""
+        self._turns.append(turn)
+        for draft in runs:
+            heard = self._first_request(draft)
+            if heard is None:
+                draft.run.unknown.append("context")
+                continue
+            refs = (ref for message in heard for ref in self._refs(draft, message))
+            # A call and its result are one step.
+            draft.run.context = list({(ref.id, ref.text): ref for ref in refs}.values())
+
+    def _first_request(self, draft: RunSpans) -> list[Message] | None:
+        """Return the messages of the first request, instructions and the input apart."""
+        model = next(iter(draft.models), None)
+        if model is None or model.heard is None:
+            return None
+        messages = model.heard_messages()
+        if not messages or any(message.hidden for message in messages):
+            return None
+        given = draft.run.input
+        left = [message for message in messages if message.role != "system"]
+        for place in range(len(left) - 1, -1, -1):
+            if left[place].role == "user" and left[place].content == given:
+                return left[:place] + left[place + 1 :]
+        return left
+
+    def _refs(self, draft: RunSpans, message: Message) -> Iterator[Ref]:
+        content = message.content
+        if content is not None and (text := content.plain()):
+            if draft.first.says.framework == _ADK and text.startswith(_RETOLD):
+                yield from map(self._ref, _retold(text))
+            else:
+                yield self._ref(text)
+        for call in message.calls:
+            yield self._ref(_call(call.name, call.arguments))
+        for answer in message.answers:
+            if answer.result is not None and (text := answer.result.plain()):
+                yield self._ref(text)
+
+    def _ref(self, text: str) -> Ref:
+        """Refer to what said a text in this trace; else hold the text."""
+        while self._read < len(self._turns):
+            self._note(self._turns[self._read])
+            self._read += 1
+        id_ = self._ids.get(text.strip())
+        return Ref(text=text) if id_ is None else Ref(id=id_)
+
+    def _note(self, turn: Turn) -> None:
+        texts: list[tuple[str, Content | None]] = [(turn.id, turn.input)]
+        for run in turn.runs:
+            for step in run.steps:
+                if type(step) is Said:
+                    texts.append((step.id, step.content))
+                elif type(step) is ToolCall:
+                    self._ids.setdefault(_call(step.name, step.arguments), step.id)
+                    texts.append((step.id, step.result))
+            texts.append((run.id, run.output))
+        for id_, content in texts:
+            if content is not None and (text := content.plain().strip()):
+                self._ids.setdefault(text, id_)
+
+
+def _call(name: str, arguments: object) -> str:
+    return Content(data=[name, arguments]).plain()
+
+
+def _retold(text: str) -> Iterable[str]:
+    """Return what ADK's message retells of other agents, each text by itself."""
+    quoted: list[str] = _QUOTE.findall(text)
+    if quoted:
+        return quoted
+    # `For context:` stands in a line of its own, and each part begins with the agent's name.
+    parts = re.split(r"\n(?=\[[^\]\n]+\] )", text)[1:]
+    return [match[1] if (match := _SAID.match(part)) else part for part in parts]

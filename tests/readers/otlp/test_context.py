@@ -1,0 +1,62 @@
+"""What the first model request of a run held beside its input: ``AgentRun.context``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import baton
+from baton.model import AgentRun, Trace, known
+
+OTEL = Path(__file__).parents[2] / "data" / "otel"
+
+
+def run_of(trace: Trace, agent: str) -> AgentRun:
+    return next(run for turn in trace.turns for run in turn.runs if run.agent == agent)
+
+
+def said_by(trace: Trace, agent: str) -> list[str]:
+    return [step.id for step in run_of(trace, agent).steps]
+
+
+@pytest.mark.parametrize("recording", ["sequential_v1_2", "sequential_content"])
+def test_adk_tells_the_next_agent_what_others_said(recording: str) -> None:
+    trace = baton.load_traces(OTEL / "google-adk" / f"{recording}.json")[0]
+    last = run_of(trace, "headline_writer")
+    assert last.input is not None
+    assert last.input.text == "Write about the bridge"
+    assert [ref.id for ref in last.context or []] == [
+        *said_by(trace, "reporter"),
+        *said_by(trace, "checker"),
+    ]
+
+
+def test_what_adk_retells_is_no_input_of_the_agent_that_gets_control() -> None:
+    trace = baton.load_traces(OTEL / "google-adk" / "transfer_content.json")[0]
+    run = run_of(trace, "booking_agent")
+    assert run.input is not None
+    assert run.input.text == "Book a flight to Paris"
+    texts = [ref.text or "" for ref in run.context or []]
+    assert any("AF1" in text for text in texts)
+
+
+def test_a_second_turn_was_given_the_first() -> None:
+    trace = baton.load_traces(OTEL / "google-adk" / "transfer_two_turns_legacy.json")[0]
+    again = trace.turns[1].runs[0]
+    assert trace.turns[0].id in [ref.id for ref in again.context or []]
+
+
+def test_an_agent_with_a_history_of_its_own_was_given_nothing_else() -> None:
+    trace = baton.load_traces(OTEL / "pydantic-ai" / "delegation.json")[0]
+    runs = [run for turn in trace.turns for run in turn.runs]
+    assert [run.context for run in runs] == [[] for _ in runs]
+
+
+def test_records_of_version_1_do_not_tell_it() -> None:
+    trace = baton.load_traces(OTEL / "google-adk" / "sequential_v1_2.json")[0]
+    run = trace.turns[0].runs[0]
+    run.context = None
+    assert known(trace, run, "context")
+    trace.schema_version = 1
+    assert not known(trace, run, "context")
