@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import Baton
 
 from baton.config.judge import JudgeFlags
-from baton.config.trust import Trust
 from baton.model import InputError
 from baton.session.check import check_files
 from baton.session.compare import compare_evaluations, set_baseline, show_baseline
 from baton.session.convert import convert_dataset, draft_dataset
-from baton.session.evaluate import EvaluateRequest, Listener, RunChanges, evaluate_files
+from baton.session.evaluate import Listener, evaluate_files
+from baton.session.report import Written
 from baton.session.resume import Request
-from baton.session.score import ScoreRequest, estimate_scoring, score_files
+from baton.session.score import estimate_scoring, score_files
 from baton.store import read_evaluation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -57,16 +58,17 @@ class Heard:
 
     @property
     def listener(self) -> Listener:
-        return Listener(self.notes.append, lambda _: None, self.progress)
+        return Listener(progress=self.progress)
 
 
-def scoring(**more: object) -> ScoreRequest:
-    given = {"traces": ["refund.sse"], "dataset": ["cases.yaml"], "out": Path("out"), **more}
-    return ScoreRequest(trust=Trust(), **given)  # type: ignore[arg-type]
+def scored(**more: Any) -> Written:
+    return score_files(
+        ["refund.sse"], ["cases.yaml"], **{"out": Path("out"), "note": print, **more}
+    )
 
 
 def test_scoring_prints_nothing_and_gives_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    written = score_files(scoring(), print)
+    written = scored()
     evaluation = read_evaluation(written.folder)
     assert evaluation.header.status == "passed"
     assert [row.case_id for row in evaluation.rows()] == ["refund"]
@@ -75,7 +77,7 @@ def test_scoring_prints_nothing_and_gives_the_folder(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_scoring_as_a_function_and_as_a_command_is_the_same(baton: Baton, jobs: int) -> None:
-    written = score_files(scoring(jobs=jobs, name="run"), print)
+    written = scored(jobs=jobs, name="run")
     outcome = baton("score", "refund.sse", "-d", "cases.yaml", "--out", "told", "--name", "run")
     assert outcome.code == 0
     (told,) = Path("told").iterdir()
@@ -84,40 +86,27 @@ def test_scoring_as_a_function_and_as_a_command_is_the_same(baton: Baton, jobs: 
 
 
 def test_an_estimate_without_a_judge_is_none_and_leaves_no_folder() -> None:
-    request = scoring(judge=JudgeFlags(rehearsal=True))
-    assert estimate_scoring(request, print) is None
+    rehearsal = JudgeFlags(rehearsal=True)
+    assert estimate_scoring(["refund.sse"], ["cases.yaml"], judge=rehearsal) is None
     assert not Path("out").exists()
 
 
 def test_evaluating_tells_each_result_and_an_evaluation_can_be_resumed() -> None:
     heard = Heard()
-    request = EvaluateRequest(
-        asked=Request(target=["desk_agent.py:reply"], dataset=["cases.yaml"]),
-        trust=Trust(),
-        run=RunChanges(repeat=2),
-        out=Path("out"),
-    )
-    done = evaluate_files(request, heard.listener)
+    asked = Request(target=["desk_agent.py:reply"], dataset=["cases.yaml"])
+    done = evaluate_files(asked, out=Path("out"), listener=heard.listener, repeat=2)
     ((name, folder),) = done.variants
     assert name is None
     assert heard.totals == [2, 0]
     assert len(heard.results) == 2
-    again = EvaluateRequest(
-        asked=Request(target=["desk_agent.py:reply"]),
-        trust=Trust(),
-        resume=folder,
-        out=Path("out"),
-    )
-    assert evaluate_files(again, Heard().listener).variants[0].folder == folder
-    both = EvaluateRequest(
-        asked=Request(), trust=Trust(), resume=folder, only_failed=folder, out=Path("out")
-    )
-    with pytest.raises(InputError, match="--resume and --only-failed exclude one another"):
-        evaluate_files(both, Heard().listener)
+    again = Request(target=["desk_agent.py:reply"])
+    assert evaluate_files(again, out=Path("out"), resume=folder).variants[0].folder == folder
+    with pytest.raises(InputError, match="`resume` and `only_failed` exclude one another"):
+        evaluate_files(Request(), out=Path("out"), resume=folder, only_failed=folder)
 
 
 def test_a_baseline_is_kept_shown_and_compared_with() -> None:
-    folder = score_files(scoring(), print).folder
+    folder = scored().folder
     kept, file = set_baseline(folder, "default", stored=Path("out"))
     assert show_baseline("default") == (kept, file)
     compared = compare_evaluations(None, str(folder), stored=Path("out"))

@@ -14,11 +14,12 @@ from cyclopts import App, CycloptsError
 from baton import __version__
 from baton.formats.own_files import naming
 from baton.model import InputError, Terminated
+from baton.model.option_names import options_named_by
 from baton.model.secrets import forget
 from baton.model.visible import exception_line
 from baton.safe_output import safe_output
 
-from .messages import DEBUG, debugging, say, usage_message
+from .messages import DEBUG, debugging, flag, say, usage_message
 from .signals import exit_of, terminable
 
 BAD_INPUT = 2
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     forget()
     # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
     gc.set_threshold(100_000, 50, 1000)
-    with safe_output(on_github="--github" in tokens):
+    with safe_output(on_github="--github" in tokens), options_named_by(flag):
         try:
             return _answered(tokens)
         except BaseException as error:  # noqa: BLE001 - what no other place expects

@@ -7,7 +7,7 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from cyclopts import Parameter
@@ -16,11 +16,11 @@ from baton.config import Config
 from baton.model.secrets import mask
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
+from baton.runner.plan import RunOptions
 from baton.session.evaluate import (
     Evaluated,
-    EvaluateRequest,
+    EvaluateOptions,
     Listener,
-    RunChanges,
     Variant,
     estimate_evaluation,
     evaluate_files,
@@ -93,6 +93,13 @@ class Running:
     force: Flag = False
     variant: str | None = None
 
+    def options(self) -> EvaluateOptions:
+        """Return those that were given and that Python code has, too."""
+        given = {name: getattr(self, name) for name in RunOptions.__struct_fields__}
+        # A flag that is not given leaves what the config says; 0 is a value.
+        stated = {name: v for name, v in given.items() if v is not None and v is not False}
+        return cast("EvaluateOptions", stated)
+
 
 NORMAL = Running()
 
@@ -164,46 +171,41 @@ def eval_command(
         A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.
     """
-    request = EvaluateRequest(
-        asked=Request(
-            target=list(target),
-            dataset=list(dataset),
-            evaluators=list(evaluators),
-            criteria=None if config_file_path is None else str(config_file_path),
-            agents=None if agents is None else str(agents),
-            app=app,
-            filters=list(filters),
-            limit=limit,
-            variant=running.variant,
-        ),
-        trust=trust_in(trust),
-        run=RunChanges(
-            repeat=running.repeat,
-            concurrency=running.concurrency,
-            timeout=running.timeout,
-            retry_errors=running.retry_errors,
-            fail_fast=running.fail_fast or None,
-            max_agent_cost=running.max_agent_cost,
-        ),
-        resume=running.resume,
-        only_failed=running.only_failed,
-        force=running.force,
-        judge=judging.flags(rehearsal=dry_run),
-        backend=workers.backend,
-        workers=workers.workers,
-        out=out,
-        name=name,
-        reports=list(reports.files().values()),
-        redact=redacting.redact,
-        redact_kinds=redacting.redact_kind,
+    asked = Request(
+        target=list(target),
+        dataset=list(dataset),
+        evaluators=list(evaluators),
+        criteria=None if config_file_path is None else str(config_file_path),
+        agents=None if agents is None else str(agents),
+        app=app,
+        filters=list(filters),
+        limit=limit,
+        variant=running.variant,
     )
-    listener = Listener(note=note, configured=_set_up_logs, progress=progress)
+    options: EvaluateOptions = {
+        "name": name,
+        "judge": judging.flags(rehearsal=dry_run),
+        "trust": trust_in(trust),
+        "redact": redacting.redact,
+        "redact_kinds": redacting.redact_kind,
+        "note": note,
+        **running.options(),
+    }
+    start: dict[str, Any] = {
+        "resume": running.resume,
+        "only_failed": running.only_failed,
+        "force": running.force,
+        "backend": workers.backend,
+        "workers": workers.workers,
+        "listener": Listener(configured=_set_up_logs, progress=progress),
+    }
     # What agents print, when they are imported and while they play, is no part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
-            estimate = estimate_evaluation(request, listener)
+            estimate = estimate_evaluation(asked, **start, **options)
         else:
-            done = evaluate_files(request, listener)
+            files = list(reports.files().values())
+            done = evaluate_files(asked, out=out, reports=files, **start, **options)
     if dry_run:
         return print_estimate(estimate, json=json)
     return _report(done, json=json, show=show, detailed=print_detailed_results, reports=reports)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from cyclopts import Argument, CycloptsError
 from cyclopts.exceptions import (
@@ -39,6 +39,24 @@ def say(text: str) -> None:
     """
     with suppress(OSError):
         print(visible_line(mask(text)), file=sys.stderr, flush=True)
+
+
+_FLAGS = {
+    "evaluators": "--evaluator",
+    "criteria": "--config_file_path",
+    "filters": "--filter",
+    "redact_kinds": "--redact-kind",
+    "target": "--otlp",
+}
+"""Flags that are not the name of the parameter with `--` before it."""
+
+
+def flag(name: str, value: Any = ...) -> str:
+    """Name an option of a function as the command line has it: ``--max-cost``, ``--jobs 1``."""
+    plain = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value is ... or value is True:
+        return plain
+    return f"--no-{plain[2:]}" if value is False else f"{plain} {value}"
 
 
 _GIVE = {

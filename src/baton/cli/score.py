@@ -6,7 +6,8 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from baton.session.score import ScoreRequest, estimate_scoring, score_files
+from baton.session.prepare import ScoreOptions
+from baton.session.score import estimate_scoring, score_files
 
 from .messages import note
 from .options import (
@@ -79,29 +80,33 @@ def score_command(
         A folder whose test_config.json may name code; remembered until it changes. May be given
         several times.
     """
-    request = ScoreRequest(
-        traces=traces,
-        trust=trust_in(trust),
-        dataset=dataset,
-        evaluators=evaluators,
-        config=config,
-        agents=agents,
-        out=out,
-        name=name,
-        judge=judging.flags(rehearsal=dry_run),
-        backend=workers.backend,
-        workers=workers.workers,
-        jobs=jobs,
-        reports=list(reports.files().values()),
-        redact=redacting.redact,
-        redact_kinds=redacting.redact_kind,
-    )
+    asked: ScoreOptions = {
+        "config": config,
+        "agents": agents,
+        "name": name,
+        "judge": judging.flags(rehearsal=dry_run),
+        "trust": trust_in(trust),
+        "redact": redacting.redact,
+        "redact_kinds": redacting.redact_kind,
+        "note": note,
+    }
+    work = (traces, dataset or None, evaluators or None)
     # What the user's own code prints is no part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
-            estimate = estimate_scoring(request, note)
+            estimate = estimate_scoring(
+                *work, backend=workers.backend, workers=workers.workers, **asked
+            )
         else:
-            written = score_files(request, note)
+            written = score_files(
+                *work,
+                out=out,
+                backend=workers.backend,
+                workers=workers.workers,
+                jobs=jobs,
+                reports=list(reports.files().values()),
+                **asked,
+            )
     if dry_run:
         return print_estimate(estimate, json=json)
     return report(written, json=json, show=show, reports=reports)

@@ -9,6 +9,7 @@ import msgspec
 
 from baton.model import Dataset, InputError
 from baton.model.dataset import Format
+from baton.model.option_names import option
 from baton.runner.plan import (
     WITHOUT_CASES,
     EvaluatorSpec,
@@ -148,7 +149,8 @@ def choose_evaluators(
         InputError: two options that exclude each other, or a found file that is not trusted.
     """
     if evaluators is not None and criteria is not None:
-        raise InputError("--evaluator and --config_file_path both say what to score: give one")
+        both = f"{option('evaluators')} and {option('criteria')}"
+        raise InputError(f"{both} both say what to score: give one")
     if evaluators is not None:
         return make(evaluators)
     if criteria is not None and criteria_found:

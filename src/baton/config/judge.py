@@ -20,6 +20,7 @@ from baton.judges.settings import (
     settings_of,
 )
 from baton.model import Evaluator, InputError, Judge, Problem
+from baton.model.option_names import option
 from baton.runner.plan import Plan, PlannedEvaluator, judge_options
 
 if TYPE_CHECKING:
@@ -74,11 +75,12 @@ def judge_flags(
         InputError: options that contradict each other, or a limit below 0.
     """
     if no_cache and cache_only:
-        raise InputError("--no-cache and --cache-only exclude one another: give one")
+        both = f"{option('no_cache')} and {option('cache_only')}"
+        raise InputError(f"{both} exclude one another: give one")
     if max_cost is not None and not max_cost >= 0:
-        raise InputError(f"--max-cost is in USD, at least 0; got {max_cost:g}")
+        raise InputError(f"{option('max_cost')} is in USD, at least 0; got {max_cost:g}")
     if max_judge_calls is not None and max_judge_calls < 0:
-        raise InputError(f"--max-judge-calls is at least 0, got {max_judge_calls}")
+        raise InputError(f"{option('max_judge_calls')} is at least 0, got {max_judge_calls}")
     return JudgeFlags(
         model=judge,
         cached=not no_cache,
@@ -223,8 +225,7 @@ def _refuse_missing(asking: Iterable[PlannedEvaluator]) -> None:
         ask = "asks a judge" if len(names) == 1 else "ask a judge"
         raise InputError(
             f"{', '.join(names)} {ask}, and no model is configured: write "
-            f"`judge: {{model: {_EXAMPLE}}}` in the config, or give --judge {_EXAMPLE} "
-            "(`judge=` in Python)"
+            f"`judge: {{model: {_EXAMPLE}}}` in the config, or give {option('judge', _EXAMPLE)}"
         )
 
 

@@ -19,6 +19,7 @@ from baton.formats.spelling import snake
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings
 from baton.model import InputError, Problem
+from baton.model.option_names import option
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked
 from baton.plugins import Entry
@@ -221,14 +222,14 @@ def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
 def chosen_backend(
     configured: Mapping[str, Any] | None, name: str | None, workers: int | None
 ) -> dict[str, Any] | None:
-    """Put what the command line names over what a config does.
+    """Put what one run names over what a config does.
 
     Raises:
         InputError: an unknown backend, or workers and nothing to have them.
     """
     if name is None and configured is None:
         if workers is not None:
-            raise InputError("--workers goes with --backend (local, ray)")
+            raise InputError(f"{option('workers')} goes with {option('backend')} (local, ray)")
         return None
     spec = dict(configured or {})
     if name is not None and name != spec.get("type"):
@@ -240,7 +241,8 @@ def chosen_backend(
     except InputError as error:
         raise InputError(
             Problem(
-                path="--workers" if each.path == "workers" else "--backend", message=each.message
+                path=option("workers" if each.path == "workers" else "backend"),
+                message=each.message,
             )
             for each in error.problems
         ) from None

@@ -11,6 +11,7 @@ from baton.config import Config, load_config
 from baton.config.load import load_found
 from baton.config.trust import Trust
 from baton.model import InputError, Problem, suggestion
+from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.registry import build_provider, make_provider
 from baton.readers import Catalog
@@ -22,6 +23,11 @@ _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _FUNCTION = re.compile(r"(?P<module>[\w./-]+):(?P<name>[A-Za-z_][\w.]*)")
 _AGENT_FILES = ("agent.py", "__init__.py", "root_agent.yaml")
+
+
+NO_AGENT = (
+    "is no agent: name a folder with agent.py, the address of an ADK server, or module:function"
+)
 
 
 class Target(NamedTuple):
@@ -47,7 +53,8 @@ def find_target(
     target = _target(words, trust, own_code)
     if app is not None:
         if target.provider is None or target.provider["type"] != "adk_http":
-            message = "--app goes with the address of an ADK server; a config has `app_name`"
+            message = f"{option('app')} goes with the address of an ADK server; a config has "
+            message += "`app_name`"
             raise InputError(message)
         target.provider["app_name"] = app
     return target
@@ -121,7 +128,7 @@ def variants_of(config: Config | None, wanted: str | None) -> list[int]:
     """
     if config is None:
         if wanted is not None:
-            raise InputError("--variant goes with a config that has several `providers`")
+            raise InputError(f"{option('variant')} goes with a config that has several `providers`")
         return [0]
     names = variant_names(config)
     if not names:

@@ -17,6 +17,7 @@ from baton.gate.baseline import (
 from baton.gate.compare import Compared, compare
 from baton.gate.trend import Point, evaluations_below, trend
 from baton.model import InputError, Problem
+from baton.model.option_names import option
 from baton.store import latest_evaluation, read_evaluation
 
 
@@ -44,15 +45,15 @@ def compare_evaluations(
         InputError: a figure out of range, no such evaluation, or two that do not compare.
     """
     if not 0 < confidence < 1:
-        raise InputError(f"--confidence is between 0 and 1, got {confidence:g}")
+        raise InputError(f"{option('confidence')} is between 0 and 1, got {confidence:g}")
     if not min_effect >= 0:
-        raise InputError(f"--min-effect is at least 0, got {min_effect:g}")
+        raise InputError(f"{option('min_effect')} is at least 0, got {min_effect:g}")
     old = open_side(before or DEFAULT)
     new = open_side(after if after is not None else str(latest_evaluation(stored)))
     compared = compare(old, new, confidence=confidence, min_effect=min_effect)
     if compared.refused and not force:
         problems = [f"they do not compare: {differs}" for differs in compared.refused]
-        problems.append("--force compares them anyway")
+        problems.append(f"{option('force', True)} compares them anyway")
         raise InputError(Problem(message=problem) for problem in problems)
     return compared
 
@@ -79,13 +80,14 @@ def set_baseline(
     snapshot = snapshot_of(read_evaluation(folder))
     if snapshot.status not in ("passed", "failed") and not force:
         raise InputError(
-            f"{folder}: it is `{snapshot.status}`, not whole: finish it first (baton eval "
-            "--resume), or keep it anyway with --force"
+            f"{folder}: it is `{snapshot.status}`, not whole: resume it first, or keep it anyway "
+            f"with {option('force', True)}"
         )
     if snapshot.status == "failed" and not allow_failing:
         raise InputError(
             f"{folder}: it failed: {snapshot.failures}. What fails in a baseline will not "
-            "count as a regression later: keep one that passed, or this one with --allow-failing"
+            "count as a regression later: keep one that passed, or this one with "
+            f"{option('allow_failing', True)}"
         )
     write_baseline(snapshot, file)
     return snapshot, file
@@ -114,7 +116,7 @@ def trend_over(
         InputError: no such axis, or no evaluation.
     """
     if last is not None and last < 1:
-        raise InputError(f"--last has to be at least 1, got {last}")
+        raise InputError(f"{option('last')} has to be at least 1, got {last}")
     points = trend(list(folders) or evaluations_below(stored), axis)
     points = [point for point in points if name is None or point.name == name]
     points = points[-last:] if last is not None else points

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
 
 import msgspec
 
+from baton import model
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
-from baton.config.judge import JudgeFlags
 from baton.config.load import chosen_backend
-from baton.config.trust import Trust, trust_of
 from baton.datasets.filter import choose
-from baton.formats.explain import checked, explain
+from baton.formats.explain import explain
 from baton.gate.decide import for_some_cases
-from baton.model import Case, CaseResult, Dataset, InputError, Problem, Provider
-from baton.model.prices import ModelPrice
-from baton.model.redact import ON, RedactLike, redaction_of
+from baton.model import CaseResult, Dataset, InputError, Problem, Provider
+from baton.model.option_names import option
 from baton.model.secrets import masked
-from baton.providers.base import ConfiguredProvider
+from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import takes_one
 from baton.providers.registry import make_provider
+from baton.readers import Catalog
 from baton.runner.live import (
     check_playable,
     evaluate_in_memory,
@@ -33,29 +31,37 @@ from baton.runner.live import (
 from baton.runner.loop import run, run_until_terminated
 from baton.runner.plan import Plan, RunOptions, Specs
 from baton.runner.prices import read_prices
-from baton.store import Kept
+from baton.store import Kept, StoredEvaluation, read_evaluation
 
-from .agents import Target, build_agent, find_target, variant_names, variants_of
+from .agents import (
+    NO_AGENT,
+    Target,
+    agent_spec,
+    build_agent,
+    find_target,
+    only_provider,
+    variant_names,
+    variants_of,
+)
 from .estimate import JudgingEstimate, estimate_live
 from .evaluation import Evaluation
 from .prepare import (
     Criteria,
-    GateLike,
+    DatasetLike,
     Inputs,
-    JudgeLike,
     Note,
     PathLike,
-    Prices,
-    Rule,
-    as_dataset,
-    dataset_paths,
+    ScoreOptions,
+    config_of,
     folder_header,
     for_this,
+    judge_flags_of,
     load_inputs,
+    log_note,
     note_unchecked,
-    plan_maker,
     prepare,
-    redaction_with,
+    refuse_unknown,
+    trust_in,
 )
 from .report import check_outputs
 from .resume import Request, Start, basis_of, begin, is_complete, judge_words, kept_results
@@ -63,70 +69,52 @@ from .resume import Request, Start, basis_of, begin, is_complete, judge_words, k
 if TYPE_CHECKING:
     from baton.runner.backends.protocol import Backend, Recipe
 
-P = ParamSpec("P")
-R = TypeVar("R")
+ProviderLike = Provider | Mapping[str, Any] | str
 
 
-def _sync(function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
-    @functools.wraps(function)
-    def run_to_end(*arguments: P.args, **options: P.kwargs) -> R:
-        import asyncio
+class EvaluateOptions(ScoreOptions, total=False):
+    """How to play and score: the options of :func:`baton.evaluate`, beside those of ``score``.
 
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return run(function(*arguments, **options))
-        raise RuntimeError("an event loop is running here: `await baton.aevaluate(...)` instead")
+    What is left out is as the config says.
 
-    return run_to_end
-
-
-async def aevaluate(
-    dataset: Dataset | Sequence[Case] | PathLike,
-    provider: Provider | Mapping[str, Any],
-    evaluators: Specs | None = None,
-    *,
-    concurrency: int = 4,
-    repeat: int = 1,
-    timeout: float | None = 600,
-    retry_errors: int = 0,
-    fail_fast: bool = False,
-    max_agent_cost: float | None = None,
-    pass_rule: Rule = "all",
-    prices: Prices | None = None,
-    agent_names: Mapping[str, str] | None = None,
-    judge: JudgeLike | None = None,
-    gate: GateLike = (),
-    name: str | None = None,
-    trust: PathLike | Iterable[PathLike] = (),
-    redact: RedactLike = True,
-) -> Evaluation:
-    """Play every case of a dataset with ``provider`` and score what it did.
-
-    A case that the provider raises for is an error, and the others go on. What is not said here
-    is as for :func:`score`.
-
-    Args:
-        dataset: what to play, and what should happen.
-        provider: takes a case and returns a trace, or an awaitable of one; or the spec of a
-            provider that comes with Baton (``{"type": "adk_http", "endpoint_url": ...}``). A
-            function that is not async is called in threads.
-        evaluators: as for :func:`score`; when left out, those for what the cases state, or
-            the ``test_config.json`` beside an eval set of ADK.
-        concurrency: how many cases are in play at once.
-        repeat: how often each case is played.
-        timeout: seconds for one case; ``None`` waits for ever.
+    Keys:
+        concurrency: how many cases are in play at once; 4 by default.
+        repeat: how often each case is played; once by default.
+        timeout: seconds for one case, 600 by default; ``None`` waits for ever.
         retry_errors: how often what was an error is played again.
         fail_fast: stop at the first case that fails or errs; a notice says what was not played.
         max_agent_cost: USD that the agents may cost; the cases after that are errors.
-        pass_rule: as for :func:`score`.
-        prices: as for :func:`score`.
-        agent_names: as for :func:`score`.
-        judge: as for :func:`score`.
-        gate: as for :func:`score`.
-        name: as for :func:`score`.
-        trust: as for :func:`score`.
-        redact: as for :func:`score`.
+    """
+
+    concurrency: int
+    repeat: int
+    timeout: float | None
+    retry_errors: int
+    fail_fast: bool
+    max_agent_cost: float | None
+
+
+async def aevaluate(
+    dataset: DatasetLike | None = None,
+    provider: ProviderLike | None = None,
+    evaluators: Specs | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation:
+    """Play every case of a dataset with ``provider`` and score what it did.
+
+    A case that the provider raises for is an error, and the others go on.
+
+    Args:
+        dataset: what to play, and what should happen; that of ``config`` when left out.
+        provider: takes a case and returns a trace, or an awaitable of one; or the spec of a
+            provider that comes with Baton (``{"type": "adk_http", "endpoint_url": ...}``); or an
+            agent as `baton eval` takes it: the address of an ADK server, a folder of ADK agents,
+            ``module:function``. A function that is not async is called in threads. The one of
+            ``config`` when left out.
+        evaluators: as for :func:`score`; when left out those of the config, else those for what
+            the cases state, or the ``test_config.json`` beside an eval set of ADK.
+        options: ``concurrency``, ``repeat``, ``timeout``, ``retry_errors``, ``fail_fast``,
+            ``max_agent_cost``, and those of :func:`score`: see :class:`EvaluateOptions`.
 
     Returns:
         Results in the order of the dataset, the repeats of a case together.
@@ -134,112 +122,154 @@ async def aevaluate(
     Raises:
         InputError: an unknown option or value, or a file with faults.
     """
-    stated = {
-        "concurrency": concurrency,
-        "repeat": repeat,
-        "timeout": timeout,
-        "retry_errors": retry_errors,
-        "fail_fast": fail_fast,
-        "max_agent_cost": max_agent_cost,
-    }
-    options = checked(stated, RunOptions)
-    player, its_prices, its_model = _provider(provider)
-    make = plan_maker(pass_rule, prices, agent_names, its_prices, its_model)
-    cases = as_dataset(dataset)
-    plan = prepare(
-        cases,
-        make=make,
-        evaluators=evaluators,
-        by_cases=True,
-        judge=judge,
-        gate=gate,
-        redaction=redaction_of(redact),
-        trust=trust_of(trust),
-    )
-    plan = for_this(plan, cases)
+    _check_names(options)
+    prepared = prepare_evaluation(dataset, provider, evaluators, **options)
+    plan, cases = for_this(prepared.plan, prepared.cases), prepared.cases
+    prepared = prepared._replace(plan=plan)
+    player = prepared.provider
     about = folder_header(
         plan,
-        Inputs(dataset=cases, paths=dataset_paths(dataset)),
+        prepared.inputs,
         player.options.type if isinstance(player, ConfiguredProvider) else None,
         git=False,
-        planned=len(cases) * options.repeat,
-        repeats=options.repeat,
+        planned=len(cases) * prepared.options.repeat,
+        repeats=prepared.options.repeat,
     )
-    evaluation = await evaluate_in_memory(plan, player, cases, options, name or cases.name)
+    evaluation = await prepared.play()
     evaluation.notices += left_unchecked(plan, cases)
     return Evaluation.of(evaluation, about, keep_traces=True)
 
 
-evaluate = _sync(aevaluate)
-evaluate.__name__ = evaluate.__qualname__ = "evaluate"
+def evaluate(
+    dataset: DatasetLike | None = None,
+    provider: ProviderLike | None = None,
+    evaluators: Specs | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation:
+    """Play every case of a dataset with ``provider`` and score what it did.
+
+    It is :func:`aevaluate` for code that is not async; where an event loop runs, await that.
+
+    Args:
+        dataset: as for :func:`aevaluate`.
+        provider: as for :func:`aevaluate`.
+        evaluators: as for :func:`aevaluate`.
+        options: as for :func:`aevaluate`.
+
+    Raises:
+        InputError: an unknown option or value, or a file with faults.
+        RuntimeError: an event loop runs here.
+    """
+    import asyncio
+
+    _check_names(options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass  # as it should be: outside of the handler, errors below are not chained to this one
+    else:
+        raise RuntimeError("an event loop is running here: `await baton.aevaluate(...)` instead")
+    return run(aevaluate(dataset, provider, evaluators, **options))
 
 
-def _provider(
-    provider: Provider | Mapping[str, Any],
-) -> tuple[Provider, Mapping[str, ModelPrice], str | None]:
-    """Check or build a provider; return it with the prices and the model that its spec states."""
-    player = make_provider(provider) if isinstance(provider, Mapping) else provider
-    if isinstance(player, ConfiguredProvider):
-        prices = read_prices(player.options.custom_pricing or {}, "custom_pricing")
-        return player, prices, player.options.model
-    if not callable(player) or not takes_one(player):
-        kind = getattr(player, "__name__", type(player).__name__)
+def _check_names(options: EvaluateOptions) -> None:
+    known = [*ScoreOptions.__annotations__, *EvaluateOptions.__annotations__]
+    refuse_unknown("`baton.evaluate`", options, ["dataset", "provider", "evaluators", *known])
+
+
+class Prepared(NamedTuple):
+    """Cases, what plays them and what scores them: all checked, and nothing played yet.
+
+    ``make_provider`` builds the provider anew, for who plays in several event loops.
+    """
+
+    inputs: Inputs
+    plan: Plan
+    cases: Dataset
+    provider: Provider
+    make_provider: Callable[[], Provider]
+    options: RunOptions
+    name: str
+
+    async def play(self, cases: Dataset | None = None) -> model.Evaluation:
+        """Play and score all cases, or some; raises InputError for what cannot be played."""
+        some = self.cases if cases is None else cases
+        return await evaluate_in_memory(self.plan, self.provider, some, self.options, self.name)
+
+
+def prepare_evaluation(
+    dataset: DatasetLike | None = None,
+    provider: ProviderLike | None = None,
+    evaluators: Specs | None = None,
+    *,
+    folder: Path = Path(),
+    **options: Unpack[EvaluateOptions],
+) -> Prepared:
+    """Check what :func:`aevaluate` needs, and play nothing; paths of an agent start in ``folder``.
+
+    Raises:
+        InputError: as for :func:`aevaluate`.
+    """
+    config = config_of(options)
+    note = options.get("note", log_note)
+    for text in config.notes if config else ():
+        note(text)
+    inputs = load_inputs(config, dataset, options.get("agents"), note)
+    if inputs.dataset is None:
+        if config is not None:
+            raise InputError(Problem(file=config.file, message="names no `dataset:` to test with"))
+        raise InputError("name the dataset to play, or a config with `dataset:`")
+    base = config.run if config else RunOptions()
+    how = run_options(base, options)
+    options["by_cases"] = True
+    make = _maker_of(provider, config, inputs.catalog or {}, folder)
+    player = make()
+    stated = player.options if isinstance(player, ConfiguredProvider) else None
+    plan = prepare(
+        inputs,
+        evaluators,
+        options,
+        player_prices=read_prices(stated.custom_pricing or {}, "custom_pricing")
+        if stated
+        else None,
+        player_model=stated.model if stated else None,
+    )
+    name = options.get("name") or (config.name if config else None) or inputs.dataset.name
+    return Prepared(inputs, plan, inputs.dataset, player, make, how, name)
+
+
+def _maker_of(
+    provider: ProviderLike | None, config: Config | None, catalog: Catalog, folder: Path
+) -> Callable[[], Provider]:
+    """Return what builds the provider that is meant; raises InputError for what is none."""
+    if provider is None:
+        if config is None:
+            raise InputError("name what plays the cases: a provider, or a config with `providers:`")
+        return lambda: only_provider(config, catalog)
+    spec = agent_spec(provider, folder) if isinstance(provider, str) else provider
+    if spec is None:
+        raise InputError(Problem(file=str(provider), message=NO_AGENT))
+    if isinstance(spec, Mapping):
+        return lambda: make_provider(spec, Surroundings(folder, catalog))
+    if not isinstance(spec, ConfiguredProvider) and not (callable(spec) and takes_one(spec)):
+        kind = getattr(spec, "__name__", type(spec).__name__)
         raise InputError(
             f"`{kind}` is no provider: that is a function from a case to a trace; a function of "
             'messages is `{"type": "python", "target": "module:function"}`'
         )
-    return player, {}, None
+    return lambda: spec
 
 
-class RunChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a run that go before those of the config; what is ``None`` stays as it is."""
-
-    repeat: int | None = None
-    concurrency: int | None = None
-    timeout: float | None = None
-    retry_errors: int | None = None
-    fail_fast: bool | None = None
-    max_agent_cost: float | None = None
-
-    def over(self, options: RunOptions) -> RunOptions:
-        """Return the options with these changes; raises InputError for a wrong value."""
-        stated = {
-            name: value
-            for name in self.__struct_fields__
-            if (value := getattr(self, name)) is not None
-        }
-        faults = explain(stated, RunOptions)
-        if faults:
-            raise InputError(
-                Problem(message=f"--{str(fault.path[0]).replace('_', '-')}: {fault.message}")
-                for fault in faults
-            )
-        return msgspec.structs.replace(options, **stated)
-
-
-class EvaluateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Cases to play into folders, and how; what is named here goes before the config.
-
-    ``asked`` says what to evaluate, ``resume`` and ``only_failed`` are folders of earlier
-    evaluations; ``force`` resumes though something changed. ``out`` is where evaluations are
-    stored, ``reports`` are files that will be written afterwards. ``redact`` of ``None`` leaves
-    it to the config.
-    """
-
-    asked: Request
-    trust: Trust
-    run: RunChanges = RunChanges()
-    resume: Path | None = None
-    only_failed: Path | None = None
-    force: bool = False
-    judge: JudgeFlags = JudgeFlags()
-    backend: str | None = None
-    workers: int | None = None
-    out: Path
-    name: str | None = None
-    reports: Sequence[Path] = ()
-    redact: bool | None = None
-    redact_kinds: Sequence[str] = ()
+def run_options(base: RunOptions, options: EvaluateOptions) -> RunOptions:
+    """Put what is given over how a config, or an earlier run, played; raises InputError."""
+    names = RunOptions.__struct_fields__
+    stated = {name: value for name, value in options.items() if name in names}
+    faults = explain(stated, RunOptions)
+    if faults:
+        raise InputError(
+            Problem(message=f"{option(str(fault.path[0]))}: {fault.message}") for fault in faults
+        )
+    return msgspec.structs.replace(base, **stated)
 
 
 class Progress(Protocol):
@@ -252,16 +282,26 @@ class Progress(Protocol):
         """There are no more."""
 
 
+class _Silent:
+    def __init__(self, total: int) -> None:
+        """``total`` is how many results there are to be."""
+
+    def add(self, result: CaseResult) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class Listener(NamedTuple):
-    """Whom an evaluation talks to while it runs.
+    """Who follows an evaluation while it runs.
 
     ``configured`` gets the config once it is loaded, ``progress`` makes what is told the results,
     of how many there are to be.
     """
 
-    note: Note
-    configured: Callable[[Config | None], None]
-    progress: Callable[[int], Progress]
+    configured: Callable[[Config | None], None] = lambda _: None
+    progress: Callable[[int], Progress] = _Silent
 
 
 class Variant(NamedTuple):
@@ -278,60 +318,146 @@ class Evaluated(NamedTuple):
     config: Config | None
 
 
-def evaluate_files(request: EvaluateRequest, listener: Listener) -> Evaluated:
-    """Play a dataset against the agents of a config, or one agent, and score what they did.
+def resume(
+    evaluation: PathLike,
+    target: PathLike | None = None,
+    *,
+    dataset: Sequence[PathLike] = (),
+    criteria: PathLike | None = None,
+    force: bool = False,
+    backend: str | None = None,
+    workers: int | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> StoredEvaluation:
+    """Resume an evaluation that `baton eval` began: play what is missing or was an error.
 
-    An evaluation that is resumed and complete is returned as it is.
+    A folder does not choose what is run: the config or the agent is named as it was then.
+
+    Args:
+        evaluation: its folder.
+        target: the config (YAML) or the agent; `baton.yaml` here when left out.
+        dataset: datasets that lie outside of the current folder, named again.
+        criteria: criteria of ADK (a ``test_config.json`` of any name), named again.
+        force: go on though the dataset, the config or an evaluator changed.
+        backend: where the work is done: ``local``, ``ray`` or ``module:function``.
+        workers: how many workers the backend has.
+        options: as for :func:`aevaluate`, as far as the folder does not settle them.
+
+    Returns:
+        The evaluation, whole now; the one that is there where nothing was missing.
+
+    Raises:
+        InputError: the folder is no evaluation that can be resumed, what has to be named again,
+            or what its results depend on has changed.
+    """
+    _check_names(options)
+    folder = Path(evaluation)
+    agents = options.get("agents")
+    done = evaluate_files(
+        Request(
+            target=[] if target is None else [str(target)],
+            dataset=list(map(str, dataset)),
+            criteria=None if criteria is None else str(criteria),
+            agents=None if agents is None else str(agents),
+        ),
+        out=folder.parent,
+        resume=folder,
+        force=force,
+        backend=backend,
+        workers=workers,
+        **options,
+    )
+    return read_evaluation(done.variants[0].folder, partial=True)
+
+
+def evaluate_files(
+    asked: Request,
+    *,
+    out: Path,
+    resume: Path | None = None,
+    only_failed: Path | None = None,
+    force: bool = False,
+    backend: str | None = None,
+    workers: int | None = None,
+    reports: Sequence[Path] = (),
+    listener: Listener = Listener(),  # noqa: B008 - it cannot be changed
+    **options: Unpack[EvaluateOptions],
+) -> Evaluated:
+    """Play a dataset against the agents of a config, or one agent, and store what they did.
+
+    It does what :func:`aevaluate` does, for words as on the command line, with a folder for each
+    provider. An evaluation that is resumed and complete is returned as it is.
+
+    Args:
+        asked: what to evaluate.
+        out: where evaluations are stored.
+        resume: the folder of an evaluation to resume.
+        only_failed: the folder of one whose cases that did not pass are played again.
+        force: resume though something changed.
+        backend: where the work is done.
+        workers: how many workers the backend has.
+        reports: files that will be written afterwards.
+        listener: who follows it.
+        options: as for :func:`aevaluate`; the judge is a model, or flags.
 
     Raises:
         InputError: options, files or the config have faults, something is not trusted, or what a
             resumed evaluation depends on has changed.
     """
-    begun = _begin(request, listener)
-    config, start, note = begun.target.config, begun.start, listener.note
-    backend = chosen_backend(config.backend if config else None, request.backend, request.workers)
+    options["trust"] = trust_in(options)
+    begun = _begin(asked, resume, only_failed, listener, force=force, options=options)
+    config, start, note = begun.target.config, begun.start, options.get("note", log_note)
+    chosen = chosen_backend(config.backend if config else None, backend, workers)
     if start.folder is not None and is_complete(start):
         return Evaluated([Variant(None, start.folder)], config)
     for text in config.notes if config else ():
         note(text)
     places = variants_of(config, start.request.variant)
-    inputs = _load(begun)
+    inputs = _load(begun, options)
     cases = inputs.dataset.files if inputs.dataset else ()
-    check_outputs(config, request.reports, [*cases, inputs.definitions])
-    jobs = [_job(request, begun, inputs, place, note) for place in places]
+    check_outputs(config, reports, [*cases, inputs.definitions])
+    jobs = [_job(begun, inputs, place, options, force=force) for place in places]
     note_unchecked(jobs[0].plan, jobs[0].cases, note)
-    for text in request.trust.notes:
+    for text in trust_in(options).notes:
         note(text)
     providers = []
     for job in jobs:
         spec = begun.target.provider
         providers.append(build_agent(config, spec, job.place, inputs.catalog or {}))
         check_playable(job.plan, providers[-1], job.cases)
-    workers = [_workers(backend, request, begun, inputs, job) if backend else None for job in jobs]
+    employed = [_workers(chosen, begun, inputs, job, options) if chosen else None for job in jobs]
     done = []
-    for job, provider, employed in zip(jobs, providers, workers, strict=True):
-        folder = _play(job, provider, employed, request.out, listener)
-        done.append(Variant(job.variant, folder))
+    for job, provider, some in zip(jobs, providers, employed, strict=True):
+        done.append(Variant(job.variant, _play(job, provider, some, out, listener, note)))
     return Evaluated(done, config)
 
 
-def estimate_evaluation(request: EvaluateRequest, listener: Listener) -> JudgingEstimate | None:
+def estimate_evaluation(
+    asked: Request,
+    *,
+    resume: Path | None = None,
+    only_failed: Path | None = None,
+    force: bool = False,
+    backend: str | None = None,
+    workers: int | None = None,
+    listener: Listener = Listener(),  # noqa: B008 - it cannot be changed
+    **options: Unpack[EvaluateOptions],
+) -> JudgingEstimate | None:
     """Guess from the cases what judging would take; ``None`` where no judge is needed.
 
-    Nothing is played and no code of the user's own is imported. ``request.judge`` has to be a
-    rehearsal.
+    Nothing is played and no code of the user's own is imported. The judge has to be a rehearsal.
 
     Raises:
         InputError: as for :func:`evaluate_files`.
     """
-    begun = _begin(request, listener)
-    config = begun.target.config
-    chosen_backend(config.backend if config else None, request.backend, request.workers)
+    begun = _begin(asked, resume, only_failed, listener, force=force, options=options)
+    config, note = begun.target.config, options.get("note", log_note)
+    chosen_backend(config.backend if config else None, backend, workers)
     for text in config.notes if config else ():
-        listener.note(text)
+        note(text)
     place = variants_of(config, begun.start.request.variant)[0]
-    job = _job(request, begun, _load(begun), place, listener.note)
-    note_unchecked(job.plan, job.cases, listener.note)
+    job = _job(begun, _load(begun, options), place, options, force=force)
+    note_unchecked(job.plan, job.cases, note)
     return estimate_live(job.plan, job.cases, job.options.repeat)
 
 
@@ -353,34 +479,45 @@ class _Job(NamedTuple):
     kept: Kept | None
 
 
-def _begin(request: EvaluateRequest, listener: Listener) -> _Begun:
+def _begin(
+    asked: Request,
+    resume: Path | None,
+    only_failed: Path | None,
+    listener: Listener,
+    *,
+    force: bool,
+    options: EvaluateOptions,
+) -> _Begun:
     """Find out what is to be evaluated; of the config only what it says is read yet."""
-    limit = request.asked.limit
-    if limit is not None and limit < 1:
-        raise InputError(f"--limit has to be at least 1, got {limit}")
+    if asked.limit is not None and asked.limit < 1:
+        raise InputError(f"{option('limit')} has to be at least 1, got {asked.limit}")
     start = begin(
-        request.asked,
-        request.judge,
-        resume=request.resume,
-        only_failed=request.only_failed,
-        repeat=request.run.repeat,
-        force=request.force,
-        note=listener.note,
+        asked,
+        judge_flags_of(options),
+        resume=resume,
+        only_failed=only_failed,
+        repeat=options.get("repeat"),
+        force=force,
+        note=options.get("note", log_note),
     )
-    own_code = not request.judge.rehearsal
-    asked = start.request
-    target = find_target(asked.target, request.trust, asked.app, own_code=own_code)
+    request = start.request
+    # What the folder of an earlier evaluation says holds where nothing else is given.
+    options["judge"], options["agents"] = start.judge, request.agents
+    options["by_cases"] = True
+    own_code = not start.judge.rehearsal
+    target = find_target(request.target, trust_in(options), request.app, own_code=own_code)
     listener.configured(target.config)
     return _Begun(target, start)
 
 
-def _load(begun: _Begun) -> Inputs:
+def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
     """Load the cases that are asked for; raises InputError when there are none."""
     target, asked = begun.target, begun.start.request
     named = [*target.datasets, *asked.dataset]
     if not named and not (target.config and target.config.dataset):
         raise InputError("name a dataset: baton eval AGENT DATASET, or `dataset:` in the config")
-    inputs = load_inputs(target.config, named, asked.agents)
+    note = options.get("note", log_note)
+    inputs = load_inputs(target.config, named or None, asked.agents, note)
     assert inputs.dataset is not None  # noqa: S101 - a path is named
     cases = choose(inputs.dataset, asked.filters, asked.limit)
     if asked.cases is not None:
@@ -399,25 +536,20 @@ def _some(cases: Dataset, keep_case: Callable[[str], bool], otherwise: str) -> D
     return cases.subset(places)
 
 
-def _job(request: EvaluateRequest, begun: _Begun, inputs: Inputs, place: int, note: Note) -> _Job:
+def _job(
+    begun: _Begun, inputs: Inputs, place: int, options: EvaluateOptions, *, force: bool
+) -> _Job:
     """Prepare one variant; raises InputError."""
     start, config, cases = begun.start, inputs.config, inputs.dataset
     assert cases is not None  # noqa: S101 - see _load
-    asked = start.request
+    asked, note = start.request, options.get("note", log_note)
     names = variant_names(config) if config else []
     variant = names[place] if len(names) > 1 else None
     plan = prepare(
-        cases,
-        config=config,
-        evaluators=asked.evaluators or None,
+        inputs,
+        asked.evaluators or None,
+        options,
         criteria=Criteria(Path(asked.criteria), start.criteria_found) if asked.criteria else None,
-        by_cases=True,
-        flags=start.judge,
-        redaction=redaction_with(
-            config.redaction if config else ON, request.redact, request.redact_kinds
-        ),
-        trust=request.trust,
-        own_code=not request.judge.rehearsal,
     )
     if variant is not None and config is not None:
         plan = msgspec.structs.replace(plan, default_model=config.providers[place].model)
@@ -430,17 +562,17 @@ def _job(request: EvaluateRequest, begun: _Begun, inputs: Inputs, place: int, no
             note(f"the gate is about all cases; not asked of these: {left_out}")
         plan = msgspec.structs.replace(plan, gate=part.gate)
     if start.before is None:
-        options = config.run if config else RunOptions()
+        how = config.run if config else RunOptions()
     else:
         # A limit that was reached, or a first failure, is what one resumes from.
-        options = msgspec.structs.replace(
+        how = msgspec.structs.replace(
             start.before.run,
             repeat=start.before.repeats,
             retry_errors=0,
             fail_fast=False,
             max_agent_cost=None,
         )
-    options = request.run.over(options)
+    how = run_options(how, options)
     kept_request = msgspec.structs.replace(
         asked,
         cases=list(cases.ids) if start.open_cases is not None else asked.cases,
@@ -449,7 +581,7 @@ def _job(request: EvaluateRequest, begun: _Begun, inputs: Inputs, place: int, no
         variant=variant,
     )
     basis = basis_of(config, kept_request, plan, cases)
-    name = request.name or (config.name if config else None) or cases.name
+    name = options.get("name") or (config.name if config else None) or cases.name
     spec = begun.target.provider
     kind = str(spec["type"]) if spec is not None else None
     if kind is None and config is not None and config.providers:
@@ -459,7 +591,7 @@ def _job(request: EvaluateRequest, begun: _Begun, inputs: Inputs, place: int, no
         inputs,
         kind,
         provider=masked(spec),
-        run=msgspec.to_builtins(options),
+        run=msgspec.to_builtins(how),
         request=msgspec.to_builtins(kept_request),
         basis=msgspec.to_builtins(basis),
     )
@@ -470,17 +602,17 @@ def _job(request: EvaluateRequest, begun: _Begun, inputs: Inputs, place: int, no
         variant=variant,
         plan=plan,
         cases=cases,
-        options=options,
+        options=how,
         name=start.before.name
         if start.before
         else (name if variant is None else f"{name}-{variant}"),
         header=header,
-        kept=kept_results(start, basis, cases, force=request.force, note=note),
+        kept=kept_results(start, basis, cases, force=force, note=note),
     )
 
 
 def _workers(
-    spec: dict[str, Any], request: EvaluateRequest, begun: _Begun, inputs: Inputs, job: _Job
+    spec: dict[str, Any], begun: _Begun, inputs: Inputs, job: _Job, options: EvaluateOptions
 ) -> tuple[Backend, Recipe]:
     """Build the backend that plays a variant, and what its workers are told."""
     from .worker import make_workers, recipe_of
@@ -490,8 +622,7 @@ def _workers(
     recipe = recipe_of(
         inputs,
         job.plan,
-        begun.start.judge,
-        agents=asked.agents,
+        options,
         filters=asked.filters,
         limit=asked.limit,
         cases=list(job.cases.ids) if some else None,
@@ -499,7 +630,6 @@ def _workers(
         criteria=asked.criteria,
         provider=begun.target.provider,
         run=job.options,
-        trusted=request.trust.allowed,
     )
     return make_workers(spec, inputs.config), recipe
 
@@ -510,6 +640,7 @@ def _play(
     workers: tuple[Backend, Recipe] | None,
     root: Path,
     listener: Listener,
+    note: Note,
 ) -> Path:
     """Play all cases of a variant into a folder, and return it."""
     total = len(job.cases) * job.options.repeat
@@ -533,7 +664,7 @@ def _play(
         return evaluate_on(backend, recipe, *work, variant=job.place, **how)
     except KeyboardInterrupt:
         for folder in started:
-            listener.note(f"what was done until now: baton report {folder}")
+            note(f"what was done until now: baton report {folder}")
         raise
     finally:
         progress.close()

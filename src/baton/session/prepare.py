@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypedDict
 
 import msgspec
 
-from baton.config import Config
-from baton.config.evaluators import MakePlan, choose_evaluators, left_unchecked
+from baton.config import Config, load_config
+from baton.config.evaluators import choose_evaluators, left_unchecked
 from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
-from baton.config.trust import NOBODY, Trust
+from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
 from baton.gate.rules import read_gate
 from baton.judges.settings import settings_of
-from baton.model import Case, Dataset, InputError, Judge, Problem
-from baton.model.redact import OFF, ON, Redaction, redaction_of
+from baton.model import Case, Dataset, InputError, Judge, Problem, suggestion
+from baton.model.option_names import option
+from baton.model.prices import ModelPrice
+from baton.model.redact import OFF, ON, Redaction, RedactLike, redaction_of
 from baton.model.secrets import masked
 from baton.readers import Catalog, load_catalog
 from baton.runner.plan import Plan, Specs, make_plan, read_rule
@@ -27,18 +30,88 @@ from baton.runner.prices import read_prices
 
 from .file_kinds import given_as
 
-if TYPE_CHECKING:
-    from baton.model.prices import ModelPrice
-
 PathLike = str | os.PathLike[str]
+DatasetLike = Dataset | Sequence[Case | PathLike] | PathLike
 Rule = str | Mapping[str, float]
 Prices = Mapping[str, Mapping[str, float]]
-JudgeLike = Judge | str | Mapping[str, Any]
+JudgeLike = Judge | JudgeFlags | str | Mapping[str, Any]
 GateLike = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
+TrustLike = Trust | PathLike | Iterable[PathLike]
 Note = Callable[[str], None]
 """Takes one line that a user should know, and that is no part of a report."""
 
 SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
+
+
+def log_note(text: str) -> None:
+    """Say a note where nobody asked for them: the logger `baton` warns."""
+    logging.getLogger("baton").warning(text)
+
+
+class ScoreOptions(TypedDict, total=False):
+    """How to score: the options of :func:`baton.score`, which :func:`baton.evaluate` takes, too.
+
+    What is given here goes before the config; ``None`` is the same as nothing.
+
+    Keys:
+        config: a config (YAML), with evaluators, judge, gate, dataset and so on.
+        agents: agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML.
+        pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
+        prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
+        agent_names: recorded agent name to the name that cases use.
+        judge: whom judged evaluators ask: a model (``"openai:gpt-4o-mini"``), what `judge:` of a
+            config says as plain data, or an object with the methods of ``Judge``. Verdicts are
+            kept in ``.baton/verdicts.sqlite``, unless ``cache`` of the data names another file,
+            or is false.
+        gate: rules such as ``"scope_fidelity by agent >= 0.9"``, or what `gate:` of a config says
+            as plain data.
+        name: of the evaluation; the config's or the dataset's when left out.
+        trust: folders whose ``test_config.json`` may name code, though nobody named the file.
+        redact: what gets a tag in its place before it is judged or kept. Secrets by default;
+            ``False`` for nothing; kinds beside the secrets (``["email"]``); or a mapping with
+            ``kinds`` and ``patterns`` (``{"patterns": {"employee": "EMP-[0-9]{6}"}}``).
+        redact_kinds: kinds beside what ``redact`` or the config says.
+        by_cases: choose evaluators by what cases state, where nothing names them; ``evaluate``
+            always does.
+        note: takes each line that is worth knowing and no part of a report, such as an input that
+            is not used; the logger `baton` warns when left out.
+    """
+
+    config: PathLike | Config | None
+    agents: PathLike | None
+    pass_rule: Rule | None
+    prices: Prices | None
+    agent_names: Mapping[str, str] | None
+    judge: JudgeLike | None
+    gate: GateLike
+    name: str | None
+    trust: TrustLike
+    redact: RedactLike
+    redact_kinds: Sequence[str]
+    by_cases: bool
+    note: Note
+
+
+def refuse_unknown(function: str, options: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise InputError for an option that a function does not have, with the nearest names."""
+    names = set(known)
+    for name in options:
+        if name not in names:
+            raise InputError(f"{function} has no option `{name}`; {suggestion(name, names)}")
+
+
+def judge_flags_of(options: ScoreOptions) -> JudgeFlags:
+    """Return what this run says of its judge, for those that need no more than that.
+
+    Raises:
+        InputError: the judge is more than a model: settings, or an object.
+    """
+    judge = options.get("judge")
+    if judge is None or isinstance(judge, JudgeFlags):
+        return judge or JudgeFlags()
+    if isinstance(judge, str):
+        return JudgeFlags(model=judge)
+    raise InputError(f"{option('judge')} is a model here; write its settings into a config")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,24 +128,71 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     catalog: Catalog | None = None
 
 
+def config_of(options: ScoreOptions) -> Config | None:
+    """Load the config that the options name, with code of the user's own unless it is a rehearsal.
+
+    Raises:
+        InputError: it has faults.
+    """
+    config = options.get("config")
+    if config is None or isinstance(config, Config):
+        return config
+    judge = options.get("judge")
+    rehearsal = isinstance(judge, JudgeFlags) and judge.rehearsal
+    return load_config(config, own_code=not rehearsal)
+
+
 def load_inputs(
-    config: Config | None, dataset: Sequence[str] = (), agents: PathLike | None = None
+    config: Config | None,
+    dataset: DatasetLike | None = None,
+    agents: PathLike | None = None,
+    note: Note = log_note,
 ) -> Inputs:
-    """Load the cases and the agent definitions that are named, else those of the config.
+    """Load the cases and the agent definitions that are given, else those of the config.
 
     Raises:
         InputError: a file with faults; recordings where cases are meant.
     """
     definitions = agents or (config.agents if config else None)
     catalog = load_catalog(definitions) if definitions is not None else None
-    paths = list(dataset) or (config.dataset if config else [])
+    if dataset is None:
+        dataset = (config.dataset if config else None) or None
+    if isinstance(dataset, Dataset):
+        cases, paths = dataset, list(dataset.files)
+    else:
+        some = [dataset] if isinstance(dataset, str | os.PathLike) else list(dataset or ())
+        paths = [os.fspath(each) for each in some if isinstance(each, str | os.PathLike)]
+        made = [each for each in some if isinstance(each, Case)]
+        if len(made) + len(paths) < len(some) or (made and paths):
+            kinds = ", ".join(sorted({type(each).__name__ for each in some}))
+            raise InputError(
+                f"a dataset is a path, several paths, a Dataset or a list of Case, not {kinds}"
+            )
+        paths = each_once(paths, note)
+        cases = load_cases(paths, config, catalog) if paths else Dataset(made)
     return Inputs(
         config=config,
-        dataset=load_cases(paths, config, catalog) if paths else None,
+        dataset=None if dataset is None else cases,
         paths=paths,
         definitions=None if definitions is None else str(definitions),
         catalog=catalog,
     )
+
+
+def each_once(paths: Iterable[PathLike], note: Note) -> list[str]:
+    """Leave out paths that were given before, also in another spelling (`runs`, `./runs`)."""
+    known: dict[str, str] = {}
+    for each in paths:
+        path = os.fspath(each)
+        try:
+            place = os.path.realpath(path)
+        except ValueError:  # it holds a NUL, and is reported when it is opened
+            place = path
+        if place in known:
+            note(f"{path} is given twice: it counts once")
+        else:
+            known[place] = path
+    return list(known.values())
 
 
 def load_cases(paths: list[str], config: Config | None, catalog: Catalog | None = None) -> Dataset:
@@ -96,48 +216,6 @@ def load_cases(paths: list[str], config: Config | None, catalog: Catalog | None 
         ) from None
 
 
-def as_dataset(dataset: Dataset | Sequence[Case] | PathLike) -> Dataset:
-    """Load a dataset from a path; wrap cases that are at hand."""
-    if isinstance(dataset, Dataset):
-        return dataset
-    if isinstance(dataset, str | os.PathLike):
-        return load_dataset(dataset)
-    cases = list(dataset) if isinstance(dataset, Iterable) else [dataset]
-    for case in cases:
-        if not isinstance(case, Case):
-            kind = type(case).__name__
-            raise InputError(f"a dataset is a path, a Dataset or a list of Case, not {kind}")
-    return Dataset(cases)
-
-
-def dataset_paths(dataset: Dataset | Sequence[Case] | PathLike | None) -> list[str]:
-    """Return the files that a dataset was read from; none for cases that a program made."""
-    if isinstance(dataset, str | os.PathLike):
-        return [os.fspath(dataset)]
-    return list(dataset.files) if isinstance(dataset, Dataset) else []
-
-
-def plan_maker(
-    pass_rule: Rule = "all",
-    prices: Prices | None = None,
-    agent_names: Mapping[str, str] | None = None,
-    more_prices: Mapping[str, ModelPrice] | None = None,
-    model: str | None = None,
-) -> MakePlan:
-    """Check what holds for any evaluators; return a function that makes the plan with some.
-
-    ``more_prices`` and ``model`` are those of a provider; ``prices`` go before them.
-    """
-    stated = None if prices is None else read_prices(prices, "prices")
-    return functools.partial(
-        make_plan,
-        agent_names=agent_names,
-        pass_rule=read_rule(pass_rule),
-        prices={**(more_prices or {}), **(stated or {})} if more_prices or stated else stated,
-        default_model=model,
-    )
-
-
 class Criteria(msgspec.Struct, frozen=True):
     """A file of ADK's criteria; ``found`` says that data named it, not the user."""
 
@@ -146,60 +224,68 @@ class Criteria(msgspec.Struct, frozen=True):
 
 
 def prepare(
-    dataset: Dataset | None,
+    inputs: Inputs,
+    evaluators: Specs | None,
+    options: ScoreOptions,
     *,
-    config: Config | None = None,
-    make: MakePlan | None = None,
-    evaluators: Specs | None = None,
     criteria: Criteria | None = None,
-    by_cases: bool = False,
-    judge: JudgeLike | None = None,
-    flags: JudgeFlags | None = None,
-    gate: GateLike = (),
-    redaction: Redaction = ON,
-    trust: Trust = NOBODY,
-    own_code: bool = True,
+    player_prices: Mapping[str, ModelPrice] | None = None,
+    player_model: str | None = None,
 ) -> Plan:
     """Decide what scores, and how: evaluators, redaction, judge and gate, all of it checked.
 
     Args:
-        dataset: the cases, where there are any.
-        config: where evaluators, judge and gate come from unless they are given.
-        make: makes a plan of evaluators; that of the config, or one with defaults when left out.
+        inputs: the cases, where there are any, and the config, whose evaluators, judge and gate
+            hold unless others are given.
         evaluators: what scores; goes before config and cases.
+        options: all else that is given.
         criteria: criteria of ADK to score with.
-        by_cases: choose evaluators by what cases state, as for cases that are played. Recorded
-            traces get ``agent_chain``, unless their file of cases names evaluators.
-        judge: whom judged evaluators ask, without a config.
-        flags: what this run says of the judge, over the config.
-        gate: what has to hold, without a config.
-        redaction: what is taken out of traces before they are judged and kept.
-        trust: whether files that were found may name code.
-        own_code: import code of the user's own. Without it nothing of the user's is run, and
-            what needs the code scores nothing.
+        player_prices: prices that a provider states; those of the options go before them.
+        player_model: the model of a provider, for runs that do not name theirs.
 
     Raises:
         InputError: options that exclude each other, a file that is not trusted, an unknown
             evaluator, option or value, a judge that is needed and not named.
     """
-    if make is None:
-        make = config.plan_with if config else functools.partial(make_plan, own_code=own_code)
+    config, judge = inputs.config, options.get("judge")
+    flags = judge if isinstance(judge, JudgeFlags) else JudgeFlags()
+    own_code = not flags.rehearsal
     plan = choose_evaluators(
-        dataset,
-        make,
+        inputs.dataset,
+        config.plan_with if config else functools.partial(make_plan, own_code=own_code),
         evaluators=evaluators,
         configured=config.plan if config and config.evaluators is not None else None,
         criteria=None if criteria is None else criteria.file,
         criteria_found=criteria is not None and criteria.found,
-        by_cases=by_cases,
-        trust=trust,
+        by_cases=options.get("by_cases", False),
+        trust=trust_in(options),
         own_code=own_code,
     )
-    plan = msgspec.structs.replace(plan, redaction=redaction)
-    if config is not None:
-        return ready(plan, config.judging, flags, config.gate)
-    judging = judge if isinstance(judge, Judge) else judge_config(judge)
-    return ready(plan, judging, flags, read_gate(gate))
+    changes: dict[str, Any] = {"redaction": redaction_in(config, options)}
+    if (pass_rule := options.get("pass_rule")) is not None:
+        changes["pass_rule"] = read_rule(pass_rule)
+    if (names := options.get("agent_names")) is not None:
+        changes["context"] = msgspec.structs.replace(plan.context, agent_names=dict(names))
+    if (stated := options.get("prices")) is not None or player_prices:
+        own = {} if stated is None else read_prices(stated, "prices")
+        changes["prices"] = {**(plan.prices or {}), **(player_prices or {}), **own}
+    if player_model is not None:
+        changes["default_model"] = player_model
+    plan = msgspec.structs.replace(plan, **changes)
+    rules = options.get("gate") or ()
+    gate = config.gate if config is not None and not rules else read_gate(rules)
+    if isinstance(judge, str) and config is not None:
+        flags = JudgeFlags(model=judge)
+    elif judge is not None and not isinstance(judge, JudgeFlags):
+        given = judge if isinstance(judge, Judge) else judge_config(judge)
+        return ready(plan, given, flags, gate)
+    return ready(plan, config.judging if config is not None else None, flags, gate)
+
+
+def trust_in(options: ScoreOptions) -> Trust:
+    """Return the trust in found files that the options give; ``NOBODY`` when they give none."""
+    trust = options.get("trust", ())
+    return trust if isinstance(trust, Trust) else trust_of(trust)
 
 
 def for_this(plan: Plan, dataset: Dataset | None) -> Plan:
@@ -256,10 +342,23 @@ def folder_header(
     return header
 
 
+def redaction_in(config: Config | None, options: ScoreOptions) -> Redaction:
+    """Put what the options say over the redaction of a config.
+
+    Raises:
+        InputError: an unknown kind, or kinds while nothing is to be redacted.
+    """
+    redact, kinds = options.get("redact"), options.get("redact_kinds", ())
+    configured = config.redaction if config is not None else ON
+    if redact is None or isinstance(redact, bool):
+        return redaction_with(configured, redact, kinds)
+    return redaction_with(redaction_of(redact), None, kinds)
+
+
 def redaction_with(
     configured: Redaction, redact: bool | None, kinds: Sequence[str] = ()
 ) -> Redaction:
-    """Put what the command line says over the redaction of a config.
+    """Put what a run says over the redaction of a config.
 
     ``redact`` of ``None`` leaves it as configured; ``kinds`` come beside the configured ones.
 
@@ -268,12 +367,13 @@ def redaction_with(
     """
     if redact is False:
         if kinds:
-            raise InputError("--no-redact and --redact-kind exclude one another: give one")
+            both = f"{option('redact', False)} and {option('redact_kinds')}"
+            raise InputError(f"{both} exclude one another: give one")
         return OFF
     redaction = ON if redact and not configured.is_on else configured
     if not kinds:
         return redaction
-    more = redaction_of(list(kinds), "--redact-kind")
+    more = redaction_of(list(kinds), option("redact_kinds"))
     every = sorted({*redaction.kinds, *more.kinds})
     return msgspec.structs.replace(redaction, kinds=redaction_of(every).kinds)
 

@@ -20,6 +20,7 @@ from baton.config import Config
 from baton.config.judge import JudgeFlags, judge_flags
 from baton.formats.evaluation_folder import Header, read_header
 from baton.model import Dataset, InputError, Problem
+from baton.model.option_names import option
 from baton.model.secrets import masked
 from baton.plugins import names_code
 from baton.runner.plan import Plan, RunOptions
@@ -28,10 +29,6 @@ from baton.store import Kept, keep, read_evaluation
 from .agents import DEFAULT_CONFIG
 from .prepare import Note
 
-_SETTLED = (
-    "--resume takes config, dataset, cases, evaluators and repeats from the folder: leave them "
-    "out, or start a new evaluation"
-)
 _SAME_CASES = "the results there are of other cases or repeats: start a new evaluation"
 
 
@@ -107,11 +104,12 @@ def begin(
         InputError: options that contradict each other, or no such evaluation.
     """
     if resume is not None and only_failed is not None:
-        raise InputError("--resume and --only-failed exclude one another: give one")
+        both = f"{option('resume')} and {option('only_failed')}"
+        raise InputError(f"{both} exclude one another: give one")
     folder = resume or only_failed
     if folder is None:
         if force:
-            raise InputError("--force goes with --resume")
+            raise InputError(f"{option('force', True)} goes with {option('resume')}")
         return Start(request, judge)
     before = read_header(folder, Earlier)
     if before.request is None or before.basis is None:
@@ -123,7 +121,7 @@ def begin(
     judge = _judge_with(before.request.judge, judge, folder)
     if resume is not None:
         if repeat is not None:
-            raise InputError(_SETTLED)
+            raise _settled()
         merged, criteria_found = _merged(request, before.request, folder, "--resume", note)
         return Start(merged, judge, folder, before, before.basis, criteria_found=criteria_found)
     open_cases = _open_cases(folder)
@@ -132,6 +130,13 @@ def begin(
         merged, criteria_found = _merged(request, before.request, folder, "--only-failed", note)
         return Start(merged, judge, open_cases=open_cases, criteria_found=criteria_found)
     return Start(request, judge, open_cases=open_cases)
+
+
+def _settled() -> InputError:
+    return InputError(
+        f"{option('resume')} takes config, dataset, cases, evaluators and repeats from the folder: "
+        "leave them out, or start a new evaluation"
+    )
 
 
 class _JudgeWords(msgspec.Struct, omit_defaults=True):
@@ -198,7 +203,7 @@ def _merged(
     free = [name for name in given if name in needed or name == "criteria"]
     rest = {"target": [], "judge": {}, **{name: _NOTHING[name] for name in free}}
     if not msgspec.structs.replace(request, **rest).is_empty:
-        raise InputError(_SETTLED)
+        raise _settled()
     missing = [name for name in needed if name not in given]
     if "datasets" in missing and len(request.target) > 1:
         missing.remove("datasets")
@@ -334,7 +339,7 @@ def kept_results(
     if start.basis.evaluators.keys() != basis.evaluators.keys():
         force = False
     if changed and not force:
-        advice = "; start a new evaluation, or --force to put both into one"
+        advice = f"; start a new evaluation, or {option('force', True)} to put both into one"
         raise InputError(
             Problem(file=str(start.folder), message=f"changed since: {what}{advice}")
             for what in changed

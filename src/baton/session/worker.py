@@ -20,10 +20,18 @@ from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.backends.registry import make_backend
 from baton.runner.backends.work import JobWorker, Setup
-from baton.runner.plan import Plan, judge_options
+from baton.runner.plan import Plan, Specs, judge_options
 
 from .agents import build_agent
-from .prepare import Criteria, Inputs, load_inputs, prepare
+from .prepare import (
+    Criteria,
+    Inputs,
+    ScoreOptions,
+    judge_flags_of,
+    load_inputs,
+    prepare,
+    trust_in,
+)
 
 
 def make_workers(spec: Mapping[str, Any], config: Config | None) -> Backend:
@@ -35,16 +43,26 @@ def make_workers(spec: Mapping[str, Any], config: Config | None) -> Backend:
     return make_backend(spec, config.folder if config else Path(), Worker)
 
 
-def recipe_of(
-    inputs: Inputs, plan: Plan, judge: JudgeFlags, *, agents: Path | str | None, **more: Any
-) -> Recipe:
+_IN_CONFIG = ("pass_rule", "prices", "agent_names", "gate")
+
+
+def names_only(evaluators: Specs | None) -> list[str]:
+    """Return the names of evaluators; raises InputError for what a worker cannot be told."""
+    names = [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("a backend takes evaluators by name: write others into a config")
+    return [str(name) for name in names]
+
+
+def recipe_of(inputs: Inputs, plan: Plan, options: ScoreOptions, **more: Any) -> Recipe:
     """Return what workers set themselves up with: what the user named, nothing made of it.
 
-    ``agents`` are the definitions that were named beside the config.
-
     Raises:
-        InputError: limits that workers, who know nothing of one another, cannot keep.
+        InputError: what workers cannot be told, or limits that they, who know nothing of one
+            another, cannot keep.
     """
+    if unsendable := [name for name in _IN_CONFIG if options.get(name)]:
+        raise InputError(f"with a backend, write `{unsendable[0]}` into a config")
     settings = settings_of(plan.context.judge)
     if settings is not None:
         stated = [msgspec.to_builtins(settings)]
@@ -60,9 +78,10 @@ def recipe_of(
         folder=str(Path.cwd()),
         config=inputs.config.file if inputs.config else None,
         dataset=inputs.paths,
-        agents=None if agents is None else str(agents),
-        judge=msgspec.to_builtins(judge),
+        agents=None if options.get("agents") is None else str(options["agents"]),
+        judge=msgspec.to_builtins(judge_flags_of(options)),
         redact=plan.redaction,
+        trusted=trust_in(options).allowed,
         **more,
     )
 
@@ -87,7 +106,7 @@ def _set_up(recipe: Recipe) -> Setup:
     if recipe.baton != __version__:
         raise InputError(f"Baton is {__version__} here, and {recipe.baton} where it was started")
     config = load_config(recipe.config) if recipe.config is not None else None
-    inputs = load_inputs(config, recipe.dataset, recipe.agents)
+    inputs = load_inputs(config, recipe.dataset or None, recipe.agents)
     dataset = inputs.dataset
     if dataset is not None:
         dataset = choose(dataset, recipe.filters, recipe.limit)
@@ -95,17 +114,19 @@ def _set_up(recipe: Recipe) -> Setup:
             wanted = set(recipe.cases)
             places = [place for place, name in enumerate(dataset.ids) if name in wanted]
             dataset = dataset.subset(places)
+        inputs = msgspec.structs.replace(inputs, dataset=dataset)
     elif not recipe.recorded:
         raise InputError("a recipe without a dataset: there is nothing to play")
     plan = prepare(
-        dataset,
-        config=config,
-        evaluators=recipe.evaluators or None,
+        inputs,
+        recipe.evaluators or None,
+        {
+            "by_cases": not recipe.recorded,
+            "judge": msgspec.convert(recipe.judge, JudgeFlags),
+            "redact": recipe.redact,
+            "trust": Trust(given=recipe.trusted),
+        },
         criteria=None if recipe.criteria is None else Criteria(Path(recipe.criteria)),
-        by_cases=not recipe.recorded,
-        flags=msgspec.convert(recipe.judge, JudgeFlags),
-        redaction=recipe.redact,
-        trust=Trust(given=recipe.trusted),
     )
 
     @cache

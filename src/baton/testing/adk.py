@@ -18,8 +18,9 @@ from baton.model.score import passes
 from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.terminal import failure_text
 from baton.runner.loop import run
+from baton.session.evaluate import prepare_evaluation
 
-from .suite import Suite, suite_of_agent
+from .suite import Suite
 
 _TEST_FILES = "*.test.json"
 
@@ -83,7 +84,9 @@ class _Done:
 
 
 async def _check(suites: Sequence[Suite]) -> None:
-    failed = [text for suite in suites for text in _failures(await suite.play_all())]
+    failed = [
+        text for suite in suites for text in _failures((await suite.evaluation.play()).results)
+    ]
     if failed:
         raise AssertionError(without_commands(visible("\n\n".join(failed))))
 
@@ -123,13 +126,13 @@ def suite_with_state(
     trust: Trust = NOBODY,
 ) -> Suite:
     """Return a suite whose cases start with a state; what they state themselves goes before."""
-    suite = suite_of_agent(file, agent, Path(), repeat=runs, trust=trust)
+    suite = Suite(prepare_evaluation(file, agent, repeat=runs, trust=trust))
     if not state:
         return suite
     cases = [msgspec.structs.replace(case, state={**state, **case.state}) for case in suite.dataset]
     old = suite.dataset
     dataset = Dataset(cases, name=old.name, format=old.format, files=old.files)
-    return msgspec.structs.replace(suite, dataset=dataset)
+    return Suite(suite.evaluation._replace(cases=dataset))
 
 
 def _files(path: Path) -> list[Path]:

@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from baton.config.trust import trust_of
 from baton.model import Case, CaseResult, Evaluation, Evaluator, InputError, Score, Trace
 from baton.model.visible import visible, visible_line, without_commands
 from baton.readers import load_traces
 from baton.reports.terminal import failure_text
-from baton.session.prepare import as_dataset, plan_maker, prepare
-from baton.session.score import score, score_planned
+from baton.session.prepare import load_inputs
+from baton.session.score import score
 
 Runs = Trace | CaseResult | Evaluation | str | os.PathLike[str]
 Expected = Case | str | os.PathLike[str]
@@ -113,13 +112,9 @@ def _scored(
 ) -> Evaluation:
     if case is None:
         return score(trace, None, evaluators, **options)
-    cases = as_dataset([case] if isinstance(case, Case) else case)
+    cases = load_inputs(None, [case]).dataset
+    assert cases is not None  # noqa: S101 - a case or a path is given
     traces = [trace] if isinstance(trace, Trace) else load_traces(trace, redact=False)
     if len(cases) == 1 and len(traces) == 1:
         traces = [msgspec.structs.replace(traces[0], case=cases.ids[0])]
-    if evaluators is not None:
-        return score(traces, cases, evaluators, **options)
-    trust = trust_of(options.get("trust", ()))
-    rest = {name: value for name, value in options.items() if name != "trust"}
-    plan = prepare(cases, make=plan_maker(**rest), by_cases=True, trust=trust)
-    return score_planned(plan, traces, cases)
+    return score(traces, cases, evaluators, by_cases=True, **options)

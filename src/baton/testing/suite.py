@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 
 from baton.config import load_config
 from baton.config.load import load_found
 from baton.config.trust import NOBODY, Trust, trust_of
-from baton.datasets import load_dataset
-from baton.model import CaseResult, Dataset, Evaluator, InputError, Problem
+from baton.model import CaseResult, Dataset, InputError, suggestion
 from baton.model.visible import visible, visible_line, without_commands
-from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.providers.registry import make_provider
-from baton.readers import load_catalog
-from baton.runner.live import evaluate_in_memory
 from baton.runner.loop import run
-from baton.runner.plan import Plan, RunOptions
-from baton.session.agents import agent_spec, only_provider
-from baton.session.prepare import prepare
+from baton.session.evaluate import EvaluateOptions, Prepared, prepare_evaluation
 
 from .assertion import failures
 
-Specs = Iterable[Mapping[str, Any] | Evaluator | str]
 
+class Suite(NamedTuple):
+    """A dataset and how to play it."""
 
-class Suite(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset and how to play it. ``make`` builds the provider anew for every case."""
+    evaluation: Prepared
 
-    dataset: Dataset
-    plan: Plan
-    make: Callable[[], ConfiguredProvider[Any]]
-    options: RunOptions
+    @property
+    def dataset(self) -> Dataset:
+        """The cases."""
+        return self.evaluation.cases
 
     def play(self, place: int) -> Sequence[CaseResult]:
         """Play the case at a place of the dataset, as often as it is repeated, and score it.
 
+        The provider is built anew for every case, as each is played in an event loop of its own.
+
         Raises:
             InputError: the provider refuses what it is told.
         """
-        return run(self._play(self.dataset.subset([place])))
-
-    async def play_all(self) -> Sequence[CaseResult]:
-        """Play and score all cases; raises InputError as above."""
-        return await self._play(self.dataset)
-
-    async def _play(self, cases: Dataset) -> Sequence[CaseResult]:
-        evaluation = await evaluate_in_memory(
-            self.plan, self.make(), cases, self.options, cases.name
-        )
-        return evaluation.results
+        anew = self.evaluation._replace(provider=self.evaluation.make_provider())
+        return run(anew.play(self.dataset.subset([place]))).results
 
 
 def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
@@ -62,58 +48,7 @@ def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
     ``trust`` is for one that was found; without it the user named the config.
     """
     config = load_config(path) if trust is None else load_found(path, trust)
-    trust = trust or NOBODY
-    if not config.dataset:
-        raise InputError(Problem(file=str(path), message="names no `dataset:` to test with"))
-    catalog = load_catalog(config.agents) if config.agents else {}
-    dataset = load_dataset(config.dataset, agents=catalog or None)
-    plan = prepare(dataset, config=config, by_cases=True, redaction=config.redaction, trust=trust)
-    only_provider(config, catalog)
-    return Suite(
-        dataset=dataset,
-        plan=plan,
-        make=lambda: only_provider(config, catalog),
-        options=config.run,
-    )
-
-
-def suite_of_agent(
-    dataset: Path | str,
-    agent: str | Mapping[str, Any],
-    folder: Path,
-    *,
-    evaluators: Specs | None = None,
-    trust: Trust = NOBODY,
-    **options: Any,
-) -> Suite:
-    """Take cases and an agent; paths of the agent start in ``folder``.
-
-    Args:
-        dataset: the path of a dataset.
-        agent: the address of an ADK server, a folder of ADK agents, ``module:function``, or the
-            spec of a provider.
-        folder: where relative paths of the agent start.
-        evaluators: as for :func:`baton.evaluate`.
-        trust: whether a ``test_config.json`` beside the cases may name code.
-        options: ``repeat``, ``concurrency``, ``timeout``.
-
-    Raises:
-        InputError: a file has faults, or the agent is none.
-    """
-    spec = agent_spec(agent, folder) if isinstance(agent, str) else dict(agent)
-    if spec is None:
-        message = (
-            "is not an agent: name a folder with agent.py, the address of an ADK server, or "
-            "module:function"
-        )
-        raise InputError(Problem(file=str(agent), message=message))
-    cases = load_dataset(dataset)
-    return Suite(
-        dataset=cases,
-        plan=prepare(cases, evaluators=evaluators, by_cases=True, trust=trust),
-        make=lambda: make_provider(spec, Surroundings(folder)),
-        options=RunOptions(**options),
-    )
+    return Suite(prepare_evaluation(config=config, trust=trust or NOBODY))
 
 
 def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
@@ -122,15 +57,19 @@ def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
     A wrong argument fails the collection of the test, with what is right.
     """
     try:
-        return _suite(*marker.args, folder=folder, **marker.kwargs)
+        stated = inspect.signature(_suite).bind(*marker.args, folder=folder, **marker.kwargs)
     except TypeError as error:
-        usage = (
-            "@pytest.mark.baton(dataset, agent, evaluators=None, repeat=1, timeout=600, trust=())"
+        names = [name for name in inspect.signature(_suite).parameters if name != "folder"]
+        unknown = [name for name in marker.kwargs if name not in names]
+        wrong = f"no argument `{unknown[0]}`; {suggestion(unknown[0], names)}" if unknown else error
+        usage = "dataset, agent, evaluators=None, repeat=1, timeout=600, trust=()"
+        pytest.fail(
+            f"the marker `baton`: {wrong}; write @pytest.mark.baton({usage})", pytrace=False
         )
-        message = str(error).replace("_suite()", "the marker `baton`")
-        raise pytest.UsageError(f"{message}; write {usage}") from None
+    try:
+        return _suite(*stated.args, **stated.kwargs)
     except InputError as error:
-        raise pytest.UsageError(visible(str(error))) from None
+        pytest.fail(f"the marker `baton`: {_told(error)}", pytrace=False)
 
 
 def _suite(
@@ -143,17 +82,14 @@ def _suite(
     timeout: float | None = 600,
     trust: str | Path | Sequence[str | Path] = (),
 ) -> Suite:
-    where = folder / dataset
     some = [trust] if isinstance(trust, str | Path) else trust
-    return suite_of_agent(
-        where,
-        agent,
-        folder,
-        evaluators=evaluators,
-        trust=trust_of([folder / each for each in some]),
-        repeat=repeat,
-        timeout=timeout,
-    )
+    options: EvaluateOptions = {
+        "trust": trust_of([folder / each for each in some]),
+        "repeat": repeat,
+        "timeout": timeout,
+    }
+    evaluation = prepare_evaluation(folder / dataset, agent, evaluators, folder=folder, **options)
+    return Suite(evaluation)
 
 
 NO_AGENT = "says what should happen, and nobody says who plays it: set `baton_agent`"
@@ -180,12 +116,9 @@ class CaseFile(pytest.File):
         folder = agent_folder(self.config)
         if not agent:
             raise InputError(f"{self.path}: {NO_AGENT}")
-        return suite_of_agent(
-            self.path,
-            agent,
-            folder,
-            trust=trust,
-            repeat=int(self.config.getini("baton_repeat")),
+        repeat = int(self.config.getini("baton_repeat"))
+        return Suite(
+            prepare_evaluation(self.path, agent, folder=folder, trust=trust, repeat=repeat)
         )
 
 

@@ -19,6 +19,7 @@ from baton.model import (
     Source,
     Trace,
 )
+from baton.model.option_names import option
 from baton.readers.shards import Shard
 from baton.runner.collect import FolderResults
 from baton.runner.live import OnResult, finished_slots, notices_of, slots
@@ -131,7 +132,8 @@ def evaluate_on(
     if dataset.first_with("restart") is not None:
         raise InputError("some cases restart the agents' server: play them without a backend")
     if options.fail_fast or options.max_agent_cost is not None:
-        raise InputError("--fail-fast and --max-agent-cost do not go with a backend")
+        both = f"{option('fail_fast')} and {option('max_agent_cost')}"
+        raise InputError(f"{both} do not go with a backend")
     planned = len(dataset) * options.repeat
     done = finished_slots(kept)
     jobs = (

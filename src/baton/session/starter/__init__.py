@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from baton.datasets.draft import draft_case
 from baton.formats.yaml import dump_yaml
-from baton.model import Case, Content, Dataset, ExpectedTurn, InputError, Problem
-from baton.providers.base import Surroundings
-from baton.providers.registry import make_provider
-from baton.runner.live import evaluate_in_memory
-from baton.runner.loop import run
-from baton.runner.plan import RunOptions, make_plan
+from baton.model import Case, Content, ExpectedTurn, InputError, Problem
 from baton.session.agents import agent_spec
+from baton.session.evaluate import evaluate
 
 _WORKFLOWS = {"github": ".github/workflows/baton.yml", "gitlab": ".gitlab-ci.yml"}
 _EXTRAS = {"adk_local": "[adk]"}
@@ -108,21 +103,12 @@ def first_case(answers: Answers) -> FirstCase:
         InputError: the agents cannot be asked, or their run tells nothing of agents.
     """
     turn = ExpectedTurn(input=Content(text=answers.message))
-    provider = make_provider(answers.provider, Surroundings(Path(), {}))
-    evaluation = run(
-        evaluate_in_memory(
-            make_plan(["agent_chain"]),
-            provider,
-            Dataset([Case(id="first", turns=[turn])]),
-            RunOptions(),
-            "first",
-        )
-    )
-    (result,) = evaluation.results
+    case = Case(id="first", turns=[turn])
+    (result,) = evaluate([case], answers.provider, ["agent_chain"]).results
     if result.error is not None or result.trace is None:
         raise InputError(f"the agents could not be asked: {result.error}")
     drafted = draft_case(result.trace) | {"id": "first"}
-    case = {key: drafted[key] for key in _KEPT if key in drafted}
-    if not case.get("agents"):
+    kept = {key: drafted[key] for key in _KEPT if key in drafted}
+    if not kept.get("agents"):
         raise InputError("the run does not tell which agents worked: see docs/providers.md")
-    return FirstCase(_HEAD + dump_yaml({"cases": [case]}), list(case["agents"]))
+    return FirstCase(_HEAD + dump_yaml({"cases": [kept]}), list(kept["agents"]))
