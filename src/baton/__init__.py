@@ -21,9 +21,18 @@ if TYPE_CHECKING:
         known,
     )
     from baton.readers import iter_traces, load_traces
-    from baton.session.evaluate import aevaluate, evaluate
+    from baton.session.calibrate import calibrate
+    from baton.session.check import check
+    from baton.session.compare import compare, open_baseline, set_baseline, trend
+    from baton.session.convert import convert, draft
+    from baton.session.evaluate import aevaluate, evaluate, resume
     from baton.session.evaluation import Evaluation
+    from baton.session.export import export_recordings
+    from baton.session.label import label
+    from baton.session.pull import pull_traces
+    from baton.session.report import report
     from baton.session.score import score
+    from baton.session.starter import init
 
 __version__ = "0.1.0"
 
@@ -37,22 +46,50 @@ __all__ = [
     "Score",
     "Trace",
     "aevaluate",
+    "calibrate",
+    "check",
+    "compare",
+    "convert",
+    "draft",
     "evaluate",
+    "export_recordings",
+    "init",
     "iter_traces",
     "known",
+    "label",
     "load_dataset",
     "load_traces",
+    "open_baseline",
+    "pull_traces",
+    "report",
+    "resume",
     "score",
+    "set_baseline",
+    "trend",
 ]
 
 _MODULES = {
     "Evaluation": "baton.session.evaluation",
     "aevaluate": "baton.session.evaluate",
+    "calibrate": "baton.session.calibrate",
+    "check": "baton.session.check",
+    "compare": "baton.session.compare",
+    "convert": "baton.session.convert",
+    "draft": "baton.session.convert",
     "evaluate": "baton.session.evaluate",
+    "export_recordings": "baton.session.export",
+    "init": "baton.session.starter",
     "iter_traces": "baton.readers",
+    "label": "baton.session.label",
     "load_dataset": "baton.datasets",
     "load_traces": "baton.readers",
+    "open_baseline": "baton.session.compare",
+    "pull_traces": "baton.session.pull",
+    "report": "baton.session.report",
+    "resume": "baton.session.evaluate",
     "score": "baton.session.score",
+    "set_baseline": "baton.session.compare",
+    "trend": "baton.session.compare",
 }
 """Where a public name is; all others are in ``baton.model``."""
 

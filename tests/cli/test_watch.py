@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.watch import affected
+from baton.session.watch import affected
 
 AGENT = 'def answer(message):\n    return {"agents": ["router"], "output": "ok"}\n'
 CASES = """cases:

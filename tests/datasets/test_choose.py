@@ -98,7 +98,7 @@ def test_what_is_chosen_stands_in_its_own_files(tmp_path: Path) -> None:
     only = choose(dataset, ["one/a"])
     assert list(only.files) == [str(tmp_path / "one.yaml")]
     assert only.ids == ["one/a"]
-    assert only.by_id("a") == [0]
+    assert only.places("a") == [0]
     assert only.by_input("hi one") == [0]
     assert dataset.stated_in(str(tmp_path / "two.yaml")) == {"response"}
     picked = load_dataset([f"{tmp_path}/one.yaml:one", tmp_path / "two.yaml"])

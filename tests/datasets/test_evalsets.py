@@ -239,7 +239,7 @@ def test_a_folder_is_walked_and_ids_that_files_share_get_the_files_name(tmp_path
     dataset = baton.load_dataset(tmp_path)
     assert dataset.ids == ["one/basic/hi", "two/basic/hi"]
     assert [case.id for case in dataset] == dataset.ids
-    assert dataset.by_id("hi") == [0, 1]
+    assert dataset.places("hi") == [0, 1]
     assert [note for note in dataset.notes if "test_config" in note] == []
     assert any("other.json: holds no cases" in note for note in dataset.notes)
 

@@ -41,11 +41,12 @@ def test_the_content_hash_ignores_the_order_of_keys() -> None:
 
 
 def test_a_dataset_finds_a_case_by_id() -> None:
-    assert Dataset([case("c1"), case("c2")]).by_id("c2") == [1]
+    first, second = case("c1"), case("c2")
+    assert Dataset([first, second]).by_id("c2") is second
 
 
 def test_a_dataset_finds_nothing_for_an_id_it_does_not_have() -> None:
-    assert Dataset([case("c1")]).by_id("c9") == []
+    assert Dataset([case("c1")]).by_id("c9") is None
 
 
 def test_a_local_id_that_files_share_finds_all_their_cases() -> None:
@@ -54,7 +55,10 @@ def test_a_local_id_that_files_share_finds_all_their_cases() -> None:
     own.add(case("c1"))
     for shared in cases:
         joined.take(own, 0, shared.id)
-    assert Dataset(cases, index=joined).by_id("c1") == [0, 1]
+    dataset = Dataset(cases, index=joined)
+    assert dataset.places("c1") == [0, 1]
+    with pytest.raises(InputError, match="`c1`: `a/c1`, `b/c1`"):
+        dataset.by_id("c1")
 
 
 def test_a_dataset_finds_cases_by_their_first_message_with_space_folded() -> None:

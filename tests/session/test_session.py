@@ -10,9 +10,9 @@ from tests.conftest import Baton
 
 from baton.config.judge import JudgeFlags
 from baton.model import InputError
-from baton.session.check import check_files
-from baton.session.compare import compare_evaluations, set_baseline, show_baseline
-from baton.session.convert import convert_dataset, draft_dataset
+from baton.session.check import check
+from baton.session.compare import compare, open_baseline, set_baseline
+from baton.session.convert import convert, draft
 from baton.session.evaluate import Listener, evaluate_files
 from baton.session.report import Written
 from baton.session.resume import Request
@@ -107,9 +107,9 @@ def test_evaluating_tells_each_result_and_an_evaluation_can_be_resumed() -> None
 
 def test_a_baseline_is_kept_shown_and_compared_with() -> None:
     folder = scored().folder
-    kept, file = set_baseline(folder, "default", stored=Path("out"))
-    assert show_baseline("default") == (kept, file)
-    compared = compare_evaluations(None, str(folder), stored=Path("out"))
+    kept, file = set_baseline(folder)
+    assert open_baseline() == (kept, file)
+    compared = compare(after=folder)
     assert not compared.refused
 
 
@@ -117,15 +117,15 @@ def test_checking_says_what_each_file_is() -> None:
     lines: list[str] = []
     Path("broken.yaml").write_text("cases: [{id: a, inputt: hi}]\n")
     files = [Path("cases.yaml"), Path("refund.sse"), Path("broken.yaml")]
-    checked = check_files(files, on_file=lines.append, note=print)
+    checked = check(files, on_file=lines.append)
     assert [line.split(":")[0] for line in lines] == ["cases.yaml", "refund.sse"]
     assert "input" in str(checked.problems[0])
 
 
 def test_cases_are_drafted_from_runs_and_written_in_other_dialects() -> None:
-    drafted = draft_dataset([Path("refund.sse")], note=print)
+    drafted = draft("refund.sse")
     assert "billing_agent" in drafted
     Path("drafted.yaml").write_text(drafted)
-    converted = convert_dataset(["drafted.yaml"], "adk", Path("adk.json"), note=print)
+    converted = convert("drafted.yaml", "adk", "adk.json")
     assert converted.cases == converted.converted.written == 1
     assert Path("adk.json").is_file()

@@ -49,7 +49,7 @@ def baseline_command(
     json
         Print the baseline as JSON.
     """
-    from baton.session.compare import set_baseline, show_baseline
+    from baton.session.compare import open_baseline, set_baseline
 
     if act == "set":
         snapshot, file = set_baseline(
@@ -64,7 +64,7 @@ def baseline_command(
         return 0
     if evaluation is not None:
         raise InputError("`show` takes no evaluation: name the baseline with --name")
-    snapshot, file = show_baseline(name)
+    snapshot, file = open_baseline(name)
     with readers_may_leave():
         if json:
             sys.stdout.write(msgspec.json.encode(snapshot).decode() + "\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from baton.reports.calibrate import plain_calibration, print_calibration
-from baton.session.calibrate import CalibrateRequest, calibrate
+from baton.session.calibrate import calibrate
 from baton.store.calibrations import FOLDER
 
 from .messages import note
@@ -64,19 +64,17 @@ def calibrate_command(
         Where calibrations are stored; reports look in the default place.
     """
     report = calibrate(
-        CalibrateRequest(
-            rubric=rubric,
-            files=files,
-            config=config,
-            judge=judging.flags(),
-            against=against,
-            samples=samples,
-            reversed=reversed,
-            agents=agents,
-            traces=traces,
-            out=out,
-        ),
-        note,
+        rubric,
+        files,
+        config=config,
+        judge=judging.flags(),
+        against=against,
+        samples=samples,
+        reversed=reversed,
+        agents=agents,
+        traces=traces,
+        out=out,
+        note=note,
     )
     with readers_may_leave():
         if json:

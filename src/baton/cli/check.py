@@ -6,7 +6,7 @@ from pathlib import Path
 
 from baton.model import InputError
 from baton.model.visible import visible_line
-from baton.session.check import check_files
+from baton.session.check import check
 
 from .messages import note, say
 from .options import Flag, Words
@@ -33,7 +33,7 @@ def check_command(
     ignore
         A kind of warning to leave out, by the name in its brackets. May be given several times.
     """
-    checked = check_files(files, ignore, on_file=lambda line: print(visible_line(line)), note=note)
+    checked = check(files, ignore=ignore, on_file=lambda line: print(visible_line(line)), note=note)
     for warning in checked.warnings:
         say(f"warning: {warning}")
     if checked.problems:

@@ -53,9 +53,9 @@ def compare_command(
         How many of the cases that got worse are printed.
     """
     from baton.reports.compare import markdown_of, plain_compared, print_compared
-    from baton.session.compare import compare_evaluations
+    from baton.session.compare import compare
 
-    compared = compare_evaluations(
+    compared = compare(
         before, after, stored=OUT, confidence=confidence, min_effect=min_effect, force=force
     )
     if markdown is not None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from baton.model import counted
 from baton.model.redact import ON
 
 from .messages import note, say
@@ -39,14 +40,14 @@ def convert_command(
     strict
         Exit with 1 when anything is lost; the file is written anyway.
     """
-    from baton.session.convert import convert_dataset
+    from baton.session.convert import convert
 
-    converted, total = convert_dataset(
-        dataset, to, out, agents=agents, redaction=redacting.over(ON), note=note
+    converted, total = convert(
+        dataset, to, out, agents=agents, redact=redacting.over(ON), note=note
     )
     for loss in converted.losses:
         what = "added" if loss.is_added else "lost"
         say(f"{what}: " + ": ".join(part for part in loss[:3] if part))
     differ = f", {len(converted.losses)} not as they were" if converted.losses else ""
-    say(f"{out}: {converted.written} of {total} cases{differ}")
+    say(f"{out}: {converted.written} of {counted(total, 'case')}{differ}")
     return LOST if strict and converted.losses else 0

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from baton.model.redact import ON
-from baton.session.convert import draft_dataset
+from baton.session.convert import draft
 
 from .messages import note
 from .options import AS_CONFIGURED, Redacting
@@ -24,5 +24,5 @@ def draft_command(
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     """
-    sys.stdout.write(draft_dataset(traces, agents=agents, redaction=redacting.over(ON), note=note))
+    sys.stdout.write(draft(traces, agents=agents, redact=redacting.over(ON), note=note))
     return 0

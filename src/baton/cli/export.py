@@ -57,23 +57,23 @@ def export_command(
         Seconds before the second attempt; doubled for each further one.
     """
     from baton.export.sink import NotDelivered
-    from baton.session.export import ExportRequest, export_recordings
+    from baton.session.export import export_recordings
 
-    request = ExportRequest(
-        recordings=recordings,
-        target=otlp,
-        only=only,
-        agents=agents,
-        traces=traces,
-        headers_from=headers_from,
-        encoding=encoding,
-        timeout=timeout,
-        retry_attempts=retry_attempts,
-        retry_delay=retry_delay,
-        redact=redacting.asked,
-    )
     try:
-        done, target = export_recordings(request, note)
+        done, target = export_recordings(
+            recordings,
+            otlp,
+            only=only,
+            agents=agents,
+            traces=traces,
+            headers_from=headers_from,
+            encoding=encoding,
+            timeout=timeout,
+            retry_attempts=retry_attempts,
+            retry_delay=retry_delay,
+            redact=redacting.asked,
+            note=note,
+        )
     except NotDelivered as error:
         say(f"baton: {error}")
         return NOT_DELIVERED

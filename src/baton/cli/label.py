@@ -6,26 +6,20 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from baton.datasets.labels import LabelFile, LabelLine
-from baton.evaluators.judged import Judged
 from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 from baton.reports.trace import print_sheet, print_trace
-from baton.runner.calibration import DISAGREE, SPLIT, ToLabel
-from baton.runner.judged_subjects import terms_of
+from baton.runner.calibration import DISAGREE, SPLIT
 from baton.safe_output import own_output
-from baton.session.calibrate import things_to_label
-from baton.stats.calibration import FAILED, PASSED, Terms
-from baton.store import latest_evaluation
+from baton.session.label import Labelling, label
 
-from .options import OUT, ConfigPath, Paths
+from .options import ConfigPath, Paths
 
 ENTER = ("\r", "\n")
 ENDS = ("\x03", "\x04", "")
@@ -111,58 +105,53 @@ def label_command(
     """
     if not has_terminal():
         raise InputError("labelling needs a terminal; see docs/calibration.md for label files")
-    folder = evaluation if evaluation is not None else latest_evaluation(OUT)
-    evaluator, things = things_to_label(
-        folder, rubric=rubric, config=config, agents=agents, traces=traces
+    labelling = label(
+        evaluation,
+        rubric=rubric,
+        labels=labels,
+        by=by,
+        config=config,
+        agents=agents,
+        traces=traces,
     )
-    file = LabelFile(labels)
     with single_keys():
-        _Walk(evaluator, things, file, by).go()
+        _Walk(labelling).go()
     return 0
 
 
 class _Walk:
-    """Goes through what is to be labelled."""
+    """Shows what is to be labelled, one after the other, and takes keys."""
 
-    def __init__(
-        self, evaluator: Judged, things: list[ToLabel], file: LabelFile, by: str | None
-    ) -> None:
-        self._evaluator, self._things, self._file, self._by = evaluator, things, file, by
-        self._terms = terms_of(evaluator)
-        self._choices = dict(zip("123456789", _answers(evaluator, self._terms), strict=False))
-        done = set(file.labelled(evaluator.type, by))
-        self._due = [place for place, one in enumerate(things) if one.key not in done]
+    def __init__(self, labelling: Labelling) -> None:
+        self._labelling = labelling
+        self._choices = dict(zip("123456789", labelling.choices, strict=False))
 
     def go(self) -> None:
         """Ask until all is done or ``q`` is pressed."""
-        total = len(self._things)
-        if total > len(self._due):
-            print(f"{total - len(self._due)} of {total} are labelled already")
-        while self._due or self._takes_back():
+        labelling, total = self._labelling, len(self._labelling.things)
+        if total > labelling.left:
+            print(f"{total - labelling.left} of {total} are labelled already")
+        while labelling.left or self._takes_back():
             self._show(full=False)
             if not self._answer():
                 break
-        left = f", {len(self._due)} are left" if self._due else ""
-        print(f"\n{total - len(self._due)} of {total} are labelled{left}: {self._file.path}")
+        left = f", {labelling.left} are left" if labelling.left else ""
+        path = labelling.file.path
+        print(f"\n{total - labelling.left} of {total} are labelled{left}: {path}")
 
     def _takes_back(self) -> bool:
         """Offer to take the last label back, as everything is labelled."""
         print("\nall are labelled: u takes the last one back, any other key ends", flush=True)
         if read_key() == "u":
             self._undo()
-        return bool(self._due)
-
-    @property
-    def _now(self) -> ToLabel:
-        return self._things[self._due[0]]
+        return bool(self._labelling.left)
 
     def _show(self, *, full: bool) -> None:
-        one, total = self._now, len(self._things)
+        one, total = self._labelling.now, len(self._labelling.things)
         subject = one.subject
         why = f"   {_WHY[one.why]}" if one.why in _WHY else ""
-        print(
-            f"\n── {total - len(self._due) + 1} of {total}   {one_line(subject.trace.id, 200)}{why}"
-        )
+        number = total - self._labelling.left + 1
+        print(f"\n── {number} of {total}   {one_line(subject.trace.id, 200)}{why}")
         if subject.dispatch is not None and subject.turn is not None:
             print_sheet(subject.trace, subject.turn, subject.dispatch, sys.stdout, full=full)
         else:
@@ -170,13 +159,14 @@ class _Walk:
         self._ask()
 
     def _ask(self) -> None:
-        print(f"\n{visible_line(self._evaluator.rubric.summary)}")
-        meanings = self._evaluator.rubric.answer.labels or {}
+        rubric = self._labelling.evaluator.rubric
+        print(f"\n{visible_line(rubric.summary)}")
+        meanings = rubric.answer.labels or {}
         for key, name in self._choices.items():
             means = meanings[name].means if name in meanings else ""
             print(visible_line(f"  {key} {name}{f': {means}' if means else ''}"))
         if not self._choices:
-            low, high = self._terms.bounds
+            low, high = self._labelling.terms.bounds
             print(f"  a number from {low:g} to {high:g}, then Enter")
         print("  v view all   s skip   u undo   q quit", flush=True)
 
@@ -189,16 +179,18 @@ class _Walk:
             if key == "v":
                 self._show(full=True)
             elif key == "s":
-                self._due.append(self._due.pop(0))
+                self._labelling.skip()
                 return True
             elif key == "u":
                 self._undo()
                 return True
             elif key in self._choices:
-                self._write(label=self._choices[key])
+                self._labelling.give(self._choices[key])
+                print(f"→ {self._choices[key]}")
                 return True
             elif not self._choices and (score := self._number(key)) is not None:
-                self._write(score=score)
+                self._labelling.give(score=score)
+                print(f"→ {score:g}")
                 return True
 
     def _number(self, first: str) -> float | None:
@@ -213,43 +205,16 @@ class _Walk:
             key = read_key()
         try:
             score = float(typed.replace(",", "."))
-            self._terms.score(score)
+            self._labelling.terms.score(score)
         except ValueError:
             print(f"\n`{typed}` is not a number of this scale", flush=True)
             return None
         return score
 
-    def _write(self, label: str | None = None, score: float | None = None) -> None:
-        subject = self._now.subject
-        dispatch = subject.id if subject.unit == "dispatch" else None
-        self._file.add(
-            LabelLine(
-                trace=subject.trace.id,
-                dispatch=dispatch,
-                subject=None if dispatch or subject.unit == "trace" else subject.id,
-                rubric=self._evaluator.type,
-                label=label,
-                score=score,
-                by=self._by,
-                at=datetime.now(UTC).isoformat(timespec="seconds"),
-            )
-        )
-        print(f"→ {label if label is not None else f'{score:g}'}")
-        self._due.pop(0)
-
     def _undo(self) -> None:
         """Take the last label back and show again what it was about."""
-        taken = self._file.take_back(self._evaluator.type, self._by)
+        taken = self._labelling.take_back()
         if taken is None:
             print("nothing to undo")
-            return
-        key = (taken.trace, taken.dispatch or taken.subject or taken.trace)
-        places = (place for place, one in enumerate(self._things) if one.key == key)
-        self._due[:0] = list(places)
-        print(f"taken back: {taken.label if taken.label is not None else taken.score}")
-
-
-def _answers(evaluator: Judged, terms: Terms) -> list[str]:
-    """Return what can be said with one key: labels; nothing for a scale of numbers."""
-    plain = [] if evaluator.rubric.answer.scale is not None else [PASSED, FAILED]
-    return list(terms.labels) or plain
+        else:
+            print(f"taken back: {taken.label if taken.label is not None else taken.score}")

@@ -14,6 +14,7 @@ from baton.config.judge import JudgeFlags, judge_flags
 from baton.config.trust import Trust
 from baton.model.redact import ON, Redaction
 from baton.session.prepare import redaction_with
+from baton.session.report import STORED
 
 from .messages import say
 
@@ -31,8 +32,7 @@ Dataset = Annotated[Words, Parameter(name=["--dataset", "-d"])]
 Evaluators = Annotated[Words, Parameter(name=["--evaluator", "-e"])]
 ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
 
-OUT = Path(".baton/evaluations")
-"""Where evaluations are stored, and looked for."""
+OUT = STORED
 
 
 def trust_in(folders: Sequence[Path]) -> Trust:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Literal
 
@@ -72,26 +71,25 @@ def pull_command(
     max_pages
         The most pages of one listing.
     """
-    from baton.session.pull import PullRequest, pull_traces
+    from baton.session.pull import pull_traces
 
-    request = PullRequest(
-        store=store,
+    pulled, address = pull_traces(
+        store,
+        out,
         url=url,
         project=project,
         since=since,
         until=until,
         trace=trace,
         session=session,
-        out=out,
         timeout=timeout,
         retry_attempts=retry_attempts,
         retry_delay=retry_delay,
         max_answer_mib=max_answer_mib,
         max_seconds=max_seconds,
         max_pages=max_pages,
-        redaction=redacting.over(ON),
+        redact=redacting.over(ON),
     )
-    pulled, address = asyncio.run(pull_traces(request))
     if pulled.traces:
         say(f"{counted(pulled.traces, 'trace')} ({counted(pulled.spans, 'span')}) in {out}")
     if pulled.cut is not None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
 from baton.safe_output import command_output
-from baton.session.report import check_outputs, write_reports
-from baton.store import latest_evaluation, read_evaluation, recordings_of
+from baton.session.report import report
 
 from .messages import note
-from .options import AS_CONFIGURED, NONE, OUT, Format, Redacting, Reports
+from .options import AS_CONFIGURED, NONE, Flag, Format, Paths, Redacting, Reports
 from .output import readers_may_leave
 
 _WITH_TRACES = {"html", "otlp"}
@@ -25,10 +21,10 @@ def report_command(
     evaluation: Path | None = None,
     *,
     format: Format = "terminal",
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
     reports: Reports = NONE,
     redacting: Redacting = AS_CONFIGURED,
-    traces: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    traces: Paths = (),
     agents: Path | None = None,
 ) -> int:
     """Report on a stored evaluation; the exit code is its own, or 3 when the folder is damaged.
@@ -47,17 +43,19 @@ def report_command(
     agents
         Agent definitions that these recordings were scored with.
     """
-    folder = evaluation if evaluation is not None else latest_evaluation(OUT)
-    stored = read_evaluation(folder, redacting.asked, partial=True, traces=traces, agents=agents)
     printed = "json" if json else format
-    if {printed, *reports.files()} & _WITH_TRACES:
-        if refused := recordings_of(stored).refused:
-            note(f"{folder}: {refused}")
-    check_outputs(None, list(reports.files().values()))
+    stored = report(
+        evaluation,
+        **reports.files(),
+        traces=traces,
+        agents=agents,
+        redact=redacting.asked,
+        with_traces=printed in _WITH_TRACES,
+        note=note,
+    )
     with readers_may_leave():
         out = command_output(sys.stdout) if printed == "github" else sys.stdout
         report_entry(printed).target(stored, out)
-    write_reports(stored, [], reports.files())
     if reports.github:
         annotations = command_output(sys.stdout if printed == "terminal" else sys.stderr)
         report_entry("github").target(stored, annotations)

@@ -45,11 +45,11 @@ def trend_command(
     csv
         Print the points as CSV.
     """
-    from baton.session.compare import trend_over
+    from baton.session.compare import trend
 
     if json and csv:
         raise InputError("--json and --csv both say how to print: give one")
-    points = trend_over(evaluations, axis, stored=OUT, name=name, last=last)
+    points = trend(evaluations, axis, stored=OUT, name=name, last=last)
     with readers_may_leave():
         if json:
             sys.stdout.write(msgspec.json.encode({"axis": axis, "points": points}).decode() + "\n")

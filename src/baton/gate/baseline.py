@@ -11,7 +11,7 @@ from baton.formats.evaluation_folder import HEADER
 from baton.formats.own_files import make_folder, write_whole
 from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, counted, nearest
 from baton.stats.comparison import PASSED, Axis, CaseValues
-from baton.store import IndexRow, StoredEvaluation, read_evaluation
+from baton.store import IndexRow, Reportable, read_evaluation
 
 
 class AxisValues(msgspec.Struct, array_like=True):
@@ -107,8 +107,8 @@ class SnapshotBuilder:
         return list(self._cases.values())
 
 
-def snapshot_of(evaluation: StoredEvaluation) -> Snapshot:
-    """Return what is compared of a stored evaluation."""
+def snapshot_of(evaluation: Reportable) -> Snapshot:
+    """Return what is compared of an evaluation."""
     header = evaluation.header
     builder, sums = SnapshotBuilder(), EfficiencySums()
     costs: list[float] = []

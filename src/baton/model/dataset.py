@@ -199,7 +199,21 @@ class Dataset:
             files=self.files,
         )
 
-    def by_id(self, case_id: str) -> list[int]:
+    def by_id(self, case_id: str) -> Case | None:
+        """Return the case with this id, or ``None`` when there is none.
+
+        The id that a case has in its own file does as well (``c1`` for ``a/c1``).
+
+        Raises:
+            InputError: several files have a case of this id; with their whole ids.
+        """
+        places = self.places(case_id)
+        if len(places) > 1:
+            names = ", ".join(f"`{self.ids[place]}`" for place in places)
+            raise InputError(f"several cases are called `{case_id}`: {names}")
+        return self.cases[places[0]] if places else None
+
+    def places(self, case_id: str) -> list[int]:
         """Return the places of the cases with this id; several when files share it."""
         if case_id in self._places:
             return [self._places[case_id]]

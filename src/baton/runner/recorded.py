@@ -30,7 +30,7 @@ def find_case(trace: Trace, dataset: Dataset, redaction: Redaction = ON) -> Matc
     """
     by = ""
     for case_id in (trace.case, trace.id):
-        places = dataset.by_id(case_id) if case_id else []
+        places = dataset.places(case_id) if case_id else []
         if places:
             by = f"the id `{case_id}`"
             break

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
 
 from baton.config import Config, load_config
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
@@ -16,16 +15,15 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import names_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import Case, Dataset, EvalContext, InputError, Problem, Terminated, Trace
+from baton.model.option_names import option
 from baton.model.redact import ON
 from baton.readers import iter_traces, load_catalog
 from baton.runner.calibration import (
     CalibrationReport,
-    ToLabel,
     calibration_report,
     keep,
     people,
     placed,
-    to_label,
 )
 from baton.runner.judged_subjects import (
     JudgedThing,
@@ -42,31 +40,11 @@ from baton.runner.loop import run_until_terminated
 from baton.runner.plan import PlannedEvaluator, make_plan
 from baton.runner.recorded import find_case
 from baton.store import evaluation_traces, read_evaluation
+from baton.store.calibrations import FOLDER
 
 from .file_kinds import kind_of_file
-from .prepare import Note
-from .rubrics import rubric_evaluator, rubric_of
-
-
-class CalibrateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A rubric to calibrate, and how.
-
-    ``files`` are labels (JSON lines, or a dataset with labels), then traces or evaluations.
-    ``against`` are further models to ask, ``samples`` is how often each thing is asked about,
-    ``reversed`` asks once more in reverse order. ``traces`` are the recordings that evaluations
-    were made of. ``out`` is where calibrations are stored.
-    """
-
-    rubric: str
-    files: Sequence[Path]
-    config: Path | None = None
-    judge: JudgeFlags = JudgeFlags()
-    against: Sequence[str] = ()
-    samples: int | None = None
-    reversed: bool = False
-    agents: Path | None = None
-    traces: Sequence[Path] = ()
-    out: Path
+from .prepare import Note, PathLike, each_once, log_note
+from .rubrics import rubric_evaluator
 
 
 class _Labels(NamedTuple):
@@ -77,43 +55,89 @@ class _Labels(NamedTuple):
     dataset: Dataset | None
 
 
-def calibrate(request: CalibrateRequest, note: Note) -> CalibrationReport:
+def calibrate(
+    rubric: str,
+    files: PathLike | Sequence[PathLike],
+    *,
+    config: PathLike | None = None,
+    judge: str | JudgeFlags | None = None,
+    against: Sequence[str] = (),
+    samples: int | None = None,
+    reversed: bool = False,
+    agents: PathLike | None = None,
+    traces: Sequence[PathLike] = (),
+    out: PathLike = FOLDER,
+    note: Note = log_note,
+) -> CalibrationReport:
     """Compare judges with people, or with one another where there are no labels; store the figures.
 
     Judges are asked about traces; of evaluations the verdicts that are stored are taken.
 
+    Args:
+        rubric: the rubric, by any of its names.
+        files: labels (JSON lines, or a dataset with labels), then traces or evaluations.
+        config: a config with ``judge:``, the rubric's options, and rubrics of the user's own.
+        judge: the judge's model; goes before the config.
+        against: further models to ask.
+        samples: how often each thing is asked about.
+        reversed: ask once more in reverse order.
+        agents: agent definitions.
+        traces: the recordings that evaluations were made of.
+        out: where calibrations are stored; reports look in the default place.
+        note: takes what is worth knowing; the logger `baton` warns when left out.
+
     Raises:
         InputError: files that do not go together, labels of what was not judged, or no verdict.
     """
-    config = load_config(request.config) if request.config is not None else None
-    evaluator = rubric_evaluator(request.rubric, config)
-    labels, rest = _read_labels(request.rubric, evaluator, request.files)
+    some = [files] if isinstance(files, str | os.PathLike) else list(files)
+    flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
+    settings = load_config(config) if config is not None else None
+    evaluator = rubric_evaluator(rubric, settings)
+    labels, rest = _read_labels(rubric, evaluator, [Path(each) for each in each_once(some, note)])
     stored = [path for path in rest if is_evaluation(path)]
     if not rest or (stored and len(stored) < len(rest)):
         raise InputError("name traces to ask the judge about, or evaluations it has judged")
-    context = config.plan.context if config else EvalContext()
+    context = settings.plan.context if settings else EvalContext()
     if stored:
         for name, given in {
-            "judge": request.judge != JudgeFlags(),
-            "against": request.against,
-            "samples": request.samples,
-            "reversed": request.reversed,
+            "judge": flags != JudgeFlags(),
+            "against": against,
+            "samples": samples,
+            "reversed": reversed,
         }.items():
             if given:
-                what = "options of a judge ask" if name == "judge" else f"--{name} asks"
+                what = "options of a judge ask" if name == "judge" else f"{option(name)} asks"
                 raise InputError(f"{what} a judge: give traces, not an evaluation")
-        things = _stored_verdicts(stored, request, evaluator, context, note)
+        recordings = [Path(each) for each in traces]
+        things = _stored_verdicts(stored, recordings, agents, evaluator, context, note)
         report = calibration_report(evaluator, labels.labels, things, None, context.agent_names)
     else:
-        traces = _labelled_traces(rest, labels, config, request.agents, note)
-        asking = _ask_judges(request, evaluator, labels, config, traces, context)
+        pairs = _labelled_traces(rest, labels, settings, agents, note)
+        things_asked = _labelled_things(evaluator, labels, pairs, context)
+        asking = chosen(evaluator, things_asked, samples)
+        models = [asking, *(with_model(asking, name) for name in against)]
+
+        async def ask_judges() -> CalibrationReport:
+            things: list[JudgedThing] = []
+            turned: dict[str, list[JudgedThing]] = {}
+            judging = settings.judging if settings else JudgeConfig()
+            plan = settings.plan if settings else make_plan([evaluator])
+            planned = [PlannedEvaluator(evaluator=evaluator)]
+            async with make_judge_of(judging, flags, plan, planned) as asked:
+                for one in models:
+                    things += await ask(one, pairs, asked, context)
+                    if reversed:
+                        for thing in await ask(with_reversed_order(one), pairs, asked, context):
+                            turned.setdefault(thing.model or "", []).append(thing)
+            return calibration_report(asking, labels.labels, things, turned, context.agent_names)
+
         try:
-            report = run_until_terminated(asking)
+            report = run_until_terminated(ask_judges())
         except Terminated:
             note("verdicts that were given are kept: the next run takes them over")
             raise
     if labels.file is not None:
-        for kept in keep(report, [labels.file], request.out):
+        for kept in keep(report, [labels.file], Path(out)):
             note(kept)
     return report
 
@@ -138,18 +162,20 @@ def _read_labels(
 
 def _stored_verdicts(
     folders: Iterable[Path],
-    request: CalibrateRequest,
+    traces: Sequence[Path],
+    agents: PathLike | None,
     evaluator: Judged,
     context: EvalContext,
     note: Note,
 ) -> list[JudgedThing]:
     """Return the verdicts of evaluations, with lengths where their traces are still there."""
+    definitions = None if agents is None else Path(agents)
     things: list[JudgedThing] = []
     for folder in folders:
-        evaluation = read_evaluation(folder, traces=request.traces, agents=request.agents)
+        evaluation = read_evaluation(folder, traces=traces, agents=definitions)
         shown = {}
         try:
-            for trace in evaluation_traces(evaluation, request.agents):
+            for trace in evaluation_traces(evaluation, definitions):
                 shown[trace.id] = shown_of(evaluator, trace, None, context)
         except InputError as error:
             note(f"effects of length are left out: {error.problems[0]}")
@@ -161,7 +187,7 @@ def _labelled_traces(
     paths: Sequence[Path],
     labels: _Labels,
     config: Config | None,
-    agents: Path | None,
+    agents: PathLike | None,
     note: Note,
 ) -> list[tuple[Trace, Case | None]]:
     """Read the traces that have a label, each with its case where the labels are of a dataset."""
@@ -180,65 +206,14 @@ def _labelled_traces(
     return pairs
 
 
-async def _ask_judges(
-    request: CalibrateRequest,
+def _labelled_things(
     evaluator: Judged,
     labels: _Labels,
-    config: Config | None,
     traces: Sequence[tuple[Trace, Case | None]],
     context: EvalContext,
-) -> CalibrationReport:
-    """Ask every model about what has a label, and work out the figures."""
+) -> Set[tuple[str, str]]:
+    """Return what has a label; raises InputError for faults in labels, before a judge is asked."""
     there = [one for each in traces for one in things_of(evaluator, *each, context)]
     labelled = placed(labels.labels, there, context.agent_names)
-    people(labelled, terms_of(evaluator))  # what is wrong with labels is said before asking
-    asking = chosen(evaluator, labelled.keys(), request.samples)
-    things: list[JudgedThing] = []
-    reversed_things: dict[str, list[JudgedThing]] = {}
-    judging = config.judging if config else JudgeConfig()
-    plan = config.plan if config else make_plan([evaluator])
-    planned = [PlannedEvaluator(evaluator=evaluator)]
-    async with make_judge_of(judging, request.judge, plan, planned) as judge:
-        for one in (asking, *(with_model(asking, name) for name in request.against)):
-            things += await ask(one, traces, judge, context)
-            if request.reversed:
-                for thing in await ask(with_reversed_order(one), traces, judge, context):
-                    reversed_things.setdefault(thing.model or "", []).append(thing)
-    return calibration_report(asking, labels.labels, things, reversed_things, context.agent_names)
-
-
-class Labelling(NamedTuple):
-    """The rubric to label by, and what of an evaluation it is about."""
-
-    evaluator: Judged
-    things: list[ToLabel]
-
-
-def things_to_label(
-    folder: Path,
-    *,
-    rubric: str | None = None,
-    config: Path | None = None,
-    agents: Path | None = None,
-    traces: Sequence[Path] = (),
-) -> Labelling:
-    """Return what of an evaluation is to be labelled, what is worth most first.
-
-    Args:
-        folder: the evaluation.
-        rubric: the rubric to label by; the one that judged the evaluation when left out.
-        config: for rubrics of the user's own.
-        agents: agent definitions, for traces that lie elsewhere.
-        traces: recordings that the evaluation was made of.
-
-    Raises:
-        InputError: no such rubric, or it is about nothing there.
-    """
-    stored = read_evaluation(folder, traces=traces, agents=agents)
-    settings = load_config(config) if config is not None else None
-    evaluator = rubric_evaluator(rubric or rubric_of(stored), settings)
-    verdicts = of_evaluation(stored, evaluator.type)
-    things = to_label(evaluator, evaluation_traces(stored, agents), EvalContext(), verdicts)
-    if not things:
-        raise InputError(f"{stored.folder}: holds nothing that `{evaluator.type}` is about")
-    return Labelling(evaluator, things)
+    people(labelled, terms_of(evaluator))
+    return labelled.keys()

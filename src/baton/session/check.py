@@ -6,6 +6,7 @@ the app that plays them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,7 @@ from baton.store import read_evaluation
 
 from .agents import configured
 from .file_kinds import Kind, is_kind, kind_of_file
-from .prepare import Note
+from .prepare import Note, PathLike, each_once, log_note
 
 Seen = Mapping[Kind, Sequence[Path]]
 
@@ -44,31 +45,44 @@ class Checked(NamedTuple):
     warnings: list[LintWarning]
 
 
-def check_files(
-    files: Sequence[Path], ignore: Collection[str] = (), *, on_file: Note, note: Note
+def check(
+    files: PathLike | Sequence[PathLike],
+    *,
+    ignore: Collection[str] = (),
+    on_file: Note | None = None,
+    note: Note = log_note,
 ) -> Checked:
-    """Check files, and those of folders; the type of each is detected from its content.
+    """Check datasets, configs, rubrics, traces and agent definitions, and run nothing.
 
-    ``ignore`` names kinds of warnings to leave out. ``on_file`` gets a line for each file that is
-    valid.
+    Args:
+        files: files and folders; the type of each is detected from its content.
+        ignore: kinds of warnings to leave out, by the name in their brackets.
+        on_file: takes a line for each file that is valid, as soon as it was read.
+        note: takes what of the files is not read; the logger `baton` warns when left out.
+
+    Returns:
+        What is wrong, and what is valid and still does not test what was meant.
 
     Raises:
         InputError: no file is named, or no kind of warning is called so.
     """
-    if not files:
+    some = [files] if isinstance(files, str | os.PathLike) else list(files)
+    if not some:
         raise InputError("name the files to check")
     refuse_unknown(ignore)
+    tell = on_file or (lambda _: None)
     problems: list[Problem] = []
     seen: dict[Kind, list[Path]] = {}
-    for file in files:
-        if file.is_dir():
-            problems += _check_folder(file, seen, on_file, note)
+    paths = [Path(path) for path in each_once(some, note)]
+    for path in paths:
+        if path.is_dir():
+            problems += _check_folder(path, seen, tell, note)
             continue
         try:
-            on_file(f"{file}: {_check(file, seen, note)}")
+            tell(f"{path}: {_check(path, seen, note)}")
         except InputError as error:
             problems += error.problems
-    scope = _scope_of(seen, [file for file in files if file.is_dir()])
+    scope = _scope_of(seen, [path for path in paths if path.is_dir()])
     return Checked(problems, lint(scope, ignore))
 
 

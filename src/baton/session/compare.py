@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from baton.gate.baseline import (
     DEFAULT,
@@ -14,18 +16,27 @@ from baton.gate.baseline import (
     snapshot_of,
     write_baseline,
 )
-from baton.gate.compare import Compared, compare
-from baton.gate.trend import Point, evaluations_below, trend
+from baton.gate.compare import Compared
+from baton.gate.compare import compare as compare_snapshots
+from baton.gate.trend import Point, evaluations_below
+from baton.gate.trend import trend as trend_of
 from baton.model import InputError, Problem
 from baton.model.option_names import option
 from baton.store import latest_evaluation, read_evaluation
 
+from .evaluation import Evaluation
+from .prepare import PathLike
+from .report import STORED
 
-def compare_evaluations(
-    before: str | None,
-    after: str | None,
+Side = Evaluation | PathLike
+"""What is compared: an evaluation in memory, the folder of one, or a baseline by name or path."""
+
+
+def compare(
+    before: Side | None = None,
+    after: Side | None = None,
     *,
-    stored: Path,
+    stored: PathLike = STORED,
     confidence: float = 0.95,
     min_effect: float = 0.05,
     force: bool = False,
@@ -33,13 +44,18 @@ def compare_evaluations(
     """Compare two evaluations.
 
     Args:
-        before: folder of an evaluation, or the name or file of a baseline; ``default`` when left
+        before: an evaluation, its folder, or the name or file of a baseline; the baseline
+            ``default`` when left out.
+        after: the evaluation to judge, or its folder; the newest one below ``stored`` when left
             out.
-        after: folder of the evaluation to judge; the newest one below ``stored`` when left out.
         stored: where evaluations are stored.
         confidence: how sure a difference has to be, over all axes together; between 0 and 1.
         min_effect: the least difference that counts.
         force: compare them though dataset, evaluators or judges differ.
+
+    Returns:
+        Every axis and case, with ``outcome`` (``worse``, ``unclear``, ``same``, ``better``, or
+        ``error`` where verdicts are missing).
 
     Raises:
         InputError: a figure out of range, no such evaluation, or two that do not compare.
@@ -48,9 +64,9 @@ def compare_evaluations(
         raise InputError(f"{option('confidence')} is between 0 and 1, got {confidence:g}")
     if not min_effect >= 0:
         raise InputError(f"{option('min_effect')} is at least 0, got {min_effect:g}")
-    old = open_side(before or DEFAULT)
-    new = open_side(after if after is not None else str(latest_evaluation(stored)))
-    compared = compare(old, new, confidence=confidence, min_effect=min_effect)
+    old = _side(DEFAULT if before is None else before)
+    new = _side(latest_evaluation(Path(stored)) if after is None else after)
+    compared = compare_snapshots(old, new, confidence=confidence, min_effect=min_effect)
     if compared.refused and not force:
         problems = [f"they do not compare: {differs}" for differs in compared.refused]
         problems.append(f"{option('force', True)} compares them anyway")
@@ -58,25 +74,39 @@ def compare_evaluations(
     return compared
 
 
+def _side(side: Side) -> Snapshot:
+    return snapshot_of(side) if isinstance(side, Evaluation) else open_side(os.fspath(side))
+
+
+class Baseline(NamedTuple):
+    """What a baseline keeps of an evaluation, and its file."""
+
+    snapshot: Snapshot
+    file: Path
+
+
 def set_baseline(
-    folder: Path | None,
-    name: str,
+    evaluation: PathLike | None = None,
+    name: str = DEFAULT,
     *,
-    stored: Path,
+    stored: PathLike = STORED,
     force: bool = False,
     allow_failing: bool = False,
-) -> tuple[Snapshot, Path]:
-    """Keep an evaluation to compare with; return what is kept, and the file.
+) -> Baseline:
+    """Keep an evaluation to compare with.
 
-    ``folder`` is the newest evaluation below ``stored`` when left out. ``name`` is that of the
-    baseline, or the path of its file. ``force`` keeps also what is not whole, ``allow_failing``
-    what failed: what is broken then counts as usual from there on.
+    Args:
+        evaluation: its folder; the newest one below ``stored`` when left out.
+        name: of the baseline, or the path of its file.
+        stored: where evaluations are stored.
+        force: also keep one that is not whole.
+        allow_failing: also keep one that failed: what fails there counts as usual from then on.
 
     Raises:
         InputError: no such evaluation, or one that is not whole or failed.
     """
     file = baseline_file(name)
-    folder = folder if folder is not None else latest_evaluation(stored)
+    folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))
     snapshot = snapshot_of(read_evaluation(folder))
     if snapshot.status not in ("passed", "failed") and not force:
         raise InputError(
@@ -90,34 +120,39 @@ def set_baseline(
             f"{option('allow_failing', True)}"
         )
     write_baseline(snapshot, file)
-    return snapshot, file
+    return Baseline(snapshot, file)
 
 
-def show_baseline(name: str) -> tuple[Snapshot, Path]:
-    """Return what a baseline keeps, and its file; raises InputError where there is none."""
+def open_baseline(name: str = DEFAULT) -> Baseline:
+    """Open a baseline, by its name or the path of its file; raises InputError for none."""
     file = baseline_file(name)
-    return read_baseline(file), file
+    return Baseline(read_baseline(file), file)
 
 
-def trend_over(
-    folders: Sequence[Path],
-    axis: str,
+def trend(
+    evaluations: Sequence[PathLike] = (),
+    axis: str = "pass_rate",
     *,
-    stored: Path,
+    stored: PathLike = STORED,
     name: str | None = None,
     last: int | None = None,
 ) -> list[Point]:
-    """Return an axis over evaluations, the oldest first.
+    """Return how a figure changed over evaluations, the oldest first.
 
-    ``folders`` are all below ``stored`` when left out; only evaluations called ``name`` count,
-    and only the newest ``last`` of them.
+    Args:
+        evaluations: their folders; all below ``stored`` when left out.
+        axis: ``pass_rate``, an evaluator, or ``EVALUATOR of AGENT``.
+        stored: where evaluations are stored.
+        name: only evaluations of this name count.
+        last: only this many of the newest count.
 
     Raises:
         InputError: no such axis, or no evaluation.
     """
     if last is not None and last < 1:
         raise InputError(f"{option('last')} has to be at least 1, got {last}")
-    points = trend(list(folders) or evaluations_below(stored), axis)
+    folders = [Path(each) for each in evaluations] or evaluations_below(Path(stored))
+    points = trend_of(folders, axis)
     points = [point for point in points if name is None or point.name == name]
     points = points[-last:] if last is not None else points
     if not points:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from baton.datasets import load_dataset
-from baton.datasets.convert import Converted, Target, convert
+from baton.datasets.convert import Converted, Loss, Target
+from baton.datasets.convert import convert as converted_as
 from baton.datasets.draft import draft_yaml
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import InputError
-from baton.model.redact import ON, Redaction
+from baton.model.redact import RedactLike, redaction_of
 from baton.readers import load_catalog, load_traces
 
 from .file_kinds import IS_A_DATASET, given_as
-from .prepare import Note
+from .prepare import Note, PathLike, each_once, log_note
 
 
 class ConvertedFile(NamedTuple):
@@ -24,60 +26,80 @@ class ConvertedFile(NamedTuple):
     converted: Converted
     cases: int
 
+    @property
+    def losses(self) -> list[Loss]:
+        """What the dialect has no place for, and what had to be added."""
+        return self.converted.losses
 
-def convert_dataset(
-    dataset: Sequence[str],
+
+def convert(
+    dataset: PathLike | Sequence[PathLike],
     to: Target,
-    out: Path,
+    out: PathLike,
     *,
-    agents: Path | None = None,
-    redaction: Redaction = ON,
-    note: Note,
+    agents: PathLike | None = None,
+    redact: RedactLike = True,
+    note: Note = log_note,
 ) -> ConvertedFile:
     """Write a dataset in another dialect, and return what that has no place for.
 
     Args:
         dataset: files and folders with cases; ``FILE:case1,case2`` for some of them.
-        to: the dialect.
+        to: the dialect: ``adk``, ``judge-llm``, ``strands`` or ``baton``.
         out: the file to write: JSON or YAML, by its suffix.
         agents: agent definitions, which tell a trajectory of agents from one of tools.
-        redaction: what is taken out.
-        note: gets what of the dataset is not read.
+        redact: what is replaced by tags, as for :func:`baton.score`.
+        note: takes what of the dataset is not read; the logger `baton` warns when left out.
 
     Raises:
         InputError: files with faults, or a suffix that the dialect is not written with.
     """
-    if not dataset:
+    paths = [dataset] if isinstance(dataset, str | os.PathLike) else list(dataset)
+    file = Path(out)
+    if not paths:
         raise InputError("name the files or folders to convert")
     catalog = load_catalog(agents) if agents is not None else None
-    cases = load_dataset(dataset, agents=catalog)
-    refuse_overwriting([out], [*cases.files, *([agents] if agents is not None else ())])
-    converted = convert(cases, to, out, agents=catalog, redaction=redaction)
-    make_folder(out.parent)
-    with naming(out):
-        out.write_text(converted.text, encoding="utf-8")
+    cases = load_dataset(each_once(paths, note), agents=catalog)
+    definitions = [] if agents is None else [Path(agents)]
+    refuse_overwriting([file], [*cases.files, *definitions])
+    converted = converted_as(cases, to, file, agents=catalog, redaction=redaction_of(redact))
+    make_folder(file.parent)
+    with naming(file):
+        file.write_text(converted.text, encoding="utf-8")
     for text in (*cases.notes, *converted.notes):
         note(text)
     return ConvertedFile(converted, len(cases))
 
 
-def draft_dataset(
-    traces: Sequence[Path], *, agents: Path | None = None, redaction: Redaction = ON, note: Note
+def draft(
+    traces: PathLike | Sequence[PathLike],
+    *,
+    agents: PathLike | None = None,
+    redact: RedactLike = True,
+    note: Note = log_note,
 ) -> str:
     """Return a dataset (YAML) that expects what recorded traces did; each becomes a case.
+
+    Args:
+        traces: files and folders with recorded traces.
+        agents: agent definitions.
+        redact: what is replaced by tags, as for :func:`baton.score`.
+        note: takes what the recordings lack; the logger `baton` warns when left out.
 
     Raises:
         InputError: files with faults, or without a trace.
     """
-    if not traces:
+    paths = [traces] if isinstance(traces, str | os.PathLike) else list(traces)
+    if not paths:
         raise InputError("name the traces to draft cases from")
+    files = [Path(path) for path in each_once(paths, note)]
     try:
-        recorded = load_traces(traces, agents=agents, redact=redaction)
+        recorded = load_traces(files, agents=agents, redact=redact)
     except InputError as error:
-        datasets = given_as(traces, "dataset", IS_A_DATASET)
+        datasets = given_as(files, "dataset", IS_A_DATASET)
         raise InputError(datasets or error.problems) from None
     if not recorded:
-        raise InputError(f"no trace in {', '.join(map(str, traces))}")
+        raise InputError(f"no trace in {', '.join(map(str, files))}")
     for trace in recorded:
         for number, turn in enumerate(trace.turns, 1):
             if turn.input is None:

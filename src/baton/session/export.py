@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
-
-import msgspec
 
 from baton.export.run import Exported, Only, export
 from baton.export.sink import Limits, open_sink, target_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import refuse_overwriting
 from baton.model import InputError
-from baton.model.redact import Redaction
+from baton.model.option_names import option
+from baton.model.redact import RedactLike, redaction_of
 
-from .prepare import Note
-
-
-class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Recordings and evaluations to export, and where to.
-
-    ``target`` is a file, the address of an endpoint, or ``env`` for the one that the environment
-    names; ``headers_from`` is the environment variable with headers for it. ``traces`` are the
-    recordings that evaluations were made of. Times are in seconds.
-    """
-
-    recordings: Sequence[Path]
-    target: str
-    only: Only | None = None
-    agents: Path | None = None
-    traces: Sequence[Path] = ()
-    headers_from: str | None = None
-    encoding: Literal["json", "protobuf"] | None = None
-    timeout: float = 30
-    retry_attempts: int = 5
-    retry_delay: float = 1
-    redact: Redaction | None = None
+from .prepare import Note, PathLike, each_once, log_note
 
 
 class ExportedTo(NamedTuple):
@@ -46,36 +25,70 @@ class ExportedTo(NamedTuple):
     target: str
 
 
-def export_recordings(request: ExportRequest, note: Note) -> ExportedTo:
+def export_recordings(
+    recordings: PathLike | Sequence[PathLike],
+    target: str,
+    *,
+    only: Only | None = None,
+    agents: PathLike | None = None,
+    traces: Sequence[PathLike] = (),
+    headers_from: str | None = None,
+    encoding: Literal["json", "protobuf"] | None = None,
+    timeout: float = 30,
+    retry_attempts: int = 5,
+    retry_delay: float = 1,
+    redact: RedactLike = None,
+    note: Note = log_note,
+) -> ExportedTo:
     """Write the spans of recordings, and of evaluations their results, too.
+
+    Args:
+        recordings: files and folders with recorded traces, and evaluation folders.
+        target: a file (``.jsonl``, ``.json``, ``.pb``), the address of an endpoint, or ``env`` for
+            the one that the environment names.
+        only: ``spans``, or ``results`` (of evaluations).
+        agents: agent definitions.
+        traces: the recordings that evaluations were made of.
+        headers_from: the environment variable with headers for the endpoint.
+        encoding: what an endpoint gets; protobuf where its library is installed, else JSON.
+        timeout: seconds to wait for an answer.
+        retry_attempts: how often a request is tried.
+        retry_delay: seconds before the second attempt; doubled for each further one.
+        redact: what is replaced by tags; ``None`` for secrets, and as an evaluation folder says.
+        note: takes what the readers have to say; the logger `baton` warns when left out.
 
     Raises:
         InputError: wrong options, or what is no recording.
         NotDelivered: an endpoint did not take everything.
     """
-    if not request.recordings:
+    some = [recordings] if isinstance(recordings, str | os.PathLike) else list(recordings)
+    if not some:
         raise InputError("name the files or folders to export")
-    if request.timeout <= 0 or request.retry_attempts < 1 or request.retry_delay < 0:
-        raise InputError("--timeout and --retry-attempts are over 0, --retry-delay is not negative")
-    target, headers = target_of(request.target, request.headers_from)
-    limits = Limits(request.timeout, request.retry_attempts, request.retry_delay)
-    refuse_overwriting([Path(target)], _read_for(request.recordings, Path(target)))
-    sink = open_sink(target, encoding=request.encoding, headers=headers, limits=limits)
+    if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
+        raise InputError(
+            f"{option('timeout')} and {option('retry_attempts')} are over 0, "
+            f"{option('retry_delay')} is not negative"
+        )
+    paths = [Path(path) for path in each_once(some, note)]
+    place, headers = target_of(target, headers_from)
+    limits = Limits(timeout, retry_attempts, retry_delay)
+    refuse_overwriting([Path(place)], _read_for(paths, Path(place)))
+    sink = open_sink(place, encoding=encoding, headers=headers, limits=limits)
     try:
         done = export(
-            request.recordings,
+            paths,
             sink,
-            only=request.only,
-            agents=request.agents,
-            traces=request.traces,
+            only=only,
+            agents=None if agents is None else Path(agents),
+            traces=[Path(each) for each in traces],
             on_note=note,
-            redact=request.redact,
+            redact=None if redact is None else redaction_of(redact),
         )
         if done.spans or done.results:
             sink.finish()
     finally:
         sink.close()
-    return ExportedTo(done, target)
+    return ExportedTo(done, place)
 
 
 def _read_for(recordings: Sequence[Path], target: Path) -> Iterator[Path]:

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
 from baton.http.answers import PULL_MIB
 from baton.model import InputError
-from baton.model.redact import ON, Redaction
+from baton.model.option_names import option
+from baton.model.redact import RedactLike, redaction_of
 from baton.pull import Pulled, Store, pull
 from baton.pull.langfuse import traces as langfuse_traces
 from baton.pull.phoenix import traces as phoenix_traces
 from baton.pull.store import Query, moment
+from baton.runner.loop import run_anywhere
+
+from .prepare import PathLike
 
 _PHOENIX = "http://localhost:6006"
-
-
-class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to fetch, and where from; see the options of `baton pull`.
-
-    ``since`` and ``until`` are times in ISO 8601, ``trace`` are ids. ``out`` is the file to write.
-    Times are in seconds, ``max_answer_mib`` is the size of one answer, unpacked.
-    """
-
-    store: Literal["phoenix", "langfuse"]
-    url: str | None = None
-    project: str | None = None
-    since: str | None = None
-    until: str | None = None
-    trace: tuple[str, ...] = ()
-    session: str | None = None
-    out: Path
-    timeout: float = 60
-    retry_attempts: int = 5
-    retry_delay: float = 1
-    max_answer_mib: float = PULL_MIB
-    max_seconds: float = 600
-    max_pages: int = 10_000
-    redaction: Redaction = ON
 
 
 class PulledFrom(NamedTuple):
@@ -50,50 +29,93 @@ class PulledFrom(NamedTuple):
     url: str
 
 
-async def pull_traces(request: PullRequest) -> PulledFrom:
+def pull_traces(
+    store: Literal["phoenix", "langfuse"],
+    out: PathLike,
+    *,
+    url: str | None = None,
+    project: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    trace: Sequence[str] = (),
+    session: str | None = None,
+    timeout: float = 60,
+    retry_attempts: int = 5,
+    retry_delay: float = 1,
+    max_answer_mib: float = PULL_MIB,
+    max_seconds: float = 600,
+    max_pages: int = 10_000,
+    redact: RedactLike = True,
+) -> PulledFrom:
     """Fetch traces, and write each when it has come; what ended it early is in the result.
 
     Credentials come from the environment: `PHOENIX_API_KEY`, or `LANGFUSE_PUBLIC_KEY` and
     `LANGFUSE_SECRET_KEY`.
 
+    Args:
+        store: where the traces are.
+        out: the file to write: JSON lines of OTLP, one trace each.
+        url: address of the store; from the environment when left out.
+        project: project of Phoenix, by name or id; ``default`` when left out.
+        since: fetch what started at this time (ISO 8601, UTC unless it says otherwise) or later.
+        until: fetch what started before this time.
+        trace: ids of the only traces to fetch.
+        session: fetch only traces of this session.
+        timeout: seconds to wait for an answer.
+        retry_attempts: how often a request is tried.
+        retry_delay: seconds before the second attempt; doubled for each further one.
+        max_answer_mib: the most MiB of one answer, decompressed.
+        max_seconds: the most seconds for one whole answer.
+        max_pages: the most pages of one listing.
+        redact: what is replaced by tags, as for :func:`baton.score`.
+
     Raises:
         InputError: options that contradict each other, or no address or credentials.
     """
-    if request.project is not None and request.store == "langfuse":
-        raise InputError("--project is for Phoenix: keys of Langfuse belong to one project")
-    if request.trace and (request.since or request.until):
-        raise InputError("give either --trace or a time range")
+    if project is not None and store == "langfuse":
+        raise InputError(
+            f"{option('project')} is for Phoenix: keys of Langfuse belong to one project"
+        )
+    if trace and (since or until):
+        raise InputError(f"give either {option('trace')} or a time range")
     query = Query(
-        since=moment(request.since, "--since") if request.since else None,
-        until=moment(request.until, "--until") if request.until else None,
-        traces=request.trace,
-        session=request.session,
+        since=moment(since, option("since")) if since else None,
+        until=moment(until, option("until")) if until else None,
+        traces=tuple(trace),
+        session=session,
     )
     if query.since and query.until and query.since >= query.until:
-        raise InputError("--until is not after --since")
-    if request.timeout <= 0 or request.retry_attempts < 1 or request.retry_delay < 0:
-        raise InputError("--timeout and --retry-attempts are over 0, --retry-delay is not negative")
-    if request.max_answer_mib <= 0 or request.max_seconds <= 0 or request.max_pages < 1:
-        raise InputError("--max-answer-mib, --max-seconds and --max-pages are over 0")
-    store = Store(
-        request.url or _url(request.store),
-        **_access(request.store),
-        timeout=request.timeout,
-        retry_attempts=request.retry_attempts,
-        retry_delay=request.retry_delay,
-        max_answer_mib=request.max_answer_mib,
-        max_seconds=request.max_seconds,
-        max_pages=request.max_pages,
+        raise InputError(f"{option('until')} is not after {option('since')}")
+    if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
+        raise InputError(
+            f"{option('timeout')} and {option('retry_attempts')} are over 0, "
+            f"{option('retry_delay')} is not negative"
+        )
+    if max_answer_mib <= 0 or max_seconds <= 0 or max_pages < 1:
+        limits = f"{option('max_answer_mib')}, {option('max_seconds')} and {option('max_pages')}"
+        raise InputError(f"{limits} are over 0")
+    client = Store(
+        url or _url(store),
+        **_access(store),
+        timeout=timeout,
+        retry_attempts=retry_attempts,
+        retry_delay=retry_delay,
+        max_answer_mib=max_answer_mib,
+        max_seconds=max_seconds,
+        max_pages=max_pages,
     )
-    if request.store == "phoenix":
-        traces = phoenix_traces(store, query, project=request.project or "default")
+    if store == "phoenix":
+        traces = phoenix_traces(client, query, project=project or "default")
     else:
-        traces = langfuse_traces(store, query)
-    try:
-        pulled = await pull(traces, request.out, request.redaction)
-    finally:
-        await store.close()
-    return PulledFrom(pulled, store.url)
+        traces = langfuse_traces(client, query)
+
+    async def fetch() -> Pulled:
+        try:
+            return await pull(traces, Path(out), redaction_of(redact))
+        finally:
+            await client.close()
+
+    return PulledFrom(run_anywhere(fetch()), client.url)
 
 
 def _url(name: str) -> str:
@@ -101,7 +123,7 @@ def _url(name: str) -> str:
         return os.environ.get("PHOENIX_COLLECTOR_ENDPOINT") or _PHOENIX
     url = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
     if not url:
-        raise InputError("name the server by --url or LANGFUSE_BASE_URL")
+        raise InputError(f"name the server by {option('url')} or LANGFUSE_BASE_URL")
     return url
 
 
@@ -114,5 +136,7 @@ def _access(name: str) -> dict[str, Any]:
     public, secret = (os.environ.get(f"LANGFUSE_{kind}_KEY") for kind in ("PUBLIC", "SECRET"))
     if not public or not secret:
         raise InputError("set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY (project settings)")
-    keys = "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, and whether --url is their server"
+    keys = (
+        f"LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, and whether {option('url')} is their server"
+    )
     return {"basic": (public, secret), "keys": keys}

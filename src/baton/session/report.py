@@ -10,8 +10,14 @@ from baton.config import Config
 from baton.config.shape import ReporterSpec
 from baton.formats.own_files import refuse_overwriting
 from baton.model import BatonError, InputError, Problem
+from baton.model.redact import RedactLike, redaction_of
 from baton.reports.registry import report_entry
-from baton.store import StoredEvaluation
+from baton.store import StoredEvaluation, latest_evaluation, read_evaluation, recordings_of
+
+from .prepare import Note, PathLike, log_note
+
+STORED = Path(".baton/evaluations")
+"""Where evaluations are stored, and looked for, unless another folder is named."""
 
 
 class Written(NamedTuple):
@@ -24,6 +30,60 @@ class Written(NamedTuple):
     config: Config | None = None
     traces: Sequence[Path] = ()
     agents: Path | None = None
+
+
+def report(
+    evaluation: PathLike | None = None,
+    *,
+    html: PathLike | None = None,
+    markdown: PathLike | None = None,
+    csv: PathLike | None = None,
+    junit: PathLike | None = None,
+    traces: Sequence[PathLike] = (),
+    agents: PathLike | None = None,
+    redact: RedactLike = None,
+    with_traces: bool = False,
+    stored: PathLike = STORED,
+    note: Note = log_note,
+) -> StoredEvaluation:
+    """Open a stored evaluation, and write reports on it.
+
+    Args:
+        evaluation: its folder; the newest one below ``stored`` when left out.
+        html: the file for one page with every case and trace.
+        markdown: the file for a comment for a pull request.
+        csv: the file for a row for each score.
+        junit: the file for a JUnit report.
+        traces: recordings that it was made of: needed for pages with traces when it was made on
+            another machine, or moved.
+        agents: agent definitions that these recordings were scored with.
+        redact: what is replaced by tags; ``None`` for what the folder says.
+        with_traces: say what keeps its traces from being shown, also without ``html``.
+        stored: where evaluations are stored.
+        note: takes why traces are not shown; the logger `baton` warns when left out.
+
+    Returns:
+        The evaluation: its ``header``, and ``rows()`` of its results in short.
+
+    Raises:
+        InputError: no such evaluation, or a file that cannot be written.
+    """
+    folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))
+    named = {"html": html, "markdown": markdown, "csv": csv, "junit": junit}
+    files = {kind: Path(path) for kind, path in named.items() if path is not None}
+    made = read_evaluation(
+        folder,
+        None if redact is None else redaction_of(redact),
+        partial=True,
+        traces=[Path(each) for each in traces],
+        agents=None if agents is None else Path(agents),
+    )
+    if with_traces or html is not None:
+        if refused := recordings_of(made).refused:
+            note(f"{folder}: {refused}")
+    check_outputs(None, list(files.values()))
+    write_reports(made, [], files)
+    return made
 
 
 def check_outputs(

@@ -38,6 +38,7 @@ from .prepare import (
     refuse_unknown,
     trust_in,
 )
+from .recordings import recordings_in
 from .report import Written, check_outputs
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def score_files(
             evaluators=names_only(evaluators),
             recorded=True,
         )
-        shards = _shards(ready.words, inputs.paths, problems)
+        exclude = [*map(Path, inputs.paths), *ready.exclude]
+        shards = _shards(ready.words, exclude, problems)
         folder = score_on(
             make_workers(chosen, config),
             recipe,
@@ -218,6 +220,7 @@ class _Ready(NamedTuple):
     plan: Plan
     inputs: Inputs
     traces: Sequence[Trace | str]
+    exclude: Sequence[Path]
     note: Note
 
     @property
@@ -247,13 +250,13 @@ def _prepare(
     some = [traces] if isinstance(traces, str | os.PathLike | Trace) else traces
     if not isinstance(some, Iterable):
         raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
-    given = _expanded(some, note)
+    given, exclude = _expanded(some, note)
     config = config_of(options)
     for text in config.notes if config else ():
         note(text)
     inputs = load_inputs(config, dataset, options.get("agents"), note)
     plan = prepare(inputs, evaluators, options)
-    ready = _Ready(plan, inputs, given, note)
+    ready = _Ready(plan, inputs, given, exclude, note)
     for text in trust_in(options).notes:
         note(text)
     if inputs.dataset is not None:
@@ -268,13 +271,18 @@ def _prepare(
     return ready
 
 
-def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> list[Trace | str]:
-    """Put the files that match a glob in its place; addresses stay what they are.
+def _expanded(
+    traces: Iterable[Trace | PathLike], note: Note
+) -> tuple[list[Trace | str], list[Path]]:
+    """Put the files that match a glob in its place, and for an evaluation its recordings.
+
+    Addresses stay what they are. The second value are datasets among the recordings.
 
     Raises:
         InputError: a glob that no file matches, or what is neither a trace nor a path.
     """
     given: list[Trace | str] = []
+    exclude: list[Path] = []
     for each in traces:
         if isinstance(each, Trace):
             given.append(each)
@@ -283,7 +291,9 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> list[Trace | st
             raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
         word = os.fspath(each)
         if is_address(word) or not any(mark in word for mark in "*?[") or Path(word).exists():
-            given.append(word)
+            read = recordings_in([word], note)
+            given += read.paths
+            exclude += read.exclude
             continue
         files = sorted(glob.glob(word, recursive=True))  # noqa: PTH207 - it may be absolute
         if not files:
@@ -298,7 +308,7 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> list[Trace | st
         elif entry in once:
             once.remove(entry)
             unique.append(entry)
-    return unique
+    return unique, exclude
 
 
 def _repeats(ready: _Ready) -> int:
@@ -336,11 +346,10 @@ def _processes(jobs: int, plan: Plan, inputs: Inputs, note: Note) -> dict[str, A
     return {"type": "local", "workers": jobs}
 
 
-def _shards(words: Sequence[str], dataset: Sequence[str], problems: list[str]) -> Iterator[Shard]:
+def _shards(words: Sequence[str], exclude: Sequence[Path], problems: list[str]) -> Iterator[Shard]:
     def broken(error: InputError) -> None:
         problems.extend(str(problem) for problem in error.problems)
 
-    exclude = [Path(path) for path in dataset]
     return iter_shards(words, exclude=exclude, size=BYTES, on_problem=broken)
 
 
@@ -357,7 +366,7 @@ def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
         return iter_traces(
             paths,
             agents=ready.inputs.catalog,
-            exclude=[Path(path) for path in ready.inputs.paths],
+            exclude=[*map(Path, ready.inputs.paths), *ready.exclude],
             on_problem=None if problems is None else errors.append,
             on_note=ready.note,
             redact=False,

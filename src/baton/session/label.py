@@ -1,0 +1,133 @@
+"""Labelling an evaluation by hand: what is asked, in which order, and the labels that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from baton.config import load_config
+from baton.datasets.labels import LabelFile, LabelLine
+from baton.evaluators.judged import Judged
+from baton.model import EvalContext, InputError
+from baton.runner.calibration import ToLabel, to_label
+from baton.runner.judged_subjects import of_evaluation, terms_of
+from baton.stats.calibration import FAILED, PASSED
+from baton.store import evaluation_traces, latest_evaluation, read_evaluation
+
+from .prepare import PathLike
+from .report import STORED
+from .rubrics import rubric_evaluator, rubric_of
+
+
+def label(
+    evaluation: PathLike | None = None,
+    *,
+    rubric: str | None = None,
+    labels: PathLike = "labels.jsonl",
+    by: str | None = None,
+    config: PathLike | None = None,
+    agents: PathLike | None = None,
+    traces: Sequence[PathLike] = (),
+    stored: PathLike = STORED,
+) -> Labelling:
+    """Return what of an evaluation is to be labelled, what is worth most first.
+
+    Args:
+        evaluation: its folder; the newest one below ``stored`` when left out.
+        rubric: the rubric to label by; the one that judged the evaluation when left out.
+        labels: the file that takes the labels, one JSON object a line; what is in it is kept.
+        by: who labels, if several people do.
+        config: for rubrics of the user's own.
+        agents: agent definitions, for traces that lie elsewhere.
+        traces: recordings that the evaluation was made of.
+        stored: where evaluations are stored.
+
+    Raises:
+        InputError: no such rubric, or it is about nothing there.
+    """
+    folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))
+    definitions = None if agents is None else Path(agents)
+    made = read_evaluation(folder, traces=[Path(each) for each in traces], agents=definitions)
+    settings = load_config(config) if config is not None else None
+    evaluator = rubric_evaluator(rubric or rubric_of(made), settings)
+    verdicts = of_evaluation(made, evaluator.type)
+    things = to_label(evaluator, evaluation_traces(made, definitions), EvalContext(), verdicts)
+    if not things:
+        raise InputError(f"{made.folder}: holds nothing that `{evaluator.type}` is about")
+    return Labelling(evaluator, things, LabelFile(Path(labels)), by)
+
+
+class Labelling:
+    """What is to be labelled by one rubric, and the file that takes each label at once.
+
+    ``things`` are all there are; what has a label in the file already is not asked again.
+    """
+
+    def __init__(
+        self, evaluator: Judged, things: list[ToLabel], file: LabelFile, by: str | None
+    ) -> None:
+        self.evaluator, self.things, self.file = evaluator, things, file
+        self.terms = terms_of(evaluator)
+        self._by = by
+        done = set(file.labelled(evaluator.type, by))
+        self._due = [place for place, one in enumerate(things) if one.key not in done]
+
+    @property
+    def choices(self) -> list[str]:
+        """The labels that there are; none where the answer is a number of a scale."""
+        plain = [] if self.evaluator.rubric.answer.scale is not None else [PASSED, FAILED]
+        return list(self.terms.labels) or plain
+
+    @property
+    def left(self) -> int:
+        """How many have no label yet."""
+        return len(self._due)
+
+    @property
+    def now(self) -> ToLabel:
+        """What is asked about now; raises IndexError when nothing is left."""
+        return self.things[self._due[0]]
+
+    def give(self, label: str | None = None, score: float | None = None) -> None:
+        """Label what is asked about now, and write that to the file.
+
+        Args:
+            label: one of ``choices``.
+            score: a number of the scale, where there are no choices.
+
+        Raises:
+            ValueError: the score is not on the scale, or there is no such label.
+            OSError: the file cannot be written.
+        """
+        if score is not None:
+            self.terms.score(score)
+        elif label not in self.choices:
+            raise ValueError(f"`{label}` is no label: {', '.join(self.choices)}")
+        subject = self.now.subject
+        dispatch = subject.id if subject.unit == "dispatch" else None
+        self.file.add(
+            LabelLine(
+                trace=subject.trace.id,
+                dispatch=dispatch,
+                subject=None if dispatch or subject.unit == "trace" else subject.id,
+                rubric=self.evaluator.type,
+                label=label,
+                score=score,
+                by=self._by,
+                at=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+        self._due.pop(0)
+
+    def skip(self) -> None:
+        """Ask about this one after all others."""
+        self._due.append(self._due.pop(0))
+
+    def take_back(self) -> LabelLine | None:
+        """Take the last label out of the file, and ask again; return it, or ``None`` for none."""
+        taken = self.file.take_back(self.evaluator.type, self._by)
+        if taken is not None:
+            key = (taken.trace, taken.dispatch or taken.subject or taken.trace)
+            self._due[:0] = [place for place, one in enumerate(self.things) if one.key == key]
+        return taken

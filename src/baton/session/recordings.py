@@ -1,0 +1,57 @@
+"""What an evaluation folder stands for where recordings are meant: the traces it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from baton.formats.evaluation_folder import Header, is_evaluation, read_header
+from baton.model import InputError, Problem
+from baton.readers.shards import is_address
+from baton.store import read_evaluation, recordings_of
+
+from .prepare import Note
+
+
+class Recordings(NamedTuple):
+    """Files, folders and addresses to read, and datasets among them that are no recordings."""
+
+    paths: list[str]
+    exclude: list[Path]
+
+
+def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
+    """Put the recordings that an evaluation was made of in the place of its folder.
+
+    The folder of played cases holds its traces, and stays. One that was made of recordings only
+    names them. A folder is data: what it names is opened only where its seal says that it was made
+    here, by this user; else the user has to name the recordings.
+
+    Raises:
+        InputError: recordings that may not be opened, or are gone; with what to name instead.
+    """
+    read = Recordings([], [])
+    for path in paths:
+        folder = Path(path)
+        if is_address(path) or not is_evaluation(folder) or not read_header(folder, Header).traces:
+            read.paths.append(path)
+            continue
+        stored = read_evaluation(folder, partial=True)
+        recordings, made_of = recordings_of(stored), stored.header.traces
+        listed = ", ".join(made_of[:3]) + (", ..." if len(made_of) > 3 else "")
+        if recordings.refused is not None:
+            message = (
+                f"holds no traces: it was made of {listed}, and is not opened by itself, as this "
+                "folder was not made here, or was moved; if you trust them, name these recordings "
+                "in place of the folder"
+            )
+            raise InputError(Problem(file=path, message=message))
+        if len(recordings.paths) < len(made_of):
+            gone = [name for name in made_of if Path(name) not in recordings.paths]
+            message = f"was made of {', '.join(gone[:3])}, which is not here any more"
+            raise InputError(Problem(file=path, message=message))
+        note(f"{path}: reads what it was made of: {listed}")
+        read.paths.extend(map(str, recordings.paths))
+        read.exclude.extend(recordings.exclude)
+    return read

@@ -1,0 +1,89 @@
+"""Choosing what is shown of recorded traces: cases, turns and dispatches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from baton.model import Dispatch, InputError, Trace, suggestion
+from baton.model.redact import RedactLike
+from baton.readers import iter_traces
+
+from .file_kinds import IS_A_DATASET, given_as
+from .prepare import Note, PathLike, each_once, log_note
+from .recordings import recordings_in
+
+
+class Shown(NamedTuple):
+    """A trace, and the only dispatch of it that is meant, where one is."""
+
+    trace: Trace
+    dispatch: Dispatch | None
+
+
+def traces_to_show(
+    files: PathLike | Sequence[PathLike],
+    *,
+    case: str | None = None,
+    turn: int | None = None,
+    dispatch: str | None = None,
+    agents: PathLike | None = None,
+    redact: RedactLike = True,
+    note: Note = log_note,
+) -> Iterator[Shown]:
+    """Yield the traces that are meant, one after the other as they are read.
+
+    Args:
+        files: files and folders with recorded traces, and evaluation folders.
+        case: only traces of this case.
+        turn: the turn to show, from 1; every trace has to have it.
+        dispatch: the id of the only dispatch to show.
+        agents: agent definitions.
+        redact: what is replaced by tags, as for :func:`baton.score`.
+        note: takes what the readers have to say; the logger `baton` warns when left out.
+
+    Raises:
+        InputError: files with faults (after all others were shown), or nothing that is meant.
+    """
+    some = [files] if isinstance(files, str | os.PathLike) else list(files)
+    if not some:
+        raise InputError("name the files or folders to show")
+    read = recordings_in(each_once(some, note), note)
+    errors: list[InputError] = []
+    cases: dict[str, None] = {}
+    ids: list[str] = []
+    shown = False
+    for trace in iter_traces(
+        [Path(path) for path in read.paths],
+        agents=agents,
+        exclude=read.exclude,
+        on_problem=errors.append,
+        on_note=note,
+        redact=redact,
+    ):
+        cases[trace.case or trace.id] = None
+        if case is not None and case != (trace.case or trace.id):
+            continue
+        dispatches = [each for one in trace.turns for each in one.dispatches]
+        ids += [each.id for each in dispatches]
+        chosen = next((each for each in dispatches if each.id == dispatch), None)
+        if dispatch is not None and chosen is None:
+            continue
+        shown = True
+        if turn is not None and not 1 <= turn <= len(trace.turns):
+            raise InputError(f"trace `{trace.id}` has no turn {turn}: it has {len(trace.turns)}")
+        yield Shown(trace, chosen)
+    problems = [problem for error in errors for problem in error.problems]
+    if not cases:
+        problems = given_as(map(Path, read.paths), "dataset", IS_A_DATASET) or problems
+    if problems:
+        raise InputError(problems)
+    if not cases:
+        raise InputError(f"no trace in {', '.join(map(str, some))}")
+    if not shown and case is not None and case not in cases:
+        raise InputError(f"no trace of case `{case}`; {suggestion(case, cases)}")
+    if not shown:
+        hint = suggestion(str(dispatch), ids) or "there are no dispatches"
+        raise InputError(f"no dispatch `{dispatch}`; {hint}")

@@ -1,0 +1,198 @@
+"""Watching files: what an evaluation rests on, and what a change of it affects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from baton.config import Config
+from baton.config.trust import NOBODY, Trust
+from baton.datasets import load_dataset
+from baton.model import InputError, Terminated, counted
+
+from .agents import find_target
+from .prepare import Note, log_note
+
+Play = Callable[[Sequence[str], Sequence[str]], int]
+"""Takes the agent, as it was named, and datasets; plays them, and returns the exit code."""
+
+_CODE = {".j2", ".jinja", ".jinja2", ".md", ".py", ".toml", ".yaml", ".yml"}
+_CASES = {".json", ".jsonl", ".yaml", ".yml"}
+_CRITERIA = "test_config.json"
+_NOT_OURS = {"__pycache__", "node_modules", "venv"}
+_MOST_CHOSEN = 50
+
+Seen = Mapping[Path, tuple[int, int]]
+"""Files, each with when it was changed (nanoseconds) and its size."""
+
+
+class Watched(NamedTuple):
+    """Files and folders of cases, and what else an evaluation rests on: config, code, prompts."""
+
+    cases: Sequence[Path]
+    rest: Sequence[Path]
+    written: frozenset[Path] = frozenset()
+
+    def files(self) -> dict[Path, tuple[int, int]]:
+        """Look at every file."""
+        files = [file for path in self.cases for file in _files(path, _CASES)]
+        # Agents may write data where their code is: only code and prompts count there.
+        files += [file for path in self.rest for file in _files(path, _CODE)]
+        status_of = {}
+        for file in files:
+            try:
+                status = file.stat()
+            except OSError:
+                continue
+            if file not in self.written:
+                status_of[file] = status.st_mtime_ns, status.st_size
+        return status_of
+
+    def is_case(self, file: Path) -> bool:
+        """Tell whether a file is one of cases, and of nothing else."""
+        if file.suffix not in _CASES or file.name == _CRITERIA:
+            return False
+        return any(file == path or path in file.parents for path in self.cases)
+
+
+def watched(
+    config: Config | None, provider: Mapping[str, Any] | None, datasets: Sequence[str]
+) -> Watched:
+    """Return what an evaluation of a config or an agent rests on."""
+    cases = [_path(name) for name in datasets]
+    if config is None:
+        return Watched(cases, [*_code(provider or {}, Path())])
+    rest = [Path(config.file), *config.rubric_paths]
+    rest += [Path(config.agents)] if config.agents else []
+    for options in config.providers:
+        stated = {name: getattr(options, name, None) for name in ("path", "target")}
+        rest += _code(stated, config.folder)
+    written = {Path(each.output_path).resolve() for each in config.reporters if each.output_path}
+    return Watched(cases, [path.resolve() for path in rest], frozenset(written))
+
+
+def changed(before: Seen, after: Seen) -> list[Path]:
+    """Return the files that are new, gone or different."""
+    return sorted(
+        file for file in before.keys() | after.keys() if before.get(file) != after.get(file)
+    )
+
+
+def case_hashes(datasets: Sequence[str]) -> dict[str, tuple[str, str]] | None:
+    """Return file and content hash of every case, by id; ``None`` where they cannot be read."""
+    try:
+        dataset = load_dataset(list(datasets))
+    except InputError:
+        return None
+    return {
+        case.id: (case.where.file if case.where else "", case.content_hash()) for case in dataset
+    }
+
+
+def affected(
+    before: Mapping[str, tuple[str, str]] | None, after: Mapping[str, tuple[str, str]] | None
+) -> list[str] | None:
+    """Return what to play when cases changed, as datasets; ``None`` for everything."""
+    if before is None or after is None:
+        return None
+    new = [name for name, said in after.items() if before.get(name) != said]
+    if len(new) > _MOST_CHOSEN or any("," in name or ":" in name for name in new):
+        return None
+    by_file: dict[str, list[str]] = {}
+    for name in new:
+        by_file.setdefault(after[name][0], []).append(name)
+    if "" in by_file or len({file for file, _ in after.values()}) > 1:
+        return list(by_file) if "" not in by_file else None
+    return [f"{file}:{','.join(names)}" for file, names in by_file.items()]
+
+
+def _path(name: str) -> Path:
+    """Return the file of ``FILE`` or ``FILE:case1,case2``."""
+    head, colon, _ = name.rpartition(":")
+    path = Path(head) if colon and not Path(name).exists() else Path(name)
+    return path.resolve()
+
+
+def _code(provider: Mapping[str, Any], folder: Path) -> Iterator[Path]:
+    """Yield the folder of an agent's code: of ADK agents, or where a function stands."""
+    if provider.get("path"):
+        yield (folder / str(provider["path"])).resolve()
+    elif provider.get("target"):
+        file = folder / str(provider["target"]).partition(":")[0]
+        yield (file.parent if file.suffix == ".py" else folder).resolve()
+
+
+def _files(path: Path, suffixes: Collection[str]) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for each in sorted(path.iterdir()):
+        if each.name.startswith(".") or each.name in _NOT_OURS:
+            continue
+        if each.is_dir():
+            yield from _files(each, suffixes)
+        elif each.suffix in suffixes:
+            yield each
+
+
+_PAUSE = 0.3
+"""Seconds between two looks; an editor may write a file in several steps."""
+
+
+def watch(
+    target: Sequence[str],
+    dataset: Sequence[str],
+    play: Play,
+    *,
+    trust: Trust = NOBODY,
+    note: Note = log_note,
+) -> int:
+    """Evaluate, then evaluate again what a changed file affects, until it is interrupted.
+
+    A changed case is played alone; a change of config, agents or prompts plays them all.
+
+    Args:
+        target: a config or an agent, then datasets, as for `baton eval`.
+        dataset: more datasets; those that are given go before those of the config.
+        play: plays and scores. It has to do so in another process: code that was imported here
+            would stay as it was.
+        trust: whether a config that is found may name code.
+        note: takes what has changed; the logger `baton` warns when left out.
+
+    Returns:
+        The exit code of the last evaluation.
+
+    Raises:
+        InputError: there is no such config or agent, or no dataset.
+    """
+    asked = find_target(target, trust)
+    datasets = [*asked.datasets, *dataset] or (asked.config.dataset if asked.config else [])
+    if not datasets:
+        raise InputError("name a dataset: baton watch AGENT DATASET, or `dataset:` in the config")
+    files = watched(asked.config, asked.provider, datasets)
+    seen, cases = files.files(), case_hashes(datasets)
+    agent = target[: max(0, len(target) - len(asked.datasets))]
+    code = play(agent, datasets)
+    note(f"watching {counted(len(seen), 'file')}; Ctrl-C ends it")
+    try:
+        while True:
+            time.sleep(_PAUSE)
+            different = changed(seen, files.files())
+            if not different:
+                continue
+            time.sleep(_PAUSE)
+            seen = files.files()
+            before, cases = cases, case_hashes(datasets)
+            only = all(files.is_case(file) for file in different)
+            chosen = affected(before, cases) if only else None
+            here = Path.cwd()
+            shown = (f.relative_to(here) if f.is_relative_to(here) else f for f in different[:3])
+            note(f"changed: {', '.join(map(str, shown))}")
+            if chosen != []:
+                code = play(agent, datasets if chosen is None else chosen)
+    except Terminated:
+        raise
+    except KeyboardInterrupt:
+        return code

@@ -1,0 +1,165 @@
+"""What a command does, a program does with a function of `baton`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Baton
+
+import baton as library
+from baton.model import InputError
+from baton.testing import build
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RECORDING = ROOT / "examples/adk/recordings/support_desk/refund.sse"
+CASES = """
+cases:
+- {id: refund, input: Please refund order 42., agents: [support_router, billing_agent]}
+"""
+AGENT = "def reply(message, case):\n    return {'output': 'yes', 'agents': ['desk']}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a recording, its case, and an agent."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cases.yaml").write_text(CASES)
+    (tmp_path / "refund.sse").write_bytes(RECORDING.read_bytes())
+    (tmp_path / "desk_agent.py").write_text(AGENT)
+    return tmp_path
+
+
+def test_evaluations_are_compared_kept_and_followed_over_time() -> None:
+    evaluation = library.score("refund.sse", "cases.yaml")
+    folder = evaluation.save(".baton/evaluations/20260101T000000Z-one")
+    snapshot, file = library.set_baseline(folder)
+    assert library.open_baseline() == (snapshot, file)
+    assert library.compare("default", evaluation).outcome in ("same", "unclear")
+    assert library.compare(folder, folder).itself
+    (point,) = library.trend(axis="agent_chain")
+    assert point.value == 1
+
+
+def test_a_stored_evaluation_is_reported_on() -> None:
+    folder = library.score("refund.sse", "cases.yaml").save("out/one")
+    stored = library.report(folder, html="report.html", junit="junit.xml")
+    assert stored.header.status == "passed"
+    assert "<testsuite" in Path("junit.xml").read_text()
+    assert "refund" in Path("report.html").read_text()
+
+
+def test_cases_are_drafted_converted_and_checked() -> None:
+    Path("drafted.yaml").write_text(library.draft("refund.sse"))
+    converted = library.convert("drafted.yaml", "adk", "adk.json")
+    assert converted.cases == converted.converted.written == 1
+    Path("broken.yaml").write_text("cases: [{id: a, inputt: hi}]\n")
+    checked = library.check(["drafted.yaml", "adk.json", "broken.yaml"])
+    assert [problem.file for problem in checked.problems] == ["broken.yaml"]
+
+
+def test_recordings_are_exported_and_read_again() -> None:
+    done, target = library.export_recordings("refund.sse", "spans.jsonl")
+    assert (done.traces, target) == (1, "spans.jsonl")
+    (again,) = library.load_traces("spans.jsonl")
+    assert [run.agent for run in again.turns[0].runs] == ["support_router", "billing_agent"]
+
+
+def test_an_evaluation_of_the_command_line_is_resumed(baton: Baton) -> None:
+    Path("cases.yaml").write_text("cases:\n- {id: a, input: hi, agents: [desk]}\n")
+    assert baton("eval", "desk_agent.py:reply", "cases.yaml", "--out", "out").code == 0
+    (folder,) = Path("out").iterdir()
+    with pytest.raises(InputError, match=r"baton eval desk_agent.py:reply"):
+        library.resume(folder)
+    stored = library.resume(folder, "desk_agent.py:reply")
+    assert (stored.header.status, len(stored)) == ("passed", 1)
+
+
+def test_a_judge_is_held_against_labels_and_verdicts_are_labelled() -> None:
+    trace = build.trace("hi", build.run("desk"), id="t")
+    with pytest.raises(InputError, match="name labels and what they are of"):
+        library.calibrate("dispatch_correctness", [])
+    folder = library.score([trace]).save("out/one")
+    with pytest.raises(InputError, match="nothing was judged by a rubric"):
+        library.label(folder)
+
+
+def test_a_project_is_started_and_played() -> None:
+    started = library.init("sample", ci="none")
+    assert [str(file) for file in started.files] == ["baton.yaml", "desk.py", "evals/first.yaml"]
+    evaluation = library.evaluate(config="baton.yaml")
+    assert evaluation.status == "passed"
+    assert evaluation.results[0].case_id == "first"
+
+
+def test_traces_are_fetched_from_a_store() -> None:
+    with pytest.raises(InputError, match="`until` is not after `since`"):
+        library.pull_traces("phoenix", "t.jsonl", since="2026-01-02", until="2026-01-01")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: library.compare(confidence=2), "`confidence` is between 0 and 1, got 2"),
+        (lambda: library.trend(last=0), "`last` has to be at least 1, got 0"),
+        (lambda: library.export_recordings([], "x.jsonl"), "name the files or folders to export"),
+        (
+            lambda: library.export_recordings("refund.sse", "x.jsonl", timeout=0),
+            "`timeout` and `retry_attempts` are over 0, `retry_delay` is not negative",
+        ),
+        (lambda: library.init("sample", ci="jenkins"), "`ci`: `jenkins` is not known"),
+    ],
+)
+def test_a_message_names_options_as_python_has_them(call: Any, said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        call()
+    assert said in str(raised.value)
+    assert "--" not in str(raised.value)
+
+
+@pytest.mark.parametrize("function", [library.score, library.evaluate])
+def test_a_misspelt_option_is_one_error_with_the_nearest_name(function: Any) -> None:
+    wrong: Mapping[str, Any] = {"pas_rule": "all"}
+    if function is library.evaluate:
+        wrong = {"concurency": 1}
+    with pytest.raises(InputError, match=r"did you mean `(pass_rule|concurrency)`\?") as raised:
+        function([], lambda case: case, **wrong)
+    assert raised.value.__context__ is None
+
+
+def test_a_path_that_is_given_twice_counts_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "baton"):
+        evaluation = library.score(["refund.sse", "./refund.sse"], ["cases.yaml", "cases.yaml"])
+    assert (evaluation.status, len(evaluation)) == ("passed", 1)
+    said = [record.getMessage() for record in caplog.records]
+    assert "./refund.sse is given twice: it counts once" in said
+    assert "cases.yaml is given twice: it counts once" in said
+
+
+def test_a_note_goes_to_whoever_asks_for_it() -> None:
+    notes: list[str] = []
+    library.score(["refund.sse"] * 2, "cases.yaml", note=notes.append)
+    assert notes == ["refund.sse is given twice: it counts once"]
+
+
+def test_what_a_config_says_holds_unless_something_else_is_given() -> None:
+    Path("c.yaml").write_text(
+        "dataset: cases.yaml\nevaluators: [{type: agent_chain}, latency]\npass_rule: {mean: 0.1}\n"
+    )
+    by_config = library.score("refund.sse", config="c.yaml")
+    assert [each.evaluator for each in by_config.evaluators] == ["agent_chain", "latency"]
+    assert by_config.header.dataset == ["cases.yaml"]
+    given = library.score("refund.sse", "cases.yaml", ["agent_chain"], config="c.yaml")
+    assert [each.evaluator for each in given.evaluators] == ["agent_chain"]
+
+
+def test_no_public_name_is_a_module_too() -> None:
+    """A module takes the place of a function with its name as soon as it is imported."""
+    package = Path(library.__file__).parent
+    modules = {path.stem for path in package.glob("*.py")} | {
+        p.parent.name for p in package.glob("*/__init__.py")
+    }
+    assert not modules & set(library.__all__)
