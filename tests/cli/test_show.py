@@ -171,3 +171,29 @@ def test_check_looks_at_every_file_of_a_folder(
     assert baton("check", "f").code == 2
     (tmp_path / "f" / "c.yaml").write_text("evaluators: [{type: agent_chian}]\n")
     assert baton("check", "f").code == 2
+
+
+def test_an_evaluation_of_recordings_is_shown_and_scored_from_these(
+    baton: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "run.json").write_bytes(RECORDS[0].read_bytes())
+    assert baton("score", "run.json", "--out", "out").code == 0
+    (folder,) = (tmp_path / "out").iterdir()
+    by_folder, by_file = baton("show", folder), baton("show", "run.json")
+    assert (by_folder.code, by_folder.out) == (0, by_file.out)
+    assert "reads what it was made of: run.json" in by_folder.err
+    assert baton("score", folder, "--out", "again").code == 0
+
+
+@pytest.mark.parametrize("verb", ["show", "score"])
+def test_recordings_of_an_evaluation_from_elsewhere_have_to_be_named(
+    baton: Run, tmp_path: Path, verb: str
+) -> None:
+    (tmp_path / "run.json").write_bytes(RECORDS[0].read_bytes())
+    assert baton("score", "run.json", "--out", "out").code == 0
+    (folder,) = (tmp_path / "out").iterdir()
+    moved = folder.rename(tmp_path / "theirs")
+    outcome = baton(verb, moved)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "it was made of run.json" in outcome.err
+    assert "name these recordings in place of the folder" in outcome.err

@@ -143,6 +143,10 @@ def test_a_wrong_marker_stops_the_run_and_says_why(folder: Path, marker: str, sa
     assert done.returncode in (2, 4)
     assert says in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+    # One message, and none of the code that found the mistake.
+    assert "suite.py" not in done.stdout + done.stderr
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("the marker `baton`")]
+    assert says in told
 
 
 def test_a_marked_test_that_takes_nothing_is_refused(folder: Path) -> None:

@@ -15,10 +15,14 @@ from .prepare import Note
 
 
 class Recordings(NamedTuple):
-    """Files, folders and addresses to read, and datasets among them that are no recordings."""
+    """Files, folders and addresses to read, and datasets among them that are no recordings.
+
+    ``agents`` are definitions that an evaluation was made with.
+    """
 
     paths: list[str]
     exclude: list[Path]
+    agents: Path | None = None
 
 
 def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
@@ -31,11 +35,11 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
     Raises:
         InputError: recordings that may not be opened, or are gone; with what to name instead.
     """
-    read = Recordings([], [])
+    read, exclude, agents = list[str](), list[Path](), None
     for path in paths:
         folder = Path(path)
         if is_address(path) or not is_evaluation(folder) or not read_header(folder, Header).traces:
-            read.paths.append(path)
+            read.append(path)
             continue
         stored = read_evaluation(folder, partial=True)
         recordings, made_of = recordings_of(stored), stored.header.traces
@@ -52,6 +56,7 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
             message = f"was made of {', '.join(gone[:3])}, which is not here any more"
             raise InputError(Problem(file=path, message=message))
         note(f"{path}: reads what it was made of: {listed}")
-        read.paths.extend(map(str, recordings.paths))
-        read.exclude.extend(recordings.exclude)
-    return read
+        read += map(str, recordings.paths)
+        exclude += recordings.exclude
+        agents = agents or recordings.agents
+    return Recordings(read, exclude, agents)

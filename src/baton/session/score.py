@@ -250,13 +250,14 @@ def _prepare(
     some = [traces] if isinstance(traces, str | os.PathLike | Trace) else traces
     if not isinstance(some, Iterable):
         raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
-    given, exclude = _expanded(some, note)
+    given = _expanded(some, note)
     config = config_of(options)
     for text in config.notes if config else ():
         note(text)
-    inputs = load_inputs(config, dataset, options.get("agents"), note)
+    agents = options.get("agents") or (None if config and config.agents else given.agents)
+    inputs = load_inputs(config, dataset, agents, note)
     plan = prepare(inputs, evaluators, options)
-    ready = _Ready(plan, inputs, given, exclude, note)
+    ready = _Ready(plan, inputs, given.traces, given.exclude, note)
     for text in trust_in(options).notes:
         note(text)
     if inputs.dataset is not None:
@@ -271,18 +272,25 @@ def _prepare(
     return ready
 
 
-def _expanded(
-    traces: Iterable[Trace | PathLike], note: Note
-) -> tuple[list[Trace | str], list[Path]]:
+class _Given(NamedTuple):
+    """Records and paths to score, datasets among the paths, and definitions of an evaluation."""
+
+    traces: list[Trace | str]
+    exclude: list[Path]
+    agents: Path | None
+
+
+def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
     """Put the files that match a glob in its place, and for an evaluation its recordings.
 
-    Addresses stay what they are. The second value are datasets among the recordings.
+    Addresses stay what they are.
 
     Raises:
         InputError: a glob that no file matches, or what is neither a trace nor a path.
     """
     given: list[Trace | str] = []
     exclude: list[Path] = []
+    agents: Path | None = None
     for each in traces:
         if isinstance(each, Trace):
             given.append(each)
@@ -294,21 +302,21 @@ def _expanded(
             read = recordings_in([word], note)
             given += read.paths
             exclude += read.exclude
+            agents = agents or read.agents
             continue
         files = sorted(glob.glob(word, recursive=True))  # noqa: PTH207 - it may be absolute
         if not files:
             raise InputError(f"no file matches {word}")
         given += files
     once = set(each_once((each for each in given if isinstance(each, str)), note))
-    # A path that is left out stands here a second time under the same or another spelling.
     unique: list[Trace | str] = []
     for entry in given:
         if isinstance(entry, Trace):
             unique.append(entry)
-        elif entry in once:
+        elif entry in once:  # those that are left out stand here again, maybe spelt otherwise
             once.remove(entry)
             unique.append(entry)
-    return unique, exclude
+    return _Given(unique, exclude, agents)
 
 
 def _repeats(ready: _Ready) -> int:

@@ -57,7 +57,7 @@ def traces_to_show(
     shown = False
     for trace in iter_traces(
         [Path(path) for path in read.paths],
-        agents=agents,
+        agents=agents or read.agents,
         exclude=read.exclude,
         on_problem=errors.append,
         on_note=note,

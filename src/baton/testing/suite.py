@@ -56,20 +56,22 @@ def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
 
     A wrong argument fails the collection of the test, with what is right.
     """
+    form = inspect.signature(_suite)
     try:
-        stated = inspect.signature(_suite).bind(*marker.args, folder=folder, **marker.kwargs)
+        stated = form.bind(*marker.args, folder=folder, **marker.kwargs)
     except TypeError as error:
-        names = [name for name in inspect.signature(_suite).parameters if name != "folder"]
+        names = [name for name in form.parameters if name != "folder"]
         unknown = [name for name in marker.kwargs if name not in names]
-        wrong = f"no argument `{unknown[0]}`; {suggestion(unknown[0], names)}" if unknown else error
+        hint = f"no argument `{unknown[0]}`; {suggestion(unknown[0], names)}" if unknown else error
         usage = "dataset, agent, evaluators=None, repeat=1, timeout=600, trust=()"
-        pytest.fail(
-            f"the marker `baton`: {wrong}; write @pytest.mark.baton({usage})", pytrace=False
-        )
-    try:
-        return _suite(*stated.args, **stated.kwargs)
-    except InputError as error:
-        pytest.fail(f"the marker `baton`: {_told(error)}", pytrace=False)
+        wrong = f"{hint}\nwrite @pytest.mark.baton({usage})"
+    else:
+        try:
+            return _suite(*stated.args, **stated.kwargs)
+        except InputError as error:
+            wrong = _told(error)
+    # Outside of the handlers: pytest shows the errors that another one is raised in, too.
+    pytest.fail(f"the marker `baton`: {wrong}", pytrace=False)
 
 
 def _suite(
