@@ -21,7 +21,7 @@ from baton.model import (
     ProviderError,
     Trace,
 )
-from baton.runner.live import evaluate_to_folder
+from baton.runner.live import RunFolder, evaluate_to_folder
 from baton.runner.plan import RunOptions, make_plan
 from baton.store import StoredEvaluation, read_evaluation
 from baton.testing import build
@@ -47,10 +47,7 @@ def stored(
             provider,
             Dataset(cases(*names)),
             RunOptions(**options),
-            root=folder,
-            name="x",
-            header={},
-            on_result=told.append,
+            RunFolder(folder, "x", {}, on_result=told.append),
         )
     )
     return read_evaluation(made), told
@@ -240,7 +237,7 @@ def test_what_goes_wrong_while_results_are_told_closes_the_provider_and_the_fold
         asyncio.run(
             evaluate_to_folder(
                 plan, held, dataset, RunOptions(concurrency=1),
-                root=tmp_path, name="x", header={}, on_result=fail,
+                RunFolder(tmp_path, "x", {}, on_result=fail),
             )
         )  # fmt: skip
     assert held.log == ["open", "a", "closed"]

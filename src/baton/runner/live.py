@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -55,23 +55,37 @@ async def evaluate_in_memory(
     return results.evaluation(name, [*notices_of(provider), *notes])
 
 
+class RunFolder(NamedTuple):
+    """Where the results of a run go: a new folder below ``root``, or the one that is resumed.
+
+    ``header`` is what it says of how it was made. ``on_start`` is told the folder, ``on_result``
+    each result. With ``kept`` its folder is resumed: results that are no errors stay, and
+    everything else is played.
+    """
+
+    root: Path
+    name: str
+    header: Mapping[str, Any]
+    on_result: OnResult = lambda _: None
+    on_start: Callable[[Path], None] = lambda _: None
+    kept: Kept | None = None
+
+    def open(
+        self, planned: int, repeats: int, notices: Sequence[str], **run: Any
+    ) -> EvaluationWriter:
+        """Make the folder, or open it again; ``run`` is how it is played, where that changed."""
+        header = {**self.header, **run, "planned": planned, "notices": list(notices)}
+        writer = EvaluationWriter(
+            self.root, self.name, header=header, keep_traces=True, repeats=repeats, kept=self.kept
+        )
+        self.on_start(writer.folder)
+        return writer
+
+
 async def evaluate_to_folder(
-    plan: Plan,
-    provider: Provider,
-    dataset: Dataset,
-    options: RunOptions,
-    *,
-    root: Path,
-    name: str,
-    header: dict[str, Any],
-    on_result: OnResult,
-    on_start: Callable[[Path], None] = lambda _: None,
-    kept: Kept | None = None,
+    plan: Plan, provider: Provider, dataset: Dataset, options: RunOptions, to: RunFolder
 ) -> Path:
     """Play and score a dataset, writing each result as it comes; return the folder.
-
-    ``on_start`` is told the folder, ``on_result`` each result. With ``kept`` its folder is resumed:
-    results that are no errors stay, and everything else is played.
 
     What is there when it is interrupted is complete and says so.
     """
@@ -82,18 +96,10 @@ async def evaluate_to_folder(
     run = {"run": msgspec.to_builtins(options)} if notes else {}
     notices = [*notices_of(provider), *notes]
     async with entered(provider), entered(plan.context.judge):
-        writer = EvaluationWriter(
-            root,
-            name,
-            header={**header, **run, "planned": planned, "notices": notices},
-            keep_traces=True,
-            repeats=options.repeat,
-            kept=kept,
-        )
-        on_start(writer.folder)
-        with FolderResults(plan, writer, planned=planned, kept=kept) as results:
-            announced = _Announced(results, on_result)
-            done = finished_slots(kept)
+        writer = to.open(planned, options.repeat, notices, **run)
+        with FolderResults(plan, writer, planned=planned, kept=to.kept) as results:
+            announced = _Announced(results, to.on_result)
+            done = finished_slots(to.kept)
             outcome = await play_all(plan, provider, dataset, options, announced, done=done)
             results.note(outcome.notes, stopped=outcome.stopped)
     return writer.folder

@@ -23,6 +23,7 @@ from baton.providers.functions import takes_one
 from baton.providers.registry import make_provider
 from baton.readers import Catalog
 from baton.runner.live import (
+    RunFolder,
     check_playable,
     evaluate_in_memory,
     evaluate_to_folder,
@@ -646,22 +647,17 @@ def _play(
     total = len(job.cases) * job.options.repeat
     progress = listener.progress(total - len(finished_slots(job.kept)))
     started: list[Path] = []
-    how: dict[str, Any] = {
-        "root": root,
-        "name": job.name,
-        "header": job.header,
-        "on_start": started.append,
-        "on_result": progress.add,
-        "kept": job.kept,
-    }
-    work = (job.plan, provider, job.cases, job.options)
+    to = RunFolder(
+        root, job.name, job.header, on_result=progress.add, on_start=started.append, kept=job.kept
+    )
+    work = (job.plan, provider, job.cases, job.options, to)
     try:
         if workers is None:
-            return run_until_terminated(evaluate_to_folder(*work, **how))
+            return run_until_terminated(evaluate_to_folder(*work))
         from baton.runner.backends.distribute import evaluate_on
 
         backend, recipe = workers
-        return evaluate_on(backend, recipe, *work, variant=job.place, **how)
+        return evaluate_on(backend, recipe, *work, variant=job.place)
     except KeyboardInterrupt:
         for folder in started:
             note(f"what was done until now: baton report {folder}")

@@ -22,11 +22,11 @@ from baton.model import (
 from baton.model.option_names import option
 from baton.readers.shards import Shard
 from baton.runner.collect import FolderResults
-from baton.runner.live import OnResult, finished_slots, notices_of, slots
+from baton.runner.live import RunFolder, finished_slots, notices_of, slots
 from baton.runner.plan import Plan, RunOptions, check_overrides
 from baton.runner.player import check_sessions
 from baton.runner.recorded import Merge, error_result
-from baton.store import EvaluationWriter, Kept
+from baton.store import EvaluationWriter
 
 from .protocol import Backend, Job, Outcome, Play, Recipe, ScoredTrace
 
@@ -113,13 +113,7 @@ def evaluate_on(
     provider: Provider,
     dataset: Dataset,
     options: RunOptions,
-    *,
-    root: Path,
-    name: str,
-    header: dict[str, Any],
-    on_result: OnResult,
-    on_start: Callable[[Path], None] = lambda _: None,
-    kept: Kept | None = None,
+    to: RunFolder,
     variant: int = 0,
 ) -> Path:
     """Let workers play and score a dataset, write each result as it comes; return the folder.
@@ -135,7 +129,7 @@ def evaluate_on(
         both = f"{option('fail_fast')} and {option('max_agent_cost')}"
         raise InputError(f"{both} do not go with a backend")
     planned = len(dataset) * options.repeat
-    done = finished_slots(kept)
+    done = finished_slots(to.kept)
     jobs = (
         Job(
             recipe=recipe,
@@ -150,20 +144,12 @@ def evaluate_on(
         if slot not in done
     )
     with backend:
-        writer = EvaluationWriter(
-            root,
-            name,
-            header={**header, "planned": planned, "notices": notices_of(provider)},
-            keep_traces=True,
-            repeats=options.repeat,
-            kept=kept,
-        )
-        on_start(writer.folder)
-        with FolderResults(plan, writer, planned=planned, kept=kept) as results:
+        writer = to.open(planned, options.repeat, notices_of(provider))
+        with FolderResults(plan, writer, planned=planned, kept=to.kept) as results:
             for each in finished(backend, jobs):
                 for result in _played(each, dataset):
                     results.add(result)
-                    on_result(result)
+                    to.on_result(result)
     return writer.folder
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections import deque
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -16,7 +15,7 @@ import msgspec
 from baton.formats.explain import checked
 from baton.safe_output import safe_output
 
-from .protocol import Done
+from .protocol import Done, Waiting
 from .work import JobWorker
 
 Workers = Annotated[int, msgspec.Meta(ge=1)]
@@ -35,7 +34,7 @@ class _Busy(NamedTuple):
     number: int
 
 
-class Local:
+class Local(Waiting):
     """Processes that get jobs through pipes, as JSON, one job at a time each."""
 
     options_type: ClassVar[type[LocalOptions]] = LocalOptions
@@ -43,8 +42,8 @@ class Local:
     def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobWorker]) -> None:
         """``worker`` makes one in each process. Raises InputError for wrong options."""
         self._workers = checked(dict(options), LocalOptions).workers
+        super().__init__()
         self.room = 2 * self._workers
-        self._waiting: deque[tuple[int, bytes]] = deque()
         self._idle: dict[Connection, BaseProcess] = {}
         self._busy: dict[Connection, _Busy] = {}
         self._make_worker = worker
@@ -67,11 +66,6 @@ class Local:
                 process.kill()
                 process.join(_GRACE)
 
-    def submit(self, number: int, job: bytes) -> None:
-        """Hand out a job; it waits until a worker is free."""
-        self._waiting.append((number, job))
-        self._hand_out()
-
     def take(self) -> Done:
         """Wait for any job; a worker that is gone is replaced."""
         if self._here is not None:
@@ -85,10 +79,10 @@ class Local:
             process.join(_GRACE)
             connection.close()
             self._start()
-            self._hand_out()
+            self.hand_out()
             return Done(number, None, f"a process ended with exit code {process.exitcode}")
         self._idle[connection] = process
-        self._hand_out()
+        self.hand_out()
         return Done(number, outcome)
 
     def _start(self) -> None:
@@ -101,7 +95,8 @@ class Local:
         theirs.close()
         self._idle[ours] = process
 
-    def _hand_out(self) -> None:
+    def hand_out(self) -> None:
+        """Give jobs to processes that are free."""
         while self._here is None and self._idle and self._waiting:
             connection, process = self._idle.popitem()
             number, job = self._waiting.popleft()

@@ -14,7 +14,7 @@ import msgspec
 from baton.formats.explain import checked
 from baton.model import InputError
 
-from .protocol import Done
+from .protocol import Done, Waiting
 from .work import JobWorker
 
 _GRACE = 5.0
@@ -35,7 +35,7 @@ class RayOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cpus: Annotated[float, msgspec.Meta(gt=0)] = 1.0
 
 
-class Ray:
+class Ray(Waiting):
     """Actors that do one job at a time each, and are started again where they are lost.
 
     An actor gets a job when it has answered that it is there: what Ray has no place for, or has
@@ -60,8 +60,7 @@ class Ray:
         self._ray: Any = ray
         self._make_worker = worker
         self._ours = False
-        self.room = 1
-        self._waiting: deque[tuple[int, bytes]] = deque()
+        super().__init__()
         self._idle: deque[Any] = deque()
         self._waking: dict[Any, Any] = {}
         self._busy: dict[Any, tuple[Any, int]] = {}
@@ -92,21 +91,16 @@ class Ray:
         if self._ours:
             self._ray.shutdown()
 
-    def submit(self, number: int, job: bytes) -> None:
-        """Hand out a job; it waits until a worker is free."""
-        self._waiting.append((number, job))
-        self._hand_out()
-
     def take(self) -> Done:
         """Wait for any job."""
         while True:
             ready, _ = self._ray.wait([*self._busy, *self._waking], num_returns=1)
             if ready[0] in self._busy:
                 done = self._done(ready[0])
-                self._hand_out()
+                self.hand_out()
                 return done
             self._woken(ready[0])
-            self._hand_out()
+            self.hand_out()
 
     def _connect(self) -> None:
         options = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
@@ -151,7 +145,8 @@ class Ray:
         self._idle.append(actor)
         return Done(number, outcome)
 
-    def _hand_out(self) -> None:
+    def hand_out(self) -> None:
+        """Give jobs to actors that are free."""
         while self._idle and self._waiting:
             actor = self._idle.popleft()
             number, job = self._waiting.popleft()
