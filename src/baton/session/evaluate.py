@@ -268,7 +268,8 @@ def run_options(base: RunOptions, options: EvaluateOptions) -> RunOptions:
     faults = explain(stated, RunOptions)
     if faults:
         raise InputError(
-            Problem(message=f"{option(str(fault.path[0]))}: {fault.message}") for fault in faults
+            Problem(path=option(str(fault.path[0])).strip("`"), message=fault.message)
+            for fault in faults
         )
     return msgspec.structs.replace(base, **stated)
 
