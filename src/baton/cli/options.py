@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -164,13 +164,8 @@ class Reports:
 
     def files(self) -> dict[str, Path]:
         """Return the files to write, by reporter."""
-        return dict(self._files())
-
-    def _files(self) -> Iterator[tuple[str, Path]]:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Path):
-                yield field.name, value
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if isinstance(value, Path)}
 
 
 NONE = Reports()

@@ -72,7 +72,8 @@ def plan_for(
         chosen[file] = plan.evaluators
     if plan is None:
         return make(_for_stated(dataset.stated, dataset.format))
-    if len(set(map(_names, chosen.values()))) == 1 and (len(chosen) == 1 or not own_words):
+    names = {tuple(one.evaluator.name for one in some) for some in chosen.values()}
+    if len(names) == 1 and (len(chosen) == 1 or not own_words):
         return plan
     return msgspec.structs.replace(plan, files=chosen)
 
@@ -90,10 +91,6 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
         EvaluatorSpec(type=name, optional=theirs and name == "state_equals")
         for name in dict.fromkeys(names or ["agent_chain"])
     ]
-
-
-def _names(evaluators: tuple[PlannedEvaluator, ...]) -> tuple[str, ...]:
-    return tuple(planned.evaluator.name for planned in evaluators)
 
 
 def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:

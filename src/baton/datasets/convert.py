@@ -28,6 +28,7 @@ from baton.formats.explain import Path, path_text
 from baton.formats.spelling import normalise, prune, snake
 from baton.formats.yaml import dump_yaml
 from baton.model import AgentCard, Case, Dataset, InputError
+from baton.model.option_names import option
 from baton.model.redact import ON, Redaction
 
 Target = Literal["adk", "judge-llm", "strands", "baton"]
@@ -173,7 +174,7 @@ def convert(
     losses.sort(key=lambda loss: order.get(loss.case, -1))
     notes = [f"{out}: {note}"] if (note := writer.notes.get(out.suffix)) else []
     if redacted is not value:
-        notes.append(f"{out}: secrets were replaced by tags; --no-redact keeps them")
+        notes.append(f"{out}: secrets were replaced by tags; {option('redact', False)} keeps them")
     return Converted(text, len(kept), losses, notes)
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import InputError, Problem, Trace
+from baton.model.option_names import option
 from baton.model.redact import Redaction
 from baton.readers import iter_traces
 from baton.store import StoredEvaluation, read_evaluation, recordings_of
@@ -22,7 +23,6 @@ from .wire_json import encode_json
 
 Only = Literal["spans", "results"]
 Say = Callable[[str], None]
-HOW = "--only spans writes them anew"
 
 
 class Exported(msgspec.Struct):
@@ -103,7 +103,8 @@ def _without(
         else:
             skipped += 1
     if skipped:
-        on_note(f"{folder}: {skipped} read from spans, to which the results belong; {HOW}")
+        how = f"{option('only', 'spans')} writes them anew"
+        on_note(f"{folder}: {skipped} read from spans, to which the results belong; {how}")
 
 
 def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -> Iterator[Trace]:

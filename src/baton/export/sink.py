@@ -14,6 +14,7 @@ from baton.http.answers import Limits as AnswerLimits
 from baton.http.client import Beside, Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
 from baton.model import BatonError, InputError, Problem
+from baton.model.option_names import option
 from baton.plugins import is_installed
 from baton.readers.otlp.span import Span
 
@@ -109,11 +110,12 @@ class Endpoint:
 def _refusal(url: str, error: Refused) -> BatonError:
     said = str(error).removeprefix("POST ")
     if error.status in (401, 403):
-        return InputError(f"{said}; give other headers by --headers-from")
+        return InputError(f"{said}; give other headers by {option('headers_from')}")
     if error.status in (404, 405) and url.endswith("logs"):
-        return InputError(f"{said}; it takes no log records, which results are: --only spans")
+        only = option("only", "spans")
+        return InputError(f"{said}; it takes no log records, which results are: {only}")
     if error.status == 415:
-        return InputError(f"{said}; try another --encoding")
+        return InputError(f"{said}; try another {option('encoding')}")
     return NotDelivered(error.with_attempts().removeprefix("POST "))
 
 
@@ -121,7 +123,7 @@ def _base(url: str) -> str:
     text = url.strip().rstrip("/")
     for path in _PATHS.values():
         text = text.removesuffix(path)
-    return plain_address(text, "the endpoint", "--headers-from")
+    return plain_address(text, "the endpoint", option("headers_from"))
 
 
 Encoding = Literal["json", "protobuf"]
@@ -249,7 +251,8 @@ class _Pb(_File):
 
         kind = type(items[0])
         if self._kind not in (None, kind):
-            message = "holds spans or results, not both: --only spans or --only results"
+            ways = f"{option('only', 'spans')} or {option('only', 'results')}"
+            message = f"holds spans or results, not both: {ways}"
             raise InputError(Problem(file=str(self._path), message=message))
         self._kind = kind
         self.write(encode_proto(items))
@@ -326,7 +329,7 @@ def target_of(otlp: str, headers_from: str | None) -> tuple[str, dict[str, str]]
         return otlp, headers_of(headers_from) if headers_from is not None else {}
     endpoint = os.environ.get(_ENDPOINT)
     if not endpoint:
-        raise InputError(f"--otlp env: {_ENDPOINT} is not set")
+        raise InputError(f"{option('target', 'env')}: {_ENDPOINT} is not set")
     name = headers_from or (_HEADERS if os.environ.get(_HEADERS) else None)
     return endpoint, headers_of(name) if name is not None else {}
 

@@ -25,36 +25,24 @@ def bare_turns(scope: Scope) -> Iterator[LintWarning]:
     """Warn of turns without `tool_uses`: ADK's exact matching lets them call nothing."""
     for file in scope.cases:
         for case, written in file.written():
-            bare = _bare(case)
-            if bare and _is_exact(file, case):
+            if not any(turn.tool_calls for turn in case.turns):
+                continue
+            bare = [n for n, turn in enumerate(case.turns, 1) if turn.tool_calls is None]
+            # IN_ORDER and ANY_ORDER allow further calls; and with a threshold of 0 nothing fails.
+            is_exact = any(
+                evaluator.match_type == "EXACT" and evaluator.threshold > 0
+                for evaluator in file.scored_by(case, ToolTrajectoryAvgScore)
+            )
+            if bare and is_exact:
+                turns = f"turn{'' if len(bare) == 1 else 's'} {', '.join(map(str, bare))}"
                 yield LintWarning(
                     file=file.file,
-                    line=written.turn_line(bare[0]),
+                    line=written.turn_line(bare[0] - 1),
                     rule=BARE_TURN,
-                    what=f"{_turns(bare)} of case `{case.id}` without `tool_uses`, and others "
+                    what=f"{turns} of case `{case.id}` without `tool_uses`, and others "
                     "have them: under EXACT matching a call there fails the turn",
                     remedy="state its calls, `[]` for none, or set `match_type` to IN_ORDER",
                 )
-
-
-def _bare(case: Case) -> list[int]:
-    """Return the turns that state nothing, where another one states calls."""
-    if not any(turn.tool_calls for turn in case.turns):
-        return []
-    return [place for place, turn in enumerate(case.turns) if turn.tool_calls is None]
-
-
-# IN_ORDER and ANY_ORDER allow further calls; and with a threshold of 0 nothing fails.
-def _is_exact(file: CaseFile, case: Case) -> bool:
-    return any(
-        evaluator.match_type == "EXACT" and evaluator.threshold > 0
-        for evaluator in file.scored_by(case, ToolTrajectoryAvgScore)
-    )
-
-
-def _turns(bare: list[int]) -> str:
-    numbers = ", ".join(str(place + 1) for place in bare)
-    return f"turn {numbers}" if len(bare) == 1 else f"turns {numbers}"
 
 
 INTERNAL_TOOL = "internal-tool"
@@ -174,14 +162,14 @@ def stated_agents(case: Case) -> set[str]:
 # definition that nobody uses.
 def opening_agent(agents: Mapping[str, AgentCard]) -> str | None:
     """Return the one agent that no other has as a sub-agent or a tool, and that has some."""
-    below = {name: _below(card) & agents.keys() for name, card in agents.items()}
+    below = {
+        name: {*card.sub_agents, *(card.tools if isinstance(card.tools, list) else ())}
+        & agents.keys()
+        for name, card in agents.items()
+    }
     led = set().union(*below.values())
     above = [name for name, card in agents.items() if name not in led and card.kind == "agent"]
     return above[0] if len(above) == 1 and below[above[0]] else None
-
-
-def _below(card: AgentCard) -> set[str]:
-    return {*card.sub_agents, *(card.tools if isinstance(card.tools, list) else ())}
 
 
 CHAIN_OPENER = "chain-opener"

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from baton.model import BatonError, InputError
+from baton.model.option_names import option
 
 from .spans import Json, any_value, as_text, in_order, resource_spans, scope_spans
 from .store import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
@@ -285,7 +286,7 @@ async def _ids(store: Store, base: str, query: Query, size: int) -> AsyncIterato
     except NotJson:
         raise PullError(
             f"{store.url} lists no traces: is that Phoenix, and a recent one? "
-            "An older one gives those that are named by --trace"
+            f"An older one gives those that are named by {option('trace')}"
         ) from None
     except NotFound as error:
         raise _worded(error) from None
@@ -304,4 +305,4 @@ async def _fetched(store: Store, base: str, ids: list[str], size: int) -> dict[s
 
 
 def _worded(error: NotFound) -> BatonError:
-    return InputError(f"{error}; is --project right?") if error.status == 404 else error
+    return InputError(f"{error}; is {option('project')} right?") if error.status == 404 else error

@@ -13,6 +13,7 @@ from baton.http.answers import MIB, NOT_JSON, PULL_MIB, Body, Limits, NoAnswer, 
 from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
 from baton.model import BatonError, InputError, Problem
+from baton.model.option_names import option
 from baton.model.redact import ON, Redaction
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ class Store:
         Raises:
             InputError: the address is none, or holds credentials.
         """
-        self.url = plain_address(url, "--url", "the environment")
+        self.url = plain_address(url, option("url"), "the environment")
         self.max_pages = max_pages
         self.received = 0
         self.limits = Limits(timeout, max_seconds, max_answer_mib, options="command")

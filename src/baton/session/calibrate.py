@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,8 +113,10 @@ def calibrate(
         report = calibration_report(evaluator, labels.labels, things, None, context.agent_names)
     else:
         pairs = _labelled_traces(rest, labels, settings, agents, note)
-        things_asked = _labelled_things(evaluator, labels, pairs, context)
-        asking = chosen(evaluator, things_asked, samples)
+        there = [one for pair in pairs for one in things_of(evaluator, *pair, context)]
+        labelled = placed(labels.labels, there, context.agent_names)
+        people(labelled, terms_of(evaluator))  # what is wrong with labels is said before asking
+        asking = chosen(evaluator, labelled.keys(), samples)
         models = [asking, *(with_model(asking, name) for name in against)]
 
         async def ask_judges() -> CalibrationReport:
@@ -204,16 +206,3 @@ def _labelled_traces(
         if trace.id in wanted or (case is not None and case.labels):
             pairs.append((trace, redaction.value(case)))
     return pairs
-
-
-def _labelled_things(
-    evaluator: Judged,
-    labels: _Labels,
-    traces: Sequence[tuple[Trace, Case | None]],
-    context: EvalContext,
-) -> Set[tuple[str, str]]:
-    """Return what has a label; raises InputError for faults in labels, before a judge is asked."""
-    there = [one for each in traces for one in things_of(evaluator, *each, context)]
-    labelled = placed(labels.labels, there, context.agent_names)
-    people(labelled, terms_of(evaluator))
-    return labelled.keys()

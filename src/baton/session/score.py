@@ -14,7 +14,7 @@ from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_
 from baton.model import InputError, Trace
 from baton.model.option_names import option
 from baton.readers import iter_traces
-from baton.readers.shards import BYTES, Shard, is_address, iter_shards
+from baton.readers.shards import BYTES, is_address, iter_shards
 from baton.runner.plan import Plan, Specs
 from baton.runner.recorded import score_in_memory, score_to_folder
 
@@ -165,8 +165,12 @@ def score_files(
             evaluators=names_only(evaluators),
             recorded=True,
         )
-        exclude = [*map(Path, inputs.paths), *ready.exclude]
-        shards = _shards(ready.words, exclude, problems)
+        shards = iter_shards(
+            ready.words,
+            exclude=[*map(Path, inputs.paths), *ready.exclude],
+            size=BYTES,
+            on_problem=lambda error: problems.extend(map(str, error.problems)),
+        )
         folder = score_on(
             make_workers(chosen, config),
             recipe,
@@ -352,13 +356,6 @@ def _processes(jobs: int, plan: Plan, inputs: Inputs, note: Note) -> dict[str, A
         note(f"{option('jobs', 1)}, as the cases come from a pipe, which only one process can read")
         return None
     return {"type": "local", "workers": jobs}
-
-
-def _shards(words: Sequence[str], exclude: Sequence[Path], problems: list[str]) -> Iterator[Shard]:
-    def broken(error: InputError) -> None:
-        problems.extend(str(problem) for problem in error.problems)
-
-    return iter_shards(words, exclude=exclude, size=BYTES, on_problem=broken)
 
 
 def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:

@@ -35,6 +35,7 @@ from baton.model import (
     Trace,
     integrity_problems,
 )
+from baton.model.option_names import option
 from baton.model.redact import Redaction
 
 from .seal import is_sealed
@@ -302,7 +303,7 @@ def recordings_of(evaluation: StoredEvaluation) -> Recordings:
     more = f" and {len(header.traces) - _NAMED} more" if len(header.traces) > _NAMED else ""
     refused = (
         f"this evaluation was not made here, or was moved, so {', '.join(header.traces[:_NAMED])}"
-        f"{more} was not opened: name the recordings with --traces PATH"
+        f"{more} was not opened: name the recordings with {option('traces', 'PATH')}"
     )
     return Recordings([], [], None, refused)
 

@@ -47,6 +47,7 @@ from baton.model import (
     Trace,
     plain_sums,
 )
+from baton.model.option_names import option
 from baton.model.secrets import knows_secrets, mask_json
 
 from .seal import put_seal
@@ -314,7 +315,8 @@ def _new_folder(root: Path, name: str, now: float) -> Path:
                 make_folder(folder, exist_ok=False)
                 return folder
     except OSError as error:
-        message = f"the evaluation cannot be stored here: {error.strerror}; name another --out"
+        message = f"the evaluation cannot be stored here: {error.strerror}"
+        message += f"; name another {option('out')}"
         raise InputError(Problem(file=str(root), message=message)) from None
     raise InputError(Problem(file=str(root), message="too many evaluations of this second"))
 

@@ -123,7 +123,9 @@ class Answers(NamedTuple):
 def files_of(answers: Answers) -> dict[str, str]:
     """Return the files but the dataset, by path; raises InputError for what is no agent."""
     provider = answers.provider
-    texts = {"baton.yaml": _config(answers, provider)}
+    config = {"name": "agents", "dataset": answers.cases, "providers": [provider]}
+    head = "# `baton eval` plays the cases, and scores what they state.\n"
+    texts = {"baton.yaml": head + dump_yaml(json.loads(json.dumps(config)))}
     workflow = _WORKFLOWS.get(answers.ci)
     if workflow is not None:
         install = f"baton-evals{_EXTRAS.get(provider['type'], '')}"
@@ -131,12 +133,6 @@ def files_of(answers: Answers) -> dict[str, str]:
     if answers.sample is not None:
         texts[answers.sample] = _template("desk.py.txt")
     return texts
-
-
-def _config(answers: Answers, provider: dict[str, Any]) -> str:
-    head = "# `baton eval` plays the cases, and scores what they state.\n"
-    config = {"name": "agents", "dataset": answers.cases, "providers": [provider]}
-    return head + dump_yaml(json.loads(json.dumps(config)))
 
 
 def _template(name: str) -> str:
