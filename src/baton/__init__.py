@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from baton.session.label import label
     from baton.session.pull import pull_traces
     from baton.session.report import report
+    from baton.session.rubrics import try_rubrics
     from baton.session.score import score
     from baton.session.starter import init
 
@@ -66,6 +67,7 @@ __all__ = [
     "score",
     "set_baseline",
     "trend",
+    "try_rubrics",
 ]
 
 _MODULES = {
@@ -90,6 +92,7 @@ _MODULES = {
     "score": "baton.session.score",
     "set_baseline": "baton.session.compare",
     "trend": "baton.session.compare",
+    "try_rubrics": "baton.session.rubrics",
 }
 """Where a public name is; all others are in ``baton.model``."""
 

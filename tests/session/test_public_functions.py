@@ -85,6 +85,8 @@ def test_a_judge_is_held_against_labels_and_verdicts_are_labelled() -> None:
     folder = library.score([trace]).save("out/one")
     with pytest.raises(InputError, match="nothing was judged by a rubric"):
         library.label(folder)
+    with pytest.raises(InputError, match=r"give `judge='PROVIDER:NAME'`, or a config"):
+        library.try_rubrics(["dispatch_correctness"])
 
 
 def test_a_project_is_started_and_played() -> None:

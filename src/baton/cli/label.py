@@ -135,7 +135,8 @@ class _Walk:
             self._show(full=False)
             if not self._answer():
                 break
-        left = f", {labelling.left} are left" if labelling.left else ""
+        left = f", {labelling.left} {'is' if labelling.left == 1 else 'are'} left"
+        left = left if labelling.left else ""
         path = labelling.file.path
         print(f"\n{total - labelling.left} of {total} are labelled{left}: {path}")
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from cyclopts import Argument, CycloptsError
 from cyclopts.exceptions import (
+    CoercionError,
     MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
@@ -84,6 +85,10 @@ def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
         return f"no option `{word}`; {suggestion(word, known)}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         return _missing(error, error.argument)
+    if isinstance(error, CoercionError) and error.token is not None and error.argument is not None:
+        name = error.token.keyword or error.argument.name
+        if wanted := _wanted(error.argument):
+            return f"`{name}` takes {wanted}, not `{error.token.value}`"
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         command = " ".join(error.command_chain or ())
         words = " ".join(error.unused_tokens)
@@ -100,8 +105,17 @@ def _missing(error: MissingArgumentError, argument: Argument) -> str:
     return _GIVE.get(argument.name, plain).format(choices=_choices(argument))
 
 
+def _wanted(argument: Argument) -> str:
+    """Say what an option takes: one of its choices, or a number; empty for anything else."""
+    kinds = (argument.hint, *get_args(argument.hint))
+    number = "a whole number" if int in kinds else "a number" if float in kinds else ""
+    return _choices(argument) or number
+
+
 def _choices(argument: Argument) -> str:
-    if get_origin(argument.hint) is not Literal:
+    kinds = (argument.hint, *get_args(argument.hint))
+    literal = next((kind for kind in kinds if get_origin(kind) is Literal), None)
+    if literal is None:
         return ""
-    *others, last = (str(choice) for choice in get_args(argument.hint))
+    *others, last = (str(choice) for choice in get_args(literal))
     return f"{', '.join(others)} or {last}"

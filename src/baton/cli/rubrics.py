@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,18 +11,15 @@ from cyclopts import App, Parameter
 from rich.padding import Padding
 from rich.table import Table
 
-from baton.config import Config, load_config
-from baton.config.judge import JudgeFlags
-from baton.evaluators.judging.examples import Checked
+from baton.config import load_config
 from baton.evaluators.judging.rubric import Rubric
 from baton.reports.text import Console, Text, console_for, one_line
 from baton.session.rubrics import (
-    RubricFile,
-    ask_examples,
+    Answered,
     named_rubric,
     requests_for,
     rubric_files,
-    rubrics_to_test,
+    try_rubrics,
 )
 from baton.store.calibrations import kept_calibrations
 
@@ -32,6 +28,7 @@ from .options import AS_JUDGED, ConfigPath, Dataset, JudgeOptions
 from .output import readers_may_leave
 
 _UNBOUND = 10_000
+_CODES = {"as expected": 0, "otherwise": 1, "no verdict": 3}
 rubrics_command = App(name="rubrics", default_parameter=Parameter(negative=""))
 Folders = Annotated[tuple[Path, ...], Parameter(name="--rubrics", show_default=False)]
 
@@ -98,7 +95,7 @@ def show_rubric(
 
 
 @rubrics_command.command(name="test")
-def try_rubrics(
+def ask_examples(
     *names: str,
     config: ConfigPath = None,
     rubrics: Folders = (),
@@ -117,33 +114,23 @@ def try_rubrics(
     rubrics
         A file or folder with rubrics of your own. May be given several times.
     """
-    settings = load_config(config) if config is not None else None
-    tested = rubrics_to_test(names, settings, rubrics)
-    return asyncio.run(_test(tested, settings, judging.flags()))
-
-
-async def _test(files: Sequence[RubricFile], settings: Config | None, flags: JudgeFlags) -> int:
-    """Print what the judge answered to each example; return the exit code."""
     console = console_for(sys.stdout)
-    worst = 0
-    async for rubric, checked in ask_examples(files, settings, flags, note):
-        code = _code(checked)
-        style = {0: "green", 1: "red", 3: "yellow"}[code]
-        head = {0: "as expected", 1: "otherwise", 3: "no verdict"}[code]
-        line = Text().append(f"{head}  ", style).append(f"{rubric.name}: {checked.example.name}")
+
+    def show(answered: Answered) -> None:
+        rubric, checked = answered
+        style = {"as expected": "green", "otherwise": "red", "no verdict": "yellow"}
+        line = Text().append(f"{answered.outcome}  ", style[answered.outcome])
+        line.append(f"{rubric.name}: {checked.example.name}")
         if checked.problem is not None:
             line.append(f"  {one_line(checked.problem, 200)}")
             if checked.score is not None and checked.score.reason not in checked.problem:
                 line.append(f"  {one_line(checked.score.reason, 200)}", "dim")
         console.print(line)
-        worst = max(worst, code)
-    return worst
 
-
-def _code(checked: Checked) -> int:
-    if checked.problem is None:
-        return 0
-    return 1 if checked.score is not None and checked.score.value is not None else 3
+    answers = try_rubrics(
+        names, config=config, rubrics=rubrics, judge=judging.flags(), on_answer=show, note=note
+    )
+    return max(_CODES[each.outcome] for each in answers)
 
 
 def calibrated(rubric: Rubric) -> str:

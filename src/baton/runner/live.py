@@ -11,7 +11,15 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from baton.http.rate_limits import HEARD, LONGEST_WAIT, loop_time
-from baton.model import CaseResult, Dataset, Evaluation, Provider, ProviderWithNotice, Trace
+from baton.model import (
+    CaseResult,
+    Dataset,
+    Evaluation,
+    Provider,
+    ProviderWithNotice,
+    Trace,
+    counted,
+)
 from baton.store import EvaluationWriter, Kept
 
 from .collect import FolderResults, MemoryResults, Results
@@ -325,12 +333,13 @@ class Watch:
         """Say for a report what was done beside playing each case once."""
         texts = []
         if self._again:
-            texts.append(f"{self._again} errors were played again (`retry_errors`)")
+            errors = f"{counted(self._again, 'error')} {'was' if self._again == 1 else 'were'}"
+            texts.append(f"{errors} played again (`retry_errors`)")
         limit = self._wanted.max_agent_cost
         if limit is not None and self._unpriced:
             texts.append(
-                f"`max_agent_cost` does not know all that {self._unpriced} cases cost: no source "
-                "or price tells it"
+                f"`max_agent_cost` does not know all that {counted(self._unpriced, 'case')} cost: "
+                "no source or price tells it"
             )
         return texts
 

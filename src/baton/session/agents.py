@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from baton.config import Config, load_config
 from baton.config.load import load_found
 from baton.config.trust import Trust
-from baton.model import InputError, Problem, suggestion
+from baton.model import InputError, Problem, counted, suggestion
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.registry import build_provider, make_provider
@@ -165,7 +165,7 @@ def only_provider(config: Config, catalog: Catalog) -> ConfiguredProvider[Any]:
         InputError: it names none or several, or the provider refuses its options.
     """
     if len(config.providers) != 1:
-        message = f"names {len(config.providers)} providers; `baton eval` needs exactly one"
+        message = f"names {counted(len(config.providers), 'provider')}: exactly one is needed here"
         raise InputError(Problem(file=config.file, path="providers", message=message))
     return configured(config, 0, catalog)
 

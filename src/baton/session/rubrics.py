@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from baton.config import Config
+from baton.config import Config, load_config
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.examples import Checked, check_example
@@ -18,16 +18,18 @@ from baton.evaluators.judging.subject import Subject
 from baton.evaluators.registry import own_rubrics
 from baton.judges.prompts import prompt_for
 from baton.model import EvalContext, InputError, Score, Trace, suggestion
+from baton.model.option_names import option
 from baton.model.redact import ON
 from baton.model.visible import visible_line
 from baton.plugins import RUBRIC_SUFFIXES
 from baton.readers import iter_traces, load_catalog
 from baton.runner.judged_subjects import judged, judged_types
+from baton.runner.loop import run_anywhere
 from baton.runner.plan import make_plan
 from baton.runner.recorded import find_case
 from baton.store import StoredEvaluation
 
-from .prepare import Note, load_cases
+from .prepare import Note, PathLike, load_cases, log_note
 
 
 class RubricFile(NamedTuple):
@@ -160,52 +162,68 @@ class Answered(NamedTuple):
     rubric: Rubric
     checked: Checked
 
+    @property
+    def outcome(self) -> Literal["as expected", "otherwise", "no verdict"]:
+        """Whether the answer is the one that the example states."""
+        if self.checked.problem is None:
+            return "as expected"
+        score = self.checked.score
+        return "otherwise" if score is not None and score.value is not None else "no verdict"
 
-def rubrics_to_test(
-    names: Sequence[str], config: Config | None, folders: Sequence[Path]
-) -> list[RubricFile]:
-    """Return the rubrics of these names, or the user's own; those without examples are left out.
+
+def try_rubrics(
+    names: Sequence[str] = (),
+    *,
+    config: PathLike | None = None,
+    rubrics: Sequence[PathLike] = (),
+    judge: str | JudgeFlags | None = None,
+    on_answer: Callable[[Answered], None] | None = None,
+    note: Note = log_note,
+) -> list[Answered]:
+    """Ask a judge the examples of rubrics, one after the other.
+
+    Args:
+        names: rubrics, or their files; the user's own when left out.
+        config: a config with ``judge:``, and rubrics of its own.
+        rubrics: files and folders with rubrics of the user's own.
+        judge: the judge's model; goes before the config.
+        on_answer: takes each answer as soon as it is there.
+        note: takes what the readers of traces have to say; the logger `baton` warns when left out.
 
     Raises:
-        InputError: no such rubric, or none has an example.
+        InputError: no such rubric, none has an example, or no judge is named.
     """
-    files = rubric_files(config, folders, names)
+    settings = load_config(config) if config is not None else None
+    files = rubric_files(settings, [Path(each) for each in rubrics], names)
     wanted = [named_rubric(files, name) for name in names]
     wanted = wanted or [each for each in files.values() if each.own]
     tested = [each for each in wanted if each.rubric.tests]
     if not tested:
         what = ", ".join(f"`{each.rubric.name}`" for each in wanted) or "a rubric of your own"
         raise InputError(f"no example to test: state `tests` in {what}")
-    return tested
-
-
-async def ask_examples(
-    files: Sequence[RubricFile], config: Config | None, flags: JudgeFlags, note: Note
-) -> AsyncIterator[Answered]:
-    """Ask a judge all examples of some rubrics, one after the other.
-
-    Raises:
-        InputError: no judge is named.
-    """
-    judging = config.judging if config is not None else JudgeConfig()
+    flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
+    judging = settings.judging if settings is not None else JudgeConfig()
     if flags.model is None and not judging.options.get("model"):
-        raise InputError("no judge to ask: give --judge PROVIDER:NAME, or a config with `judge:`")
-    plan = config.plan if config is not None else make_plan(None)
+        raise InputError(
+            f"no judge to ask: give {option('judge', 'PROVIDER:NAME')}, or a config with `judge:`"
+        )
+    plan = settings.plan if settings is not None else make_plan(None)
 
     def read(path: Path) -> Iterator[Trace]:
         return iter_traces([path], on_note=note)
 
-    async with make_judge_of(judging, flags, plan) as judge:
-        for rubric, file, _ in files:
-            for example in rubric.tests:
-                checked = await check_example(
-                    rubric,
-                    example,
-                    judge,
-                    lambda path: iter_traces([path], on_note=note),
-                    file.parent,
-                )
-                yield Answered(rubric, checked)
+    async def ask() -> list[Answered]:
+        answers = []
+        async with make_judge_of(judging, flags, plan) as asked:
+            for rubric, file, _ in tested:
+                for example in rubric.tests:
+                    checked = await check_example(rubric, example, asked, read, file.parent)
+                    answers.append(Answered(rubric, checked))
+                    if on_answer is not None:
+                        on_answer(answers[-1])
+        return answers
+
+    return run_anywhere(ask())
 
 
 def rubric_evaluator(name: str, config: Config | None) -> Judged:
@@ -227,7 +245,8 @@ def rubric_of(stored: StoredEvaluation) -> str:
     names = judged_types(stored)
     if len(names) == 1:
         return names[0]
+    which = f"say which one: {option('rubric')}"
     if not names:
-        raise InputError(f"{stored.folder}: nothing was judged by a rubric; say which: --rubric")
+        raise InputError(f"{stored.folder}: nothing was judged by a rubric; {which}")
     listed = ", ".join(f"`{name}`" for name in names)
-    raise InputError(f"{stored.folder}: judged by {listed}; say which one to label by: --rubric")
+    raise InputError(f"{stored.folder}: judged by {listed}; {which}")
