@@ -133,7 +133,6 @@ def score_files(
     """
     if not traces:
         raise InputError("name the files or folders that hold the traces")
-    options["trust"] = trust_in(options)
     ready = _prepare(traces, dataset, evaluators, options)
     plan, inputs, note = ready.plan, ready.inputs, ready.note
     chosen = _backend(ready, backend, workers)
@@ -250,6 +249,7 @@ def _prepare(
     evaluators: Specs | None,
     options: ScoreOptions,
 ) -> _Ready:
+    options["trust"] = trust_in(options)
     note = options.get("note", log_note)
     some = [traces] if isinstance(traces, str | os.PathLike | Trace) else traces
     if not isinstance(some, Iterable):
