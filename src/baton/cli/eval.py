@@ -31,22 +31,19 @@ from baton.store import read_evaluation
 
 from .messages import note
 from .options import (
-    AS_CONFIGURED,
-    AS_JUDGED,
     HERE,
     NONE,
     OUT,
+    USUAL,
     Dataset,
     Evaluators,
     Flag,
-    JudgeOptions,
     Paths,
-    Redacting,
     Reports,
+    Scoring,
     Whole,
     Words,
     Workers,
-    trust_in,
 )
 from .output import print_estimate, readers_may_leave, report
 from .progress import progress
@@ -111,7 +108,7 @@ def eval_command(
     config_file_path: Annotated[
         Path | None, Parameter(name=["--config_file_path", "--config-file-path"])
     ] = None,
-    agents: Path | None = None,
+    scoring: Scoring = USUAL,
     app: str | None = None,
     filters: Annotated[Words, Parameter(name=["--filter", "-f"])] = (),
     limit: Whole | None = None,
@@ -123,12 +120,9 @@ def eval_command(
     reports: Reports = NONE,
     show: Whole = 10,
     out: Path = OUT,
-    name: str | None = None,
-    judging: JudgeOptions = AS_JUDGED,
     workers: Workers = HERE,
     dry_run: Flag = False,
     trust: Paths = (),
-    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Play a dataset against live agents and score what they did.
 
@@ -146,8 +140,6 @@ def eval_command(
         An evaluator to score with, with its default options. May be given several times.
     config_file_path
         Criteria of ADK (a test_config.json of any name).
-    agents
-        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     app
         The app of the server to talk to, where it has several.
     filters
@@ -162,8 +154,6 @@ def eval_command(
         How many of the cases that did not pass are printed in full.
     out
         Where evaluations are stored.
-    name
-        Name of the evaluation.
     dry_run
         Print what judging would cost, as far as the cases show it; play nothing, send nothing,
         import no code of your own.
@@ -176,19 +166,14 @@ def eval_command(
         dataset=list(dataset),
         evaluators=list(evaluators),
         criteria=None if config_file_path is None else str(config_file_path),
-        agents=None if agents is None else str(agents),
+        agents=None if scoring.agents is None else str(scoring.agents),
         app=app,
         filters=list(filters),
         limit=limit,
         variant=running.variant,
     )
     options: EvaluateOptions = {
-        "name": name,
-        "judge": judging.flags(rehearsal=dry_run),
-        "trust": trust_in(trust),
-        "redact": redacting.redact,
-        "redact_kinds": redacting.redact_kind,
-        "note": note,
+        **scoring.options(trust, rehearsal=dry_run),
         **running.options(),
     }
     start: dict[str, Any] = {

@@ -13,10 +13,10 @@ from cyclopts import Parameter, Token
 from baton.config.judge import JudgeFlags, judge_flags
 from baton.config.trust import Trust
 from baton.model.redact import ON, Redaction
-from baton.session.prepare import redaction_with
+from baton.session.prepare import ScoreOptions, redaction_with
 from baton.session.report import STORED
 
-from .messages import say
+from .messages import note, say
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -112,6 +112,40 @@ class Redacting:
 
 
 AS_CONFIGURED = Redacting()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Scoring:
+    """What `score` and `eval` both take of how to score.
+
+    Parameters
+    ----------
+    agents
+        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    name
+        Name of the evaluation.
+    """
+
+    agents: Path | None = None
+    name: str | None = None
+    judging: JudgeOptions = AS_JUDGED
+    redacting: Redacting = AS_CONFIGURED
+
+    def options(self, trust: Sequence[Path], *, rehearsal: bool) -> ScoreOptions:
+        """Return the options of the functions that score; ``rehearsal`` asks no judge."""
+        return {
+            "agents": self.agents,
+            "name": self.name,
+            "judge": self.judging.flags(rehearsal=rehearsal),
+            "trust": trust_in(trust),
+            "redact": self.redacting.redact,
+            "redact_kinds": self.redacting.redact_kind,
+            "note": note,
+        }
+
+
+USUAL = Scoring()
 
 
 @Parameter(name="*")

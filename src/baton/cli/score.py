@@ -6,27 +6,22 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from baton.session.prepare import ScoreOptions
 from baton.session.score import estimate_scoring, score_files
 
-from .messages import note
 from .options import (
-    AS_CONFIGURED,
-    AS_JUDGED,
     HERE,
     NONE,
     OUT,
+    USUAL,
     ConfigPath,
     Dataset,
     Evaluators,
     Flag,
-    JudgeOptions,
     Paths,
-    Redacting,
     Reports,
+    Scoring,
     Whole,
     Workers,
-    trust_in,
 )
 from .output import print_estimate, report
 
@@ -36,18 +31,15 @@ def score_command(
     dataset: Dataset = (),
     evaluators: Evaluators = (),
     config: ConfigPath = None,
-    agents: Path | None = None,
+    scoring: Scoring = USUAL,
     json: Flag = False,
     show: Whole = 10,
     reports: Reports = NONE,
     out: Path = OUT,
-    name: str | None = None,
-    judging: JudgeOptions = AS_JUDGED,
     workers: Workers = HERE,
     jobs: Whole = 1,
     dry_run: Flag = False,
     trust: Paths = (),
-    redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Score recorded traces, against a dataset where there is one.
 
@@ -62,16 +54,12 @@ def score_command(
         An evaluator to score with, with its default options. May be given several times.
     config
         A config with evaluators, options and a dataset; what is given here overrides it.
-    agents
-        Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     json
         Print the whole report as JSON.
     show
         How many of the cases that did not pass are printed in full.
     out
         Where evaluations are stored.
-    name
-        Name of the evaluation.
     jobs
         How many processes score; with judges it is one.
     dry_run
@@ -80,16 +68,8 @@ def score_command(
         A folder whose test_config.json may name code; remembered until it changes. May be given
         several times.
     """
-    asked: ScoreOptions = {
-        "config": config,
-        "agents": agents,
-        "name": name,
-        "judge": judging.flags(rehearsal=dry_run),
-        "trust": trust_in(trust),
-        "redact": redacting.redact,
-        "redact_kinds": redacting.redact_kind,
-        "note": note,
-    }
+    asked = scoring.options(trust, rehearsal=dry_run)
+    asked["config"] = config
     work = (traces, dataset or None, evaluators or None)
     # What the user's own code prints is no part of the report.
     with redirect_stdout(sys.stderr):
