@@ -43,7 +43,7 @@ from baton.store import evaluation_traces, read_evaluation
 from baton.store.calibrations import FOLDER
 
 from .file_kinds import kind_of_file
-from .prepare import Note, PathLike, each_once, log_note
+from .prepare import Note, PathLike, log_note
 from .rubrics import rubric_evaluator
 
 
@@ -93,7 +93,7 @@ def calibrate(
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
     settings = load_config(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
-    labels, rest = _read_labels(rubric, evaluator, [Path(each) for each in each_once(some, note)])
+    labels, rest = _read_labels(rubric, evaluator, [Path(each) for each in some])
     stored = [path for path in rest if is_evaluation(path)]
     if not rest or (stored and len(stored) < len(rest)):
         raise InputError("name traces to ask the judge about, or evaluations it has judged")
