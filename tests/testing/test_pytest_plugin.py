@@ -132,7 +132,7 @@ def test_a_marked_test_runs_once_for_every_case(folder: Path) -> None:
         ('"cases.yaml", "desk.py:answer", evaluator=["agent_chain"]', "evaluator"),
         ('"missing.yaml", "desk.py:answer"', "missing.yaml"),
         ('"cases.yaml", "desk.py:answer", evaluators=["agent_chian"]', "agent_chain"),
-        ('"cases.yaml", "nowhere"', "is no agent"),
+        ('"cases.yaml", "nowhere"', "is not an agent"),
     ],
     ids=["no agent", "misspelt", "no dataset", "no evaluator", "no such agent"],
 )

@@ -26,7 +26,7 @@ _AGENT_FILES = ("agent.py", "__init__.py", "root_agent.yaml")
 
 
 NO_AGENT = (
-    "is no agent: name a folder with agent.py, the address of an ADK server, or module:function"
+    "is not an agent: name a folder with agent.py, the address of an ADK server, or module:function"
 )
 
 

@@ -113,7 +113,7 @@ class Answers(NamedTuple):
         spec = agent_spec(word)
         if spec is None:
             message = (
-                "is no agent: a folder with agent.py, the address of an ADK server, "
+                "is not an agent: a folder with agent.py, the address of an ADK server, "
                 "module:function, or `sample`"
             )
             raise InputError(Problem(path=option("agent"), message=f"`{word}` {message}"))
