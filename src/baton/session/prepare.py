@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -45,6 +44,8 @@ SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
 
 def log_note(text: str) -> None:
     """Say a note where nobody asked for them: the logger `baton` warns."""
+    import logging  # few need it
+
     logging.getLogger("baton").warning(text)
 
 
