@@ -259,3 +259,19 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
         "providers/python.py",
         "runner/backends/protocol.py",
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 5000, "../base", "base/", "Mock", "pyth\x00on", "mock.py", ""]
+)
+@pytest.mark.parametrize("part", ["providers", "reporters", "evaluators", "backend"])
+def test_a_name_is_looked_up_and_never_made_into_a_path(
+    baton: Run, tmp_path: Path, part: str, name: str
+) -> None:
+    named = {"type": name} if part == "backend" else [{"type": name}]
+    config = tmp_path / "own.yaml"
+    config.write_text(json.dumps({part: named}, indent=1))
+    result = baton("check", config)
+    assert (result.code, result.out) == (2, "")
+    assert "own.yaml" in result.err
+    assert "fault of Baton" not in result.err

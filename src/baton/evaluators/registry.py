@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from baton.model import InputError, suggestion
-from baton.plugins import Alias, Entry
+from baton.model import InputError, nearest, suggestion
+from baton.plugins import Alias, Entry, module_names
 
 if TYPE_CHECKING:
     from .judging.rubric import Rubric
@@ -58,13 +57,6 @@ JUDGE_LLM_JUDGED = frozenset({"embedding_similarity_evaluator", "EmbeddingSimila
 
 
 @cache
-def _modules() -> frozenset[str]:
-    """Return the names of the modules of this package, without importing them."""
-    folder = str(Path(__file__).parent)
-    return frozenset(module.name for module in pkgutil.iter_modules([folder]))
-
-
-@cache
 def _entries_of(module: str) -> tuple[Entry, ...]:
     """Return the evaluators that a module holds: the classes that state what they are for."""
     name = f"{__package__}.{module}"
@@ -80,7 +72,7 @@ def _entries_of(module: str) -> tuple[Entry, ...]:
 @cache
 def evaluator_entries() -> tuple[Entry, ...]:
     """Return the evaluators of this package, in the order of their names."""
-    found = (entry for module in _modules() for entry in _entries_of(module))
+    found = (entry for module in module_names(__file__) for entry in _entries_of(module))
     return tuple(sorted(found, key=lambda entry: entry.type))
 
 
@@ -90,7 +82,7 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
     Raises:
         InputError: nothing has this name; with the nearest ones.
     """
-    usual = _entries_of(name) if name in _modules() else ()
+    usual = _entries_of(name) if name in module_names(__file__) else ()
     entry = next((each for each in (*own, *usual) if name in each.names), None)
     entry = entry or next((each for each in evaluator_entries() if name in each.names), None)
     if entry is not None:
@@ -100,12 +92,14 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
         return known[name]
     if name in STRANDS_JUDGED | JUDGE_LLM_JUDGED:
         raise InputError(f"Baton has no rubric that does what `{name}` does; take it out")
-    raise InputError(f"unknown evaluator `{name}`; {suggestion(name, known)}")
+    # There are about a hundred names: nobody reads them in an error message.
+    hint = suggestion(name, known) if nearest(name, known) else "`baton list` shows all of them"
+    raise InputError(f"unknown evaluator `{name}`; {hint}")
 
 
 def evaluator_of_type(type_: str) -> Entry | None:
     """Find an evaluator by its canonical name; ``None`` for one of the user's own."""
-    entries = _entries_of(type_) if type_ in _modules() else ()
+    entries = _entries_of(type_) if type_ in module_names(__file__) else ()
     entry = next((each for each in entries if each.type == type_), None)
     if entry is not None or ":" in type_:
         return entry

@@ -15,6 +15,7 @@ from .registry import (
     Alias,
     Entry,
     is_installed,
+    module_names,
 )
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Entry",
     "Origin",
     "is_installed",
+    "module_names",
     "names_code",
     "refused_by_name",
     "refused_options",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import pkgutil
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -109,6 +112,16 @@ class Entry(NamedTuple):
         """Return the name to report under, and the class name that goes with it."""
         matching = (a for a in self.aliases if name in (a.name, a.class_name))
         return next(matching, Alias(self.type, self.type))
+
+
+@cache
+def module_names(file: str) -> tuple[str, ...]:
+    """Return the modules beside a file, in the order of their names, without importing them.
+
+    A name that a user wrote is looked up in these and never made into a path: `../x`, a name of a
+    thousand letters and `Mock` on a file system that ignores case are no modules.
+    """
+    return tuple(sorted(each.name for each in pkgutil.iter_modules([str(Path(file).parent)])))
 
 
 def is_installed(module: str) -> bool:

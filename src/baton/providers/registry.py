@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from baton.formats.explain import checked
 from baton.model import InputError, Problem, suggestion
-from baton.plugins import Entry
+from baton.plugins import Entry, module_names
 
 from .base import ConfiguredProvider, ProviderOptions, Surroundings
 
@@ -24,14 +22,12 @@ from .base import ConfiguredProvider, ProviderOptions, Surroundings
 @cache
 def provider_entries() -> tuple[Entry, ...]:
     """Return all providers, in the order of their names."""
-    names = sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    return tuple(entry for name in names for entry in _entries_of(name))
+    return tuple(entry for name in module_names(__file__) for entry in _entries_of(name))
 
 
 def provider_entry(name: str) -> Entry:
     """Find a provider by its name; raises InputError with the nearest ones."""
-    file = Path(__file__).with_name(f"{name}.py")
-    entries = _entries_of(name) if name.isidentifier() and file.exists() else ()
+    entries = _entries_of(name) if name in module_names(__file__) else ()
     if not entries:
         known = [entry.type for entry in provider_entries()]
         raise InputError(f"unknown provider `{name}`; {suggestion(name, known)}")

@@ -6,14 +6,13 @@ They are looked at where the reader of files knows a JSON object by none of its 
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Collection, Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from baton.formats.document import Document
 from baton.model import Source, Trace
+from baton.plugins import module_names
 
 from .catalog import Catalog
 
@@ -35,8 +34,8 @@ class FileFormat(NamedTuple):
 @cache
 def formats() -> dict[str, FileFormat]:
     """Return the formats of all modules by name."""
-    modules = sorted(each.name for each in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    loaded = [importlib.import_module(f"{__package__}.{module}") for module in modules]
+    names = module_names(__file__)
+    loaded = [importlib.import_module(f"{__package__}.{name}") for name in names]
     return {each.name: each for module in loaded for each in getattr(module, "FORMATS", ())}
 
 

@@ -7,27 +7,22 @@ a name of another tool, or an unknown one, takes all of them.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
-from pathlib import Path
 
 from baton.model import InputError, suggestion
-from baton.plugins import Entry
+from baton.plugins import Entry, module_names
 
 
 @cache
 def report_entries() -> tuple[Entry, ...]:
     """Return all reports, in the order of their names."""
-    folder = str(Path(__file__).parent)
-    names = sorted(module.name for module in pkgutil.iter_modules([folder]))
-    entries = [_entry_of(name) for name in names]
+    entries = [_entry_of(name) for name in module_names(__file__)]
     return tuple(entry for entry in entries if entry is not None)
 
 
 def report_entry(name: str) -> Entry:
     """Find a report by any of its names; raises InputError with the nearest ones."""
-    folder = Path(__file__).parent
-    if name.isidentifier() and ((folder / f"{name}.py").exists() or (folder / name).is_dir()):
+    if name in module_names(__file__):
         entry = _entry_of(name)
         if entry is not None:
             return entry
