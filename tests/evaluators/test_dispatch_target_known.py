@@ -151,3 +151,30 @@ def test_texts_of_real_systems_name_what_they_do_not_know(text: str, name: str |
 )  # fmt: skip
 def test_texts_of_real_systems_list_what_they_know(text: str, names: list[str]) -> None:
     assert listed_names(text) == names
+
+
+def test_the_definition_of_the_tool_lists_the_agents_that_there_are() -> None:
+    made = trace("shipping", tool="transfer_to_agent", status="unanswered")
+    made.attributes["targets"] = {"router": {"transfer_to_agent": ["billing", "ship_desk"]}}
+    found = score(made)
+    assert found.status == "failed"
+    assert found.reason.startswith("there is no agent `shipping`")
+    made.attributes["targets"] = {"router": {"transfer_to_agent": ["billing", "shipping"]}}
+    assert score(made).status == "passed"
+
+
+def test_definitions_that_were_given_prove_it_also_where_all_of_their_agents_ran() -> None:
+    made = trace("shipping", agents={"router": AgentCard(description="Routes")})
+    assert score(made).status == "skipped"
+    made.attributes["defined_agents"] = ["router"]
+    found = score(made)
+    assert found.status == "failed"
+    assert found.reason == "there is no agent `shipping`"
+
+
+def test_nobody_who_gave_definitions_is_asked_for_them() -> None:
+    made = trace("shipping", status="unanswered", agents={"router": AgentCard(description="R")})
+    made.attributes["defined_agents"] = ["router"]
+    found = score(made)
+    assert found.status == "skipped"
+    assert "complete the definitions" in found.reason

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
+from baton.model import (
+    DEFINED,
+    TARGETS,
+    AgentRun,
+    Dispatch,
+    Evidence,
+    ToolCall,
+    Trace,
+    Turn,
+    known,
+    nearest,
+)
 from baton.model.views import in_short, index_of
 
 from .finding import (
@@ -26,9 +37,9 @@ _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
 # type ... not found` is Claude Code, `target agent ... not found` and `agent ... not found in the
 # agent tree` ADK, `agent ... not found in swarm` Strands, `tool ... not found in any workbench`
 # AutoGen, `is not a valid tool, try one of` LangGraph, `unknown tool name` pydantic-ai, `coworker
-# mentioned not found` CrewAI, `member with id ... not found` Agno. A name has to follow at once, so
-# that "I could not find the agent you need in time" and "The file agent.py was not found" are no
-# denial.
+# mentioned not found` CrewAI, `member with id ... not found` Agno, `cannot invoke subagent` and,
+# before, `invoked agent of type` deepagents. A name has to follow at once, so that "I could not
+# find the agent you need in time" and "The file agent.py was not found" are no denial.
 _UNKNOWN = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -43,15 +54,18 @@ _UNKNOWN = tuple(
         rf"\bunknown tool(?: name)?: {_NAME}(?:[.,;\n]|$)",
         rf"\bno such tool(?: available)?: {_NAME}(?:[.,;\n]|$)",
         rf"\bmember with id {_NAME} not found",
+        rf"\bcannot invoke subagent {_NAME} because it does not exist",
+        rf"\binvoked agent of type {_NAME}, the only allowed types are",
         r"\bcoworker mentioned not found",
     )
 )
 # The same texts often list what there is, which tells the user what was meant: Claude Code after
 # `Available agents:`, LangGraph after `try one of`, CrewAI one a line after `one of the following
-# options:`.
+# options:`, deepagents after `only allowed types are`.
 _LISTS = re.compile(
     r"(?:available (?:agents|tools|agent types)|try one of|one of the following(?: options)?"
-    r"|valid agents|known agents)\s*(?:are)?:?\s*(?P<names>\[[^\]]*\]|(?:\s*- [^\n]+)+|[^\n]+)",
+    r"|valid agents|known agents|only allowed types)"
+    r"\s*(?:are)?:?\s*(?P<names>\[[^\]]*\]|(?:\s*- [^\n]+)+|[^\n]+)",
     re.IGNORECASE,
 )
 # Agents that are reached by tools of their own: the model calls `transfer_to_king`, and there is no
@@ -145,6 +159,11 @@ def target_known(
         return [_refused(dispatch, sender, call, name)]
     if not known(trace, dispatch, "to_agent"):
         return NotRecorded(says="the dispatch does not name its target: record arguments of calls")
+    listed = _listed(trace, sender, call)
+    if listed is not None and name_key(name) not in map(name_key, listed):
+        return [_unknown(dispatch, sender, name, listed, None)]
+    if listed is not None:
+        return Clear(says=f"`{name}` is known, though it was not started")
     offered = _offered(trace, sender, call) if named_after else None
     if offered:
         return Clear(says=f"`{name}` is known, though it was not started")
@@ -169,6 +188,11 @@ def _by_roster(
         turned_down = dispatch.status in ("refused", "failed")
         if turned_down or nearest(name, others, 1, _MISSPELT):
             return [_unknown(dispatch, sender, name, others, None)]
+    if trace.attributes.get(DEFINED):
+        return NotRecorded(
+            says=f"`{name}` is in no definition, and nothing says that there is no such agent: "
+            "complete the definitions"
+        )
     return NotRecorded(
         says=f"unknown whether agent `{name}` exists: give the agents' definitions as `agents:`"
     )
@@ -230,6 +254,15 @@ def _denies(text: str, call: ToolCall | None, named_after: bool) -> bool:
     return says_unknown(text)
 
 
+def _listed(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> list[str] | None:
+    """Return the agents that the definition of the hand-over tool lists; ``None`` without any."""
+    targets = trace.attributes.get(TARGETS)
+    tools = targets.get(sender.agent) if isinstance(targets, dict) and sender is not None else None
+    listed = tools.get(call.name) if isinstance(tools, dict) and call is not None else None
+    names = listed if isinstance(listed, list) else []
+    return [name for name in names if isinstance(name, str)] or None
+
+
 def _offered(trace: Trace, sender: AgentRun | None, call: ToolCall | None) -> bool | None:
     """Tell whether the sender was offered the tool it used; ``None`` when that is not known."""
     if sender is None or call is None or not known(trace, sender, "tools_offered"):
@@ -263,8 +296,11 @@ def _reachable(sender: AgentRun | None) -> list[str]:
 
 
 def _defined(trace: Trace) -> bool:
-    """Tell whether definitions name the agents, also those that had nothing to do."""
-    return any(
+    """Tell whether definitions name the agents, also those that had nothing to do.
+
+    Those that a user gave do. What a recording says of its agents does if one of them never ran.
+    """
+    return bool(trace.attributes.get(DEFINED)) or any(
         (card.description or card.tools is not None or card.instructions or card.sub_agents)
         and not has_run(trace, agent)
         for agent, card in trace.agents.items()

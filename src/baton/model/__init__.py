@@ -91,8 +91,10 @@ from .score import (
     chain_turns,
 )
 from .trace import (
+    DEFINED,
     READ_VERSIONS,
     SCHEMA_VERSION,
+    TARGETS,
     AgentCard,
     AgentRun,
     Content,
@@ -114,10 +116,12 @@ from .trace import (
 
 __all__ = [
     "COUNTERS",
+    "DEFINED",
     "OTHERS",
     "READ_VERSIONS",
     "SCHEMA_VERSION",
     "STATUSES",
+    "TARGETS",
     "AgentCard",
     "AgentCounts",
     "AgentHashes",

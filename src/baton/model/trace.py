@@ -225,6 +225,13 @@ class Dropped(Record, kw_only=True):
     example: str | None = None
 
 
+DEFINED, TARGETS = "defined_agents", "targets"
+"""Attributes of a trace: names of the agents that definitions were given of, and the agents that a
+tool may hand work to, by the agent that has it and the tool (``{"desk": {"transfer_to_agent":
+["billing"]}}``), where the definition of the tool lists them.
+"""
+
+
 class Trace(Record, kw_only=True):
     """What an agent system did in one conversation."""
 

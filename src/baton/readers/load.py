@@ -13,7 +13,7 @@ import msgspec
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.opening import copied, iter_lines
 from baton.formats.own_files import LEADS_OUT, stays_in
-from baton.model import AgentCard, InputError, Problem, Trace
+from baton.model import DEFINED, AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 
 from .catalog import Catalog, is_catalog_file, load_catalog
@@ -184,6 +184,21 @@ def _units_below(
 
 
 def _together(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
+    """List files; their traces name the agents that definitions were given of."""
+    for unit in _listed(files, catalog):
+        yield unit._replace(traces=partial(_defined, unit.traces, catalog)) if catalog else unit
+
+
+def _defined(
+    traces: Callable[[], Iterable[Trace | None]], catalog: Catalog
+) -> Iterator[Trace | None]:
+    for trace in traces():
+        if trace is not None:
+            trace.attributes[DEFINED] = sorted(catalog)
+        yield trace
+
+
+def _listed(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
     """List files, spans first; those of one session of Claude are read as one, at the end."""
     folder = sort_files(files)
     held: dict[str, list[Trace]] = {id_: [] for id_ in folder.ids()}

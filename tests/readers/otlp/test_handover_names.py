@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.readers.otlp.dialects.handover import by_name, prompt_of
+from baton.readers.otlp.dialects.handover import by_name, prompt_of, targets_of
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,12 @@ def test_the_only_argument_is_the_prompt_also_when_it_is_no_text() -> None:
     prompt, _, context = prompt_of({"order": {"id": 7}})
     assert prompt is not None
     assert (prompt.data, context) == ({"id": 7}, {})
+
+
+@pytest.mark.parametrize("key", ["parameters", "parametersJsonSchema", "input_schema"])
+def test_the_schema_of_a_tool_may_list_whom_it_hands_work_to(key: str) -> None:
+    schema = {"properties": {"agent_name": {"type": "string", "enum": ["billing", "tech"]}}}
+    definition = {"name": "transfer_to_agent", key: schema}
+    assert targets_of([definition]) == {"transfer_to_agent": ["billing", "tech"]}
+    assert targets_of([{"type": "function", "function": definition}]) == targets_of([definition])
+    assert targets_of([{"name": "search", key: {"properties": {"mode": {"enum": ["a"]}}}}]) == {}

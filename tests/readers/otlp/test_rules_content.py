@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.model import GotBack, HandedOff, Said, ToolCall, known
+from baton.model import Content, GotBack, HandedOff, Said, ToolCall, known
 
 from .spans import (
     agent,
@@ -160,3 +160,13 @@ def test_what_follows_no_known_convention_is_counted_and_not_forgotten() -> None
     assert [(lost.what, lost.count) for lost in trace.dropped] == [
         ("spans of operation `search_memory`", 1)
     ]
+
+
+def test_an_empty_answer_of_an_agent_is_its_answer_and_not_what_it_said_on_the_way() -> None:
+    inner = agent("clerk", model("I look it up."), model())
+    asked = tool("clerk", inner, args={"request": "Find it."}, result='{"result": ""}')
+    for made in (asked, inner):
+        using(made, scope="gcp.vertex.agent")
+    dispatch = only(read(agent("desk", model(), asked, model("Nothing."))))
+    assert dispatch.result == Content(text="")
+    assert "result" not in dispatch.unknown

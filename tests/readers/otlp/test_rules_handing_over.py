@@ -280,3 +280,25 @@ def test_a_named_target_whose_run_stands_beside_the_call_is_its_delegate() -> No
     assert edges(turn) == [("a", "b", "delegate")]
     assert chain(turn) == ["a", "b"]
     assert only(turn).runs == [turn.runs[1].id]
+
+
+def _asks_twice(second_answer: bool) -> Piece:
+    twice = [call("transfer_to_b", "c1", why="one"), call("transfer_to_b", "c2", why="two")]
+    if not second_answer:
+        return agent("a", model(calls=twice), _inference("TOOL", "handoff to b"))
+    told = [{"role": "tool", "tool_call_id": "c1", "content": "The reason is missing."}]
+    requests = model(calls=twice[:1]), model(calls=twice[1:], hears=told)
+    return agent("a", *requests, _openai_handoff("a", "b"))
+
+
+def test_of_two_calls_of_one_tool_in_one_answer_the_first_one_hands_over() -> None:
+    turn = read(workflow("w", _asks_twice(second_answer=False), agent("b", model("Done."))))
+    arrived = {d.call: d.status for d in turn.dispatches}
+    assert arrived == {"c1": "completed", "c2": "refused"}
+
+
+def test_of_calls_in_two_answers_the_last_one_hands_over() -> None:
+    turn = read(workflow("w", _asks_twice(second_answer=True), agent("b", model("Done."))))
+    arrived = {d.call: d.status for d in turn.dispatches}
+    assert arrived == {"c1": "refused", "c2": "completed"}
+    assert turn.runs[1].started_by == [d.id for d in turn.dispatches if d.call == "c2"]

@@ -322,9 +322,9 @@ class _Linker:
 
     def _transferred(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> bool:
         """Let a transfer arrive that is on its way to this run."""
-        for transfer in self._on_their_way(place, run):
-            if not _aims_at(transfer, run, before):
-                continue
+        aimed = [t for t in self._on_their_way(place, run) if _aims_at(t, run, before)]
+        for first in aimed:
+            transfer = _last_asked(first, aimed)
             dispatch = transfer.dispatch
             known = same_name(dispatch.to_agent, run.agent) or _is_node(run, dispatch)
             if transfer.stated and not known:
@@ -516,6 +516,19 @@ def _step_aside(sender: RunSpans, run: RunSpans) -> None:
         sender.run.status, sender.run.error = "completed", None
 
 
+def _last_asked(first: _Transfer, aimed: list[_Transfer]) -> _Transfer:
+    """Return the transfer that arrives, of several by one run to one agent.
+
+    What an earlier answer of the model asked for came to nothing, or it would not have been asked
+    again; of several in one answer the first one is carried out. A span of the hand-off proves
+    which one it was.
+    """
+    alike = [t for t in aimed if t.sender is first.sender and t.key == first.key]
+    proven = [t for t in alike if t.action.handoff is not None]
+    last = max(transfer.action.batch or 0 for transfer in alike)
+    return next(iter(proven or [t for t in alike if (t.action.batch or 0) == last]))
+
+
 def _aims_at(transfer: _Transfer, run: RunSpans, before: list[RunSpans]) -> bool:
     made, target = transfer.dispatch.started, transfer.dispatch.to_agent
     if made is not None and run.run.started is not None and made > run.run.started + _TICK:
@@ -679,7 +692,9 @@ def _answer(dispatch: Dispatch, action: Action, child: RunSpans | None) -> None:
         dispatch.status = "failed" if own is not None else "refused"
         dispatch.error = action.error
     elif ended is not None or action.answer is not None:
-        dispatch.result = action.result or (own.output if own is not None else None)
+        # An empty answer is one: what the agent said on the way did not reach its caller.
+        told = action.result
+        dispatch.result = told if told is not None or own is None else own.output
         if own is not None and _same_text(dispatch.result, own.output):
             dispatch.result = own.output
         dispatch.status = "completed"

@@ -12,6 +12,7 @@ import msgspec
 
 from baton.model import (
     SCHEMA_VERSION,
+    TARGETS,
     AgentCard,
     AgentRun,
     Content,
@@ -87,6 +88,7 @@ def read_conversation(
         usage=sum_usage([run.usage for turn in played for run in turn.runs]),
         unknown=["state", "turn.state", *_no_data(source.framework)],
         dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
+        attributes={TARGETS: reader.targets} if reader.targets else {},
     )
 
 
@@ -113,6 +115,7 @@ class _Reader:
         self.cards: dict[str, AgentCard] = {}
         self.case: str | None = None
         self.dropped: Counter[str] = Counter()
+        self.targets: dict[str, dict[str, list[str]]] = {}
         self._frameworks: Counter[str] = Counter()
         self._contexts = Contexts()
 
@@ -135,6 +138,9 @@ class _Reader:
             run.owned, run.kept = without_twins(run.owned)
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
             _describe(run, opens=run is runs[0])
+            for model in run.models:
+                if model.reaches:
+                    self.targets.setdefault(run.agent, {}).update(model.reaches)
         link(turn, runs, actions, self.builder)
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)

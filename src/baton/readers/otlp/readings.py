@@ -115,8 +115,8 @@ class ModelSpan(_Conversing, kw_only=True, eq=False):
     """One request to a model.
 
     ``agent``: the agent it says that it belongs to. ``calls``: the model stopped to have a tool
-    called. ``answers_by``: tools whose call is the answer. ``tells_calls``: what it says holds
-    the calls that it wrote.
+    called. ``answers_by``: tools whose call is the answer. ``reaches``: the agents that
+    each of its tools may hand work to. ``tells_calls``: what it says holds the calls that it wrote.
     """
 
     agent: str | None = None
@@ -124,6 +124,7 @@ class ModelSpan(_Conversing, kw_only=True, eq=False):
     offered: list[str] | None = None
     calls: bool = False
     answers_by: frozenset[str] = frozenset()
+    reaches: dict[str, list[str]] = msgspec.field(default_factory=dict)
     tells_calls: bool = True
     model: str | None = None
     usage: Usage | None = None

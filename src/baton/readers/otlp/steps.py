@@ -387,16 +387,23 @@ class _Writer:
     def _handed_over(self, handoff: HandoffSpan) -> Action | None:
         """Find the call that a hand-off span carries out: by its target, else the one left."""
         left = [a for a in self.actions.all if a.handoff is None and a.step is not None]
-        for action in left:
-            mode, target = _aim(action)
-            aimed = handoff.target is None or target is None or same_name(target, handoff.target)
-            if mode == "transfer" and aimed:
-                return action
+        fitting = [action for action in left if _may_carry_out(handoff, action)]
+        if fitting:
+            # One that an earlier answer asked for came to nothing, or no model would have been
+            # asked again; of several in one answer the first one is carried out.
+            last = max(action.batch or 0 for action in fitting)
+            return next(action for action in fitting if (action.batch or 0) == last)
         for action in left:
             if handoff.result is not None and action.result == handoff.result:
                 return action
         spare = [action for action in left if action.node is None]
         return spare[-1] if spare else None
+
+
+def _may_carry_out(handoff: HandoffSpan, action: Action) -> bool:
+    mode, target = _aim(action)
+    aimed = handoff.target is None or target is None or same_name(target, handoff.target)
+    return mode == "transfer" and aimed
 
 
 def _aim(action: Action) -> tuple[Mode | None, str | None]:

@@ -34,7 +34,7 @@ from baton.readers.otlp.values import (
 
 from . import genai_content as carried
 from .base import Dialect
-from .handover import hand_over, tool_names
+from .handover import hand_over, targets_of, tool_names
 
 # The next names are values of `gen_ai.operation.name`, by which all of these frameworks say what a
 # span does.
@@ -198,6 +198,8 @@ def read_model(span: Span) -> ModelSpan:
         instructions=carried.instructions(span),
         offered=tool_names(carried.definitions(span)),
     )
+    if says.offered:
+        says.reaches = targets_of(carried.definitions(span))
     if "model_request_parameters" in attributes:
         says.answers_by = carried.answer_tools(attributes["model_request_parameters"])
     if "gen_ai.response.finish_reasons" in attributes:

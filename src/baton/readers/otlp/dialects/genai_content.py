@@ -286,4 +286,4 @@ def adk_error(says: ToolSpan) -> None:
     if set(data) == {"error"} and data["error"]:
         says.failed, says.error, says.result = True, str(data["error"]), None
     elif set(data) == {"result"}:
-        says.result = content(data["result"])
+        says.result = Content(text="") if data["result"] == "" else content(data["result"])

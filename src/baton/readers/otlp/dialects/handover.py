@@ -49,6 +49,10 @@ _PROMPTS = (
     "prompt", "request", "task", "task_description", "input", "message", "query", "question",
     "description",
 )  # fmt: skip
+# What the schema of a tool's arguments is called: OpenTelemetry and OpenAI, ADK, Anthropic.
+_SCHEMAS = (
+    "parameters", "parameters_json_schema", "parametersJsonSchema", "input_schema", "inputSchema",
+)  # fmt: skip
 # Too common a name to prove a hand-over by itself; `by_name` asks for a target among the arguments
 # too.
 _HANDOFF = frozenset({"handoff", "handover"})
@@ -168,6 +172,44 @@ def _names_in(definitions: str) -> tuple[str, ...] | None:
     """Read definitions that are a text: every request of an agent repeats the same one."""
     value = parsed(definitions)
     return tuple(_names(value)) if isinstance(value, list) else None
+
+
+def targets_of(definitions: Any) -> dict[str, list[str]]:
+    """Return the agents that tools may hand work to, by tool, where their definitions list them.
+
+    ADK lets a model call ``transfer_to_agent`` with an ``agent_name`` out of an ``enum``.
+    """
+    if isinstance(definitions, str):
+        return _targets_in(definitions) if '"enum"' in definitions else {}
+    return _targets(definitions) if isinstance(definitions, list) else {}
+
+
+@lru_cache(maxsize=512)
+def _targets_in(definitions: str) -> dict[str, list[str]]:
+    value = parsed(definitions)
+    return _targets(value) if isinstance(value, list) else {}
+
+
+def _targets(definitions: list[Any]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for item in definitions:
+        definition = parsed(item)
+        if not isinstance(definition, dict):
+            continue
+        declared = first(definition, "function_declarations", "functionDeclarations")
+        if isinstance(declared, list):
+            found |= _targets(declared)
+            continue
+        inner = first(definition, "function", "toolSpec", "tool")
+        definition = inner if isinstance(inner, dict) else definition
+        name, schema = text(definition.get("name")), parsed(first(definition, *_SCHEMAS))
+        known = schema.get("properties") if isinstance(schema, dict) else None
+        for key in _TARGETS if name is not None else ():
+            asked = known.get(key) if isinstance(known, dict) else None
+            listed = asked.get("enum") if isinstance(asked, dict) else None
+            if isinstance(listed, list) and listed and all(isinstance(n, str) for n in listed):
+                found[name or ""] = listed
+    return found
 
 
 def _names(definitions: list[Any]) -> Iterator[str]:

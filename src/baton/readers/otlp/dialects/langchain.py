@@ -34,6 +34,12 @@ _GOTO = re.compile(r"\bgoto=\[?(?:Send\(node=)?'([^']+)'")
 # `content='It is sunny.' name='weather' tool_call_id='call_1'`: a ToolMessage as Python prints it.
 _PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?= )""", re.DOTALL)
 _CALL_ID = re.compile(r" tool_call_id='([^']*)'")
+# deepagents, and its older versions, answer a task for a sub-agent that it does not have with words
+# alone, and the tool is OK.
+_NO_AGENT = re.compile(
+    r"We cannot invoke subagent .+ because it does not exist"
+    r"|Error: invoked agent of type .+, the only allowed types are"
+)
 _PROPERTY = "traceloop.association.properties."
 # LangGraph stops a graph by raising: these two to wait for a person, `ParentCommand` to go to a
 # node of the graph around. The span then has an exception event, or even the status ERROR, and
@@ -186,6 +192,9 @@ def _tool(says: ToolSpan, made: Any) -> None:
             says.failed, says.error = True, answer.result.plain() if answer.result else None
     elif value is not None:
         says.result = content(value)
+    said = says.result.text if says.result is not None else None
+    if says.mode == "delegate" and said is not None and _NO_AGENT.match(said):
+        says.failed, says.error, says.result = True, said, None
 
 
 def _printed(says: ToolSpan, value: str) -> Any:
@@ -368,13 +377,21 @@ def _settle(graph: _Graph, loop: bool) -> None:
         agent = around.says = as_agent(around.says, name)
         # A node may be called other than the agent it runs: `research` runs `research_expert`.
         # Below a tool the path is that of the graph around the tool, so it would be the wrong name.
-        if inner is not None and inner != name and around.in_tool is None:
+        if inner is not None and inner != name and not _below_tool(around):
             agent.node = inner
         return
     around.says = as_workflow(around.says, "graph" if own in _UNNAMED else own)
     for key, node in graph.nodes.items():
         if key in graph.asking and node.says.graph is not None:
             node.says = as_agent(node.says, node.says.graph.path[-1])
+
+
+def _below_tool(node: Node) -> bool:
+    """Tell a graph that a tool runs, which stands in no node of another graph."""
+    around = node.parent
+    while around is not None and type(around.says) is not ToolSpan:
+        around = around.parent
+    return around is not None
 
 
 def _name(node: Node) -> str:

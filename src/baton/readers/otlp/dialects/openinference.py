@@ -31,7 +31,7 @@ from baton.readers.otlp.values import (
 
 from .base import Dialect, with_attribute
 from .genai import fail
-from .handover import hand_over, tool_names
+from .handover import hand_over, targets_of, tool_names
 
 KIND = "openinference.span.kind"
 # Kinds that say nothing about agents: a step of a program, and a template.
@@ -53,12 +53,14 @@ def read(span: Span) -> Reading:
     kind = str(attributes[KIND]).upper()
     says: Reading
     if kind == "LLM":
+        tools = _definitions(attributes)
         says = ModelSpan(
             model=text(first(attributes, "llm.response.model_name", "llm.model_name")),
             agent=text(attributes.get("agent.name")),
             heard=_messages(attributes, "input"),
             spoken=_messages(attributes, "output"),
-            offered=_offered(attributes),
+            offered=tool_names(tools) if tools else None,
+            reaches=targets_of(tools) if tools else {},
             usage=_usage(attributes),
         )
         fail(says, span)
@@ -188,7 +190,7 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _offered(attributes: Mapping[str, Any]) -> list[str] | None:
+def _definitions(attributes: Mapping[str, Any]) -> Any:
     schemas: Any = []
     while (schema := attributes.get(f"llm.tools.{len(schemas)}.tool.json_schema")) is not None:
         schemas.append(schema)
@@ -196,7 +198,7 @@ def _offered(attributes: Mapping[str, Any]) -> list[str] | None:
     if not schemas:
         asked = parsed(attributes.get("llm.invocation_parameters"))
         schemas = asked.get("tools") if isinstance(asked, dict) else None
-    return tool_names(schemas) if schemas else None
+    return schemas or None
 
 
 def _usage(attributes: Mapping[str, Any]) -> Any:
