@@ -44,6 +44,20 @@ def test_calls_of_one_request_are_together_in_claudes_own_export() -> None:
     assert [dispatch.group for dispatch in trace.turns[0].dispatches] == [1, 1]
 
 
+@pytest.mark.parametrize(("name", "spent"), [("dead_child", 0.0006), ("dead_child_at_once", 0.0)])
+def test_a_sub_agent_whose_request_failed_for_good_has_failed_with_what_it_cost(
+    name: str, spent: float
+) -> None:
+    (trace,) = baton.load_traces(EXPORT.with_name(f"{name}.json"))
+    dead = trace.turns[0].runs[1]
+    assert (dead.status, dead.output) == ("failed", None)
+    assert "API Error: 400" in (dead.error or "")
+    assert dead.usage is not None
+    assert dead.usage.cost_usd == pytest.approx(spent)
+    assert trace.usage is not None
+    assert trace.usage.cost_usd is not None
+
+
 def test_the_nested_spans_of_a_sub_agent_tell_its_tools_tokens_cost_and_words() -> None:
     (trace,) = baton.load_traces(NESTED)
     assert trace.dropped == []

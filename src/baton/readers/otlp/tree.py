@@ -216,8 +216,9 @@ def _imply(ordered: list[Node]) -> bool:
         if type(says) is ToolSpan:
             delegates = says.mode == "delegate" and (says.target is not None or says.sure)
             if (asks or works) if delegates else (asks and works):
-                implied.append((node, says.target))
-    for tool, name in implied:
+                implied.append((node, says))
+    last_asked = {id(n.in_tool): n.says for n in ordered if n.in_tool and type(n.says) is ModelSpan}
+    for tool, call in implied:
         ends = [below.span.ended for below in _walk([tool])]
         span = msgspec.structs.replace(
             tool.span,
@@ -225,7 +226,11 @@ def _imply(ordered: list[Node]) -> bool:
             attributes={},
             ended=None if None in ends else max(end for end in ends if end is not None),
         )
-        agent = Node(span, AgentSpan(name=name), tool)
+        # With no span of its own, an agent is known to be dead by its call, or its last request.
+        asked = last_asked.get(id(tool))
+        failure = call if call.failed or asked is None else asked
+        says = AgentSpan(name=call.target, failed=failure.failed, error=failure.error)
+        agent = Node(span, says, tool)
         agent.children, tool.children = tool.children, [agent]
         for child in agent.children:
             child.parent = agent

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from baton.model import Content
+from baton.model import Content, Usage
 from baton.readers.otlp.messages import Answer, Message
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
@@ -163,7 +163,17 @@ def resolve(nodes: list[Node], logs: list[Event]) -> list[Node]:
             if record.get("decision") == "reject":
                 by_user = str(record.get("source", "")).startswith("user")
                 call.refused_by = "user" if by_user else "policy"
+    _price_failures(own, requests)
     return []
+
+
+def _price_failures(own: list[Node], requests: Mapping[str, ModelSpan]) -> None:
+    """Give requests that failed a cost of nothing, where the log has that of all others."""
+    if all(says.usage is None or says.usage.cost_usd is None for says in requests.values()):
+        return
+    for node in own:
+        if type(node.says) is ModelSpan and node.says.failed and node.says.usage is None:
+            node.says.usage = Usage(cost_usd=0.0, cost_from="source", complete=True)
 
 
 def _named_in(record: Mapping[str, Any]) -> str | None:
