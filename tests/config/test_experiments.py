@@ -11,9 +11,7 @@ import pytest
 
 import baton as package
 from baton.config.dialects.strands import read_experiment
-from baton.config.evaluators import plan_for
-from baton.model import Case, EvalContext, InputError, Trace
-from baton.runner.plan import make_plan
+from baton.model import Case, InputError, Trace
 from baton.testing import build
 
 Run = Callable[..., Any]
@@ -74,9 +72,8 @@ def test_arguments_become_options(tmp_path: Path) -> None:
         {"evaluator_type": "StateEquals", "name": "paid"},
         {"evaluator_type": "StructuredOutputEvaluator"},
     )
-    plan = plan_for(package.load_dataset(path), make_plan)
-    made = [(planned.evaluator.name, planned.evaluator.type) for planned in plan.evaluators]
-    assert made == [
+    evaluation = package.score(build.trace(case="c"), path)
+    assert [(counts.evaluator, counts.type) for counts in evaluation.evaluators] == [
         ("equals", "equals"),
         ("x", "contains"),
         ("starts_with", "starts_with"),
@@ -90,8 +87,8 @@ def test_arguments_become_options(tmp_path: Path) -> None:
 def test_a_file_without_evaluators_is_scored_by_what_its_cases_state(tmp_path: Path) -> None:
     path = written(tmp_path)
     assert read_experiment(path) is None
-    plan = plan_for(package.load_dataset(path), make_plan)
-    assert [planned.evaluator.type for planned in plan.evaluators] == ["response"]
+    evaluation = package.score(build.trace(case="c"), path)
+    assert [counts.type for counts in evaluation.evaluators] == ["response"]
 
 
 def test_two_experiments_are_scored_each_by_its_own(tmp_path: Path) -> None:
@@ -99,14 +96,9 @@ def test_two_experiments_are_scored_each_by_its_own(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         written(tmp_path / name, {"evaluator_type": "Contains", "value": name})
     dataset = package.load_dataset(tmp_path)
-    plan = plan_for(dataset, make_plan)
-    wanted = []
-    for case in dataset:
-        for planned in plan.evaluators_for(case.where):
-            scores = planned.evaluator.evaluate(player(case), case, EvalContext())
-            assert isinstance(scores, list)
-            wanted.append(scores[0].details["value"])
-    assert wanted == ["one", "two"]
+    evaluation = package.evaluate(dataset, player)
+    found = [score.details["value"] for result in evaluation for score in result.scores]
+    assert found == ["one", "two"]
 
 
 def test_every_evaluator_that_has_no_rubric_is_named_with_its_line(tmp_path: Path) -> None:

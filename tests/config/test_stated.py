@@ -6,19 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from baton import load_dataset
-from baton.config.evaluators import plan_for
-from baton.runner.plan import Plan, make_plan
+import baton
+from baton.testing.build import trace
 
 
-def plan_of(folder: Path, content: dict[str, Any]) -> Plan:
+def evaluators(folder: Path, content: dict[str, Any]) -> list[tuple[str, bool]]:
+    """Return the types that score a played file of cases, each with whether it is optional."""
     path = folder / "cases.json"
     path.write_text(json.dumps(content))
-    return plan_for(load_dataset(path), make_plan)
-
-
-def types(plan: Plan) -> list[str]:
-    return [planned.evaluator.type for planned in plan.evaluators]
+    evaluation = baton.evaluate(path, lambda _: trace("hi"))
+    return [(counts.type, counts.optional) for counts in evaluation.evaluators]
 
 
 def test_each_thing_stated_has_an_evaluator(tmp_path: Path) -> None:
@@ -30,9 +27,12 @@ def test_each_thing_stated_has_an_evaluator(tmp_path: Path) -> None:
         "interactions": [{"agent": "b", "after": ["a"]}],
         "final_state": {"paid": True},
     }
-    plan = plan_of(tmp_path, {"cases": [case]})
-    assert types(plan) == ["response", "structured_output", "interactions", "state_equals"]
-    assert not any(planned.optional for planned in plan.evaluators)
+    assert evaluators(tmp_path, {"cases": [case]}) == [
+        ("response", False),
+        ("structured_output", False),
+        ("interactions", False),
+        ("state_equals", False),
+    ]
 
 
 def test_an_eval_set_of_judge_llm_tells_texts_and_a_state_it_never_compares(
@@ -48,6 +48,8 @@ def test_an_eval_set_of_judge_llm_tells_texts_and_a_state_it_never_compares(
         "final_session_state": {"paid": True},
         "evaluator_config": {"cost_evaluator": {"max_cost_per_case": 1}},
     }
-    plan = plan_of(tmp_path, {"eval_cases": [case]})
-    assert types(plan) == ["agent_chain", "intermediate_responses", "state_equals"]
-    assert [planned.optional for planned in plan.evaluators] == [False, False, True]
+    assert evaluators(tmp_path, {"eval_cases": [case]}) == [
+        ("agent_chain", False),
+        ("intermediate_responses", False),
+        ("state_equals", True),
+    ]

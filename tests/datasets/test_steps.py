@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.conftest import Baton
 
+import baton as package
 from baton import load_dataset
-from baton.config.evaluators import plan_for
 from baton.model import Case, Dataset, InputError, Location
-from baton.runner.plan import make_plan
+from baton.testing.build import trace
 
 PRINTED = """{
   "test_case": "session_resume",
@@ -73,8 +73,8 @@ def test_a_check_names_what_it_is(baton: Baton, tmp_path: Path) -> None:
 
 
 def test_what_its_steps_state_is_scored_by_itself(tmp_path: Path) -> None:
-    plan = plan_for(load(tmp_path, PRINTED), make_plan)
-    assert [planned.evaluator.type for planned in plan.evaluators] == ["response"]
+    evaluation = package.score(trace(case="session_resume"), load(tmp_path, PRINTED))
+    assert [counts.type for counts in evaluation.evaluators] == ["response"]
 
 
 def test_a_step_may_restart_open_a_session_and_say_what_is_not_to_be_remembered(
