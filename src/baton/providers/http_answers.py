@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jsonpath_rfc9535 import JSONPathQuery
 
 
+T = TypeVar("T")
 _END = b"[DONE]"  # how some end a stream
 
 
@@ -273,8 +274,8 @@ def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
     if needed and missing is not None and text is msgspec.UNSET and data is msgspec.UNSET:
         raise missing.nothing(document)
     agents = _agents(document, paths, needed=needed)
-    calls = _calls(document, paths.tools)
-    dispatches = _dispatches(document, paths.dispatches)
+    calls = _all_of(document, paths.tools, _call)
+    dispatches = _all_of(document, paths.dispatches, _dispatch)
     said = StatedTurn(
         output=text if data is msgspec.UNSET else data,
         agents=_owners(agents, calls),
@@ -367,14 +368,18 @@ def _agents(document: Any, paths: Paths, *, needed: bool) -> list[str] | msgspec
     return [name for name, _ in groupby(names)] if names else msgspec.UNSET
 
 
-def _calls(document: Any, group: _Group | None) -> list[StatedCall] | msgspec.UnsetType:
+def _all_of(
+    document: Any, group: _Group | None, read: Callable[[Any, _Group], T]
+) -> list[T] | msgspec.UnsetType:
+    """Read everything of one kind; ``UNSET`` where it is not recorded."""
     matches = group.matches(document) if group else msgspec.UNSET
     if group is None or matches is msgspec.UNSET:
         return msgspec.UNSET
-    return [_call(each, group.parts) for each in matches]
+    return [read(each, group) for each in matches]
 
 
-def _call(match: Any, parts: dict[str, Path]) -> StatedCall:
+def _call(match: Any, group: _Group) -> StatedCall:
+    parts = group.parts
     given = {name: parts[name].one(match) for name in ("arguments", "result") if name in parts}
     if isinstance(given.get("arguments"), str):
         given["arguments"] = _decoded(given["arguments"])
@@ -386,17 +391,8 @@ def _call(match: Any, parts: dict[str, Path]) -> StatedCall:
     )
 
 
-def _dispatches(
-    document: Any, group: _Group | None
-) -> list[tuple[StatedDispatch, bool]] | msgspec.UnsetType:
-    """Return dispatches, each with whether its sender is told."""
-    matches = group.matches(document) if group else msgspec.UNSET
-    if group is None or matches is msgspec.UNSET:
-        return msgspec.UNSET
-    return [_dispatch(each, group) for each in matches]
-
-
 def _dispatch(match: Any, group: _Group) -> tuple[StatedDispatch, bool]:
+    """Return a dispatch, and whether its sender is recorded."""
     parts = group.parts
     kind = group.kind or parts["kind"].needed(match)
     if kind not in _KINDS:
