@@ -9,19 +9,23 @@ import pytest
 from baton import load_dataset
 from baton.datasets.filter import choose
 from baton.model import Case, Content, Dataset, ExpectedToolCall, ExpectedTurn, InputError
-from baton.testing import build
-
-
-def case(name: str, **more: object) -> Case:
-    return build.case(name, id=name, **more)
-
+from baton.testing.build import case
 
 CASES = Dataset(
     [
-        case("refund_1", tags=["money", "smoke"], labels={"tier": "gold"}),
-        case("refund_2", tags=["money"], metadata={"tier": "silver", "n": 7, "ok": True}),
-        case("weather[1]", metadata={"owner": {"team": "sky"}, "owner.name": "Anna=1"}),
-        case("Weather", metadata={"list": [1, "a"], "none": None}),
+        case("refund_1", id="refund_1", tags=["money", "smoke"], labels={"tier": "gold"}),
+        case(
+            "refund_2",
+            id="refund_2",
+            tags=["money"],
+            metadata={"tier": "silver", "n": 7, "ok": True},
+        ),
+        case(
+            "weather[1]",
+            id="weather[1]",
+            metadata={"owner": {"team": "sky"}, "owner.name": "Anna=1"},
+        ),
+        case("Weather", id="Weather", metadata={"list": [1, "a"], "none": None}),
     ]
 )
 

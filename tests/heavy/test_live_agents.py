@@ -13,7 +13,7 @@ import pytest
 import baton as library
 from baton.model import Case, CaseResult, Evaluation, Session, ToolCall
 from baton.model.views import agent_chain
-from baton.testing import build
+from baton.testing.build import case
 
 pytestmark = pytest.mark.heavy
 Stored = Callable[..., bool]
@@ -27,10 +27,6 @@ def play(url: str, app: str, *cases: Case, **options: Any) -> Evaluation:
     provider = {"type": "adk_http", "endpoint_url": url, "app_name": app}
     provider |= options.pop("provider", {})
     return library.evaluate(list(cases), provider, ["agent_chain"], **options)
-
-
-def case(id_: str, *messages: str, **more: Any) -> Case:
-    return build.case(*messages, id=id_, **more)
 
 
 def chains(result: CaseResult) -> list[list[str]]:
@@ -50,7 +46,7 @@ def calls(result: CaseResult) -> list[tuple[str, str]]:
 
 
 def test_a_second_turn_starts_where_the_first_one_ended(url: str) -> None:
-    (result,) = play(url, "support_desk", case("sticky", WEATHER, REFUND))
+    (result,) = play(url, "support_desk", case(WEATHER, REFUND, id="sticky"))
     assert chains(result) == [
         ["support_router", "weather_agent"],
         ["weather_agent", "support_router", "billing_agent"],
@@ -58,7 +54,7 @@ def test_a_second_turn_starts_where_the_first_one_ended(url: str) -> None:
 
 
 def test_a_turn_may_ask_for_a_session_of_its_own(url: str, stored: Stored) -> None:
-    fresh = case("fresh", WEATHER, REFUND)
+    fresh = case(WEATHER, REFUND, id="fresh")
     fresh.turns[1].new_session = True
     (result,) = play(url, "support_desk", fresh)
     assert chains(result) == [
@@ -70,7 +66,7 @@ def test_a_turn_may_ask_for_a_session_of_its_own(url: str, stored: Stored) -> No
 
 
 def test_an_agent_behind_a_tool_is_a_delegate(url: str) -> None:
-    (result,) = play(url, "support_desk", case("policy", "What is your refund policy?"))
+    (result,) = play(url, "support_desk", case("What is your refund policy?", id="policy"))
     assert result.trace is not None
     (turn,) = result.trace.turns
     assert [(d.kind, d.from_agent, d.to_agent) for d in turn.dispatches] == [
@@ -83,7 +79,7 @@ def test_an_agent_behind_a_tool_is_a_delegate(url: str) -> None:
 
 
 def test_sequential_parallel_and_loop_agents_are_sequences_known_by_order(url: str) -> None:
-    (result,) = play(url, "report_pipeline", case("report", "Write a report on our market."))
+    (result,) = play(url, "report_pipeline", case("Write a report on our market.", id="report"))
     assert chains(result) == [
         ["planner", "researcher_a", "researcher_b", "writer", "critic", "writer", "critic"]
     ]
@@ -93,7 +89,7 @@ def test_sequential_parallel_and_loop_agents_are_sequences_known_by_order(url: s
 
 
 def test_a_tool_that_tells_of_an_error_is_no_error_of_the_case(url: str) -> None:
-    (result,) = play(url, "parcel_desk", case("unknown", "Where is my parcel?"))
+    (result,) = play(url, "parcel_desk", case("Where is my parcel?", id="unknown"))
     assert calls(result) == [("transfer_to_agent", "ok"), ("track_parcel", "failed")]
     assert result.trace is not None
     assert result.trace.turns[0].status == "completed"
@@ -101,7 +97,7 @@ def test_a_tool_that_tells_of_an_error_is_no_error_of_the_case(url: str) -> None
 
 
 def test_a_tool_that_raises_makes_the_case_an_error_with_what_was_seen(url: str) -> None:
-    (result,) = play(url, "parcel_desk", case("raises", "Please reroute my parcel."))
+    (result,) = play(url, "parcel_desk", case("Please reroute my parcel.", id="raises"))
     assert result.status == "error"
     assert "the carrier did not answer for P-7" in (result.error or "")
     assert chains(result) == [["parcel_router", "tracking_agent"]]
@@ -109,8 +105,8 @@ def test_a_tool_that_raises_makes_the_case_an_error_with_what_was_seen(url: str)
 
 
 def test_a_model_that_errors_does_not_stop_the_other_cases(url: str) -> None:
-    broken = case("broken", "Please refund order 13. boom", REFUND)
-    results = play(url, "support_desk", case("before", REFUND), broken, case("after", REFUND))
+    broken = case("Please refund order 13. boom", REFUND, id="broken")
+    results = play(url, "support_desk", case(REFUND, id="before"), broken, case(REFUND, id="after"))
     errors = {result.case_id: result.error for result in results}
     assert errors == {
         "before": None,
@@ -121,7 +117,7 @@ def test_a_model_that_errors_does_not_stop_the_other_cases(url: str) -> None:
 
 
 def test_a_tool_that_waits_for_a_person_leaves_the_turn_waiting(url: str) -> None:
-    manager = case("manager", "Please ask a manager to refund order 77.")
+    manager = case("Please ask a manager to refund order 77.", id="manager")
     (result,) = play(url, "support_desk", manager)
     assert result.trace is not None
     assert result.trace.turns[0].status == "waiting"
@@ -131,8 +127,8 @@ def test_a_tool_that_waits_for_a_person_leaves_the_turn_waiting(url: str) -> Non
 def test_an_agent_that_is_too_slow_is_cut_off_and_leaves_no_session(
     url: str, stored: Stored
 ) -> None:
-    slow = case("slow", COURIER, session=Session(id="cut-off"))
-    evaluation = play(url, "parcel_desk", slow, case("quick", "Hi"), timeout=0.5)
+    slow = case(COURIER, id="slow", session=Session(id="cut-off"))
+    evaluation = play(url, "parcel_desk", slow, case("Hi", id="quick"), timeout=0.5)
     errors = [result.error for result in evaluation]
     assert errors == ["the case did not end within 0.5 s (`timeout`)", None]
     assert evaluation.exit_code == 3
@@ -142,7 +138,7 @@ def test_an_agent_that_is_too_slow_is_cut_off_and_leaves_no_session(
 def test_a_server_that_is_silent_for_too_long_is_an_error_of_the_case(
     url: str, stored: Stored
 ) -> None:
-    (result,) = play(url, "parcel_desk", case("slow", COURIER), provider={"timeout": 0.5})
+    (result,) = play(url, "parcel_desk", case(COURIER, id="slow"), provider={"timeout": 0.5})
     assert result.status == "error"
     assert (result.error or "").endswith("bytes, and the time-out ran out (`timeout`)")
     assert result.trace is not None
@@ -152,7 +148,7 @@ def test_a_server_that_is_silent_for_too_long_is_an_error_of_the_case(
 
 
 def test_cases_are_played_at_the_same_time(url: str) -> None:
-    slow = [case(f"slow{number}", COURIER) for number in range(4)]
+    slow = [case(COURIER, id=f"slow{number}") for number in range(4)]
     started = time.monotonic()
     results = play(url, "parcel_desk", *slow, concurrency=4)
     assert time.monotonic() - started < 2 * DELAY
@@ -161,7 +157,7 @@ def test_cases_are_played_at_the_same_time(url: str) -> None:
 
 
 def test_many_cases_at_once_do_not_mix_their_answers(url: str, stored: Stored) -> None:
-    cases = [case(f"c{number}", REFUND if number % 2 else WEATHER) for number in range(40)]
+    cases = [case(REFUND if number % 2 else WEATHER, id=f"c{number}") for number in range(40)]
     results = play(url, "support_desk", *cases, concurrency=20).results
     assert len(results) == 40
     for number, result in enumerate(results):
@@ -175,14 +171,14 @@ def test_many_cases_at_once_do_not_mix_their_answers(url: str, stored: Stored) -
 
 def test_sessions_stay_when_they_are_asked_to(url: str, stored: Stored) -> None:
     kept = {"keep_sessions": True, "user_id": "collector"}
-    (result,) = play(url, "support_desk", case("kept", REFUND), provider=kept)
+    (result,) = play(url, "support_desk", case(REFUND, id="kept"), provider=kept)
     assert result.trace is not None
     assert stored("support_desk", result.trace.id, "collector")
 
 
 def test_a_case_starts_with_its_state_and_user(url: str, stored: Stored) -> None:
     state = {"customer": "C-7", "nested": {"snake_case": [1, None], "camelCase": True}}
-    stated = case("state", REFUND, state=state, session=Session(user="ada", id="of-ada"))
+    stated = case(REFUND, id="state", state=state, session=Session(user="ada", id="of-ada"))
     (result,) = play(url, "support_desk", stated)
     assert result.trace is not None
     assert (result.trace.id, result.trace.state) == ("of-ada", state)

@@ -20,16 +20,12 @@ from baton.model import (
     Trace,
     known,
 )
-from baton.testing import build
+from baton.testing.build import case
 
 Play = Callable[..., list[CaseResult]]
 Evaluate = Callable[..., Evaluation]
 TOKENS = {"type": "tokens", "config": {"max_total": 20}}
 COST = {"type": "cost", "config": {"max_usd": 1}}
-
-
-def case(name: str, *messages: str, **stated: Any) -> Case:
-    return build.case(*messages, id=name, **stated)
 
 
 @pytest.fixture
@@ -42,7 +38,9 @@ def evaluation(tmp_path: Path) -> Evaluate:
         (tmp_path / "agent.py").write_text(dedent(code), encoding="utf-8")
         spec = {"type": "python", "target": f"{tmp_path}/agent.py:reply", **more.pop("spec", {})}
         options = {"repeat": 1, **more}
-        return baton.evaluate(cases or [case("a")], spec, evaluators or ["agent_chain"], **options)
+        return baton.evaluate(
+            cases or [case(id="a")], spec, evaluators or ["agent_chain"], **options
+        )
 
     return run
 
@@ -64,7 +62,7 @@ def texts(result: CaseResult) -> list[str | None]:
 
 @pytest.mark.parametrize("how", ["def", "async def"])
 def test_a_function_answers_message_by_message(play: Play, how: str) -> None:
-    (result,) = play(f"{how} reply(message): return message.upper()", [case("a", "hi", "there")])
+    (result,) = play(f"{how} reply(message): return message.upper()", [case("hi", "there", id="a")])
     assert result.error is None
     assert texts(result) == ["HI", "THERE"]
 
@@ -83,7 +81,7 @@ def test_the_session_lasts_as_long_as_the_session_and_starts_from_the_state(play
         session["seen"].append(message)
         return ",".join(session["seen"])
     """
-    played = case("a", "one", "two", "three", "four")
+    played = case("one", "two", "three", "four", id="a")
     played.state = {"seen": ["zero"]}
     played.turns[2].new_session = True
     results = play(code, [played], repeat=2)
@@ -109,7 +107,7 @@ def test_a_function_whose_first_parameter_is_case_plays_it_at_once(play: Play) -
         ]
         return Trace(schema_version=1, id="whatever", source=Source(format="mine"), turns=turns)
     """
-    played = case("a", "hi", "there", agents=["desk"])
+    played = case("hi", "there", id="a", agents=["desk"])
     played.state = {"x": 1}
     (result,) = play(code, [played])
     assert result.status == "passed"
@@ -119,7 +117,7 @@ def test_a_function_whose_first_parameter_is_case_plays_it_at_once(play: Play) -
 
 
 def test_text_for_a_whole_case_stands_for_one_turn_and_not_for_several(play: Play) -> None:
-    results = play("def reply(case): return 'x'", [case("a"), case("b", "one", "two")])
+    results = play("def reply(case): return 'x'", [case(id="a"), case("one", "two", id="b")])
     assert texts(results[0]) == ["x"]
     assert "returned str for a case of 2 turns" in (results[1].error or "")
 
@@ -130,7 +128,7 @@ def test_a_trace_for_one_message_of_several_is_refused(play: Play) -> None:
     def reply(message):
         return Trace(schema_version=1, id="x", source=Source(format="x"), turns=[])
     """
-    results = play(code, [case("a"), case("b", "one", "two")])
+    results = play(code, [case(id="a"), case("one", "two", id="b")])
     assert results[0].error is None
     assert "make `case` its first parameter" in (results[1].error or "")
 
@@ -138,7 +136,7 @@ def test_a_trace_for_one_message_of_several_is_refused(play: Play) -> None:
 def test_text_leaves_agents_and_tools_unknown_so_that_they_are_skipped_and_not_failed(
     play: Play,
 ) -> None:
-    wanted = case("a", agents=["desk"], tool_calls=[ExpectedToolCall(name="f")])
+    wanted = case(id="a", agents=["desk"], tool_calls=[ExpectedToolCall(name="f")])
     (result,) = play("def reply(m): return 'x'", [wanted], "agent_chain", "tool_calls", TOKENS)
     assert [score.status for score in result.scores] == ["skipped"] * 3
     assert [score.value for score in result.scores] == [None] * 3
@@ -163,7 +161,7 @@ def test_a_dict_tells_agents_tools_and_usage(play: Play) -> None:
         }
     """
     calls = [ExpectedToolCall(name=name) for name in ("route", "refund", "mail")]
-    wanted = case("a", agents=["router", "billing"], tool_calls=calls)
+    wanted = case(id="a", agents=["router", "billing"], tool_calls=calls)
     (result,) = play(code, [wanted], "agent_chain", "tool_calls", TOKENS, COST)
     assert [(s.evaluator, s.status) for s in result.scores] == [
         ("agent_chain", "passed"), ("tool_calls", "passed"),
@@ -180,7 +178,7 @@ def test_a_dict_tells_agents_tools_and_usage(play: Play) -> None:
 
 
 def test_agents_alone_leave_tools_unknown_and_no_tool_calls_at_all_are_known(play: Play) -> None:
-    wanted = [case("a", tool_calls=[]), case("b", tool_calls=[])]
+    wanted = [case(id="a", tool_calls=[]), case(id="b", tool_calls=[])]
     code = """
     def reply(message, case):
         return {"agents": ["a"]} if case.id == "a" else {"agents": ["a"], "tool_calls": []}
@@ -246,7 +244,7 @@ def test_an_error_that_the_function_tells_of_makes_the_case_one(play: Play) -> N
     def reply(message):
         return {"output": "half", "agents": ["a"], "error": "model overloaded"}
     """
-    (result,) = play(code, [case("a", agents=["a"])])
+    (result,) = play(code, [case(id="a", agents=["a"])])
     assert (result.status, result.error) == ("error", "turn 1 failed: model overloaded")
     assert texts(result) == ["half"]
 
@@ -275,7 +273,7 @@ def test_whatever_it_raises_is_the_error_of_its_case_and_the_others_go_on(
             raise {raised}
         return "fine"
     """
-    results = play(code, [case("a"), case("b"), case("c")])
+    results = play(code, [case(id="a"), case(id="b"), case(id="c")])
     assert [texts(results[0]), texts(results[2])] == [["fine"], ["fine"]]
     assert results[1].status == "error"
     assert (results[1].error or "").startswith("the provider raised ")
@@ -295,7 +293,7 @@ def test_what_breaks_in_a_later_turn_is_told_with_the_turns_before(play: Play) -
             raise ValueError("boom")
         return None if message == "none" else message
     """
-    raised, nothing = play(code, [case("a", "one", "two"), case("b", "one", "none")])
+    raised, nothing = play(code, [case("one", "two", id="a"), case("one", "none", id="b")])
     assert raised.error == "turn 2: the function raised ValueError: boom (agent.py:4)"
     assert (nothing.error or "").startswith("turn 2: the function returned nothing")
     assert texts(raised) == texts(nothing) == ["one"]
@@ -312,7 +310,7 @@ def test_what_breaks_in_a_later_turn_is_told_with_the_turns_before(play: Play) -
 def test_a_function_that_hangs_is_an_error_in_its_time_and_holds_nobody_up(
     evaluation: Evaluate, code: str
 ) -> None:
-    cases = [case("a"), case("b", "hang"), case("c")]
+    cases = [case(id="a"), case("hang", id="b"), case(id="c")]
     started = time.monotonic()
     done = evaluation(code, cases, timeout=0.2, concurrency=2)
     assert time.monotonic() - started < 5
@@ -337,7 +335,7 @@ def test_a_timeout_that_a_function_turns_into_another_error_is_still_one(play: P
 
 def test_fifty_functions_that_block_take_as_long_as_one(evaluation: Evaluate) -> None:
     code = "import time\ndef reply(m):\n    time.sleep(0.2)\n    return 'x'"
-    cases = [case(str(number)) for number in range(50)]
+    cases = [case(id=str(number)) for number in range(50)]
     started = time.monotonic()
     done = evaluation(code, cases, concurrency=50)
     assert time.monotonic() - started < 1.5
@@ -358,7 +356,7 @@ def test_hooks_run_before_the_case_and_after_each_turn(play: Play, tmp_path: Pat
         "before_case": f"{tmp_path}/agent.py:before",
         "after_turn": f"{tmp_path}/agent.py:after",
     }
-    played = case("a", "one", "two")
+    played = case("one", "two", id="a")
     played.state = {"plan": "free"}
     (result,) = play(code, [played], spec={"hooks": hooks})
     assert texts(result) == ["anna free 0", "anna free 1"]
@@ -382,7 +380,7 @@ def test_a_hook_that_fails_makes_the_case_an_error(
 
 
 def test_attachments_and_scenarios_cannot_be_played(play: Play) -> None:
-    empty = case("a", "")
+    empty = case("", id="a")
     (result,) = play("def reply(m): return 'x'", [empty])
     assert result.error == "turn 1: the message is empty"
 

@@ -20,14 +20,10 @@ from baton.model import (
     known,
 )
 from baton.model.views import agent_chain
-from baton.testing import build
+from baton.testing.build import case
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Play = Callable[..., list[CaseResult]]
-
-
-def case(name: str, *messages: str, **stated: Any) -> Case:
-    return build.case(*messages, id=name, **stated)
 
 
 @pytest.fixture(params=["process", "inline"])
@@ -42,7 +38,7 @@ def play(request: pytest.FixtureRequest) -> Play:
             "workers": request.param,
             **options.pop("spec", {}),
         }
-        return list(baton.evaluate(cases or [case("a")], spec, ["agent_chain"], **options))
+        return list(baton.evaluate(cases or [case(id="a")], spec, ["agent_chain"], **options))
 
     return run
 
@@ -63,7 +59,7 @@ def calls(run: AgentRun) -> list[ToolCall]:
 
 
 def test_spans_tell_agents_tools_and_hand_overs(play: Play) -> None:
-    (result,) = play("reply", case("a", "a refund for A-1", agents=["front", "billing"]))
+    (result,) = play("reply", case("a refund for A-1", id="a", agents=["front", "billing"]))
     trace = seen(result)
     assert result.status == "passed"
     (turn,) = trace.turns
@@ -79,7 +75,7 @@ def test_spans_tell_agents_tools_and_hand_overs(play: Play) -> None:
 
 
 def test_the_answer_is_what_the_function_returned_and_the_input_what_was_sent(play: Play) -> None:
-    (result,) = play("slow", case("a", "hello there"))
+    (result,) = play("slow", case("hello there", id="a"))
     (turn,) = seen(result).turns
     assert (turn.input, turn.output) == (
         Content(text="hello there"),
@@ -91,13 +87,13 @@ def test_the_answer_is_what_the_function_returned_and_the_input_what_was_sent(pl
 
 
 def test_where_the_function_returns_nothing_the_answer_is_what_the_spans_tell(play: Play) -> None:
-    spoken, silent = play("silent", case("a", "say"), case("b", "nothing"))
+    spoken, silent = play("silent", case("say", id="a"), case("nothing", id="b"))
     assert texts(seen(spoken)) == ["Said."]
     assert silent.error == "turn 1: the function returned nothing, and its spans hold no answer"
 
 
 def test_the_turns_of_a_case_are_one_trace_and_the_session_lasts(play: Play) -> None:
-    played = case("a", "one", "two", "three")
+    played = case("one", "two", "three", id="a")
     played.turns[2].new_session = True
     (result,) = play("remembers", played)
     trace = seen(result)
@@ -108,7 +104,7 @@ def test_the_turns_of_a_case_are_one_trace_and_the_session_lasts(play: Play) -> 
 
 
 def test_cases_side_by_side_never_mix_their_spans(play: Play) -> None:
-    cases = [case(f"c{n}", f"first {n}", f"second {n}") for n in range(12)]
+    cases = [case(f"first {n}", f"second {n}", id=f"c{n}") for n in range(12)]
     results = play("slow", *cases, concurrency=4)
     for played, result in zip(cases, results, strict=True):
         for turn, expected in zip(seen(result).turns, played.turns, strict=True):
@@ -126,27 +122,27 @@ def test_a_trace_of_its_own_that_a_link_connects_is_the_cases(play: Play, functi
 
 
 def test_a_message_that_no_agent_worked_on_is_a_turn_among_the_others(play: Play) -> None:
-    trace = seen(play("greets", case("a", "hi", "help", "hi"))[0])
+    trace = seen(play("greets", case("hi", "help", "hi", id="a"))[0])
     assert texts(trace) == ["Hello.", "Done.", "Hello."]
     assert [agent_chain(trace, turn) for turn in trace.turns] == [[], ["front"], []]
     assert [known(trace, turn, "runs") for turn in trace.turns] == [False, True, False]
 
 
 def test_turns_stay_apart_whatever_links_and_sessions_their_spans_name(play: Play) -> None:
-    trace = seen(play("looks_back", case("a", "one", "two", "three"))[0])
+    trace = seen(play("looks_back", case("one", "two", "three", id="a"))[0])
     assert texts(trace) == ["one", "two", "three"]
     assert [agent_chain(trace, turn) for turn in trace.turns] == [["front", "worker"]] * 3
 
 
 def test_an_answer_completes_the_turn_although_an_agent_failed(play: Play) -> None:
-    trace = seen(play("recovers", case("a", "A-1"))[0])
+    trace = seen(play("recovers", case("A-1", id="a"))[0])
     assert texts(trace) == ["Sorry."]
     assert (trace.turns[0].status, trace.turns[0].runs[0].status) == ("completed", "failed")
 
 
 def test_a_span_of_no_case_is_the_error_of_the_case_and_is_named(play: Play) -> None:
     fine, stray, after = play(
-        "strays", case("a", "hi"), case("b", "stray"), case("c", "hi"), concurrency=1
+        "strays", case("hi", id="a"), case("stray", id="b"), case("hi", id="c"), concurrency=1
     )
     assert "1 span(s) belong to no case: `clean up` of scope `tests.desk`" in (stray.error or "")
     assert stray.trace is not None
@@ -162,13 +158,13 @@ def test_a_span_that_has_not_ended_is_said(play: Play) -> None:
 
 
 def test_log_records_bring_the_words_of_a_span(play: Play) -> None:
-    (result,) = play("whispers", case("a", "hush"))
+    (result,) = play("whispers", case("hush", id="a"))
     ((run,),) = [turn.runs for turn in seen(result).turns]
     assert run.output == Content(text="said hush")
 
 
 def test_what_the_function_raises_is_the_error_and_what_was_seen_is_kept(play: Play) -> None:
-    fine, broken = play("reply", case("a")), play("raises", case("b", "A-1"))
+    fine, broken = play("reply", case(id="a")), play("raises", case("A-1", id="b"))
     assert fine[0].error is None
     (result,) = broken
     assert "the function raised ValueError: the till is empty" in (result.error or "")
@@ -205,7 +201,7 @@ def test_without_spans_all_is_as_without_instrument(play: Play, tmp_path: Path) 
 
 
 def test_a_function_of_a_whole_case_plays_one_turn_and_not_several(play: Play) -> None:
-    one, two = play("whole", case("a"), case("b", "one", "two"))
+    one, two = play("whole", case(id="a"), case("one", "two", id="b"))
     assert texts(seen(one)) == ["case a"]
     assert "one call for several turns cannot be instrumented" in (two.error or "")
 
@@ -221,7 +217,7 @@ def after(case, turn):
 """
     (tmp_path / "hooks.py").write_text(code)
     hooks = {"before_case": f"{PROGRAMS}/desk.py:seed", "after_turn": f"{tmp_path}/hooks.py:after"}
-    (result,) = play("remembers", case("a", "one"), spec={"hooks": hooks})
+    (result,) = play("remembers", case("one", id="a"), spec={"hooks": hooks})
     trace = seen(result)
     assert texts(trace) == ["a,one"]
     assert agent_chain(trace, trace.turns[0]) == ["front"]
@@ -235,5 +231,5 @@ def test_definitions_of_agents_stand_in_the_trace(tmp_path: Path) -> None:
 
     spec = {"type": "python", "target": f"{PROGRAMS}/desk.py:reply", "instrument": True}
     provider = make_provider(spec, Surroundings(agents={"front": AgentCard(tools=["x"])}))
-    (result,) = baton.evaluate([case("a")], provider, ["agent_chain"])
+    (result,) = baton.evaluate([case(id="a")], provider, ["agent_chain"])
     assert seen(result).agents["front"].tools == ["x"]

@@ -16,21 +16,17 @@ import pytest
 import baton
 from baton.model import Case, CaseResult, InputError
 from baton.model.views import agent_chain
-from baton.testing import build
+from baton.testing.build import case
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Play = Callable[..., list[CaseResult]]
-
-
-def case(name: str, message: str = "hi") -> Case:
-    return build.case(message, id=name)
 
 
 @pytest.fixture
 def play() -> Play:
     def run(function: str, *cases: Case, **options: Any) -> list[CaseResult]:
         spec = {"type": "python", "target": f"{PROGRAMS}/{function}", "instrument": True}
-        return list(baton.evaluate(cases or [case("a")], spec, ["agent_chain"], **options))
+        return list(baton.evaluate(cases or [case(id="a")], spec, ["agent_chain"], **options))
 
     return run
 
@@ -68,7 +64,7 @@ def written(file: Path) -> str:
 
 
 def test_workers_are_processes_that_are_used_again_and_end_at_the_end(play: Play) -> None:
-    results = play("desk.py:process", *[case(f"c{n}") for n in range(12)], concurrency=2)
+    results = play("desk.py:process", *[case(id=f"c{n}") for n in range(12)], concurrency=2)
     pids = {int(answer(result)) for result in results}
     assert os.getpid() not in pids
     assert 1 <= len(pids) <= 2
@@ -83,7 +79,7 @@ def test_a_worker_that_dies_is_the_error_of_its_case_and_is_replaced(
     play: Play, message: str, how: str
 ) -> None:
     first, dead, last = play(
-        "bad.py:reply", case("a"), case("b", message), case("c"), concurrency=1
+        "bad.py:reply", case(id="a"), case(message, id="b"), case(id="c"), concurrency=1
     )
     assert f"the worker process {how}" in (dead.error or "")
     assert "while it played the case" in (dead.error or "")
@@ -97,7 +93,7 @@ def test_a_worker_that_leaves_a_child_behind_is_seen_to_have_ended(play: Play) -
 
 
 def test_a_program_that_has_done_its_work_ends_as_it_likes(play: Play, tmp_path: Path) -> None:
-    (result,) = play("own_provider.py:notes_its_end", case("a", str(tmp_path / "end")))
+    (result,) = play("own_provider.py:notes_its_end", case(str(tmp_path / "end"), id="a"))
     assert answer(result) == "ok"
     assert (tmp_path / "end").read_text() == "ended"
 
@@ -108,7 +104,7 @@ def test_a_program_cannot_hold_up_the_end_nor_get_between_the_pipes(play: Play) 
 
 
 def test_leaving_the_interpreter_is_an_error_as_any_other(play: Play) -> None:
-    left, after = play("bad.py:reply", case("a", "leave"), case("b"), concurrency=1)
+    left, after = play("bad.py:reply", case("leave", id="a"), case(id="b"), concurrency=1)
     assert "the function raised SystemExit: closed" in (left.error or "")
     assert answer(after)
 
@@ -116,7 +112,7 @@ def test_leaving_the_interpreter_is_an_error_as_any_other(play: Play) -> None:
 @pytest.mark.parametrize("function", ["reply", "blocks"])
 def test_a_program_that_hangs_is_ended_and_what_was_seen_is_kept(play: Play, function: str) -> None:
     hung, fine = play(
-        f"bad.py:{function}", case("a", "hang"), case("b"), concurrency=1, timeout=0.4
+        f"bad.py:{function}", case("hang", id="a"), case(id="b"), concurrency=1, timeout=0.4
     )
     assert hung.error == "the case did not end within 0.4 s (`timeout`)"
     assert hung.trace is not None
@@ -126,7 +122,7 @@ def test_a_program_that_hangs_is_ended_and_what_was_seen_is_kept(play: Play, fun
 
 
 def test_a_program_that_is_broken_off_may_clean_up(play: Play, tmp_path: Path) -> None:
-    (result,) = play("bad.py:cleans_up", case("a", str(tmp_path / "x")), timeout=0.3)
+    (result,) = play("bad.py:cleans_up", case(str(tmp_path / "x"), id="a"), timeout=0.3)
     assert "did not end within" in (result.error or "")
     assert (tmp_path / "x").read_text() == "clean"
 
@@ -135,7 +131,7 @@ def test_loading_a_program_has_no_part_in_the_time_for_a_case(tmp_path: Path) ->
     code = "import time\ntime.sleep(0.7)\ndef reply(message): return 'ok'\n"
     (tmp_path / "program.py").write_text(code)
     spec = {"type": "python", "target": f"{tmp_path}/program.py:reply", "instrument": True}
-    cases = [case(f"c{number}") for number in range(3)]
+    cases = [case(id=f"c{number}") for number in range(3)]
     results = baton.evaluate(cases, spec, ["agent_chain"], concurrency=3, timeout=0.5)
     assert [answer(result) for result in results] == ["ok"] * 3
     assert all((result.timings or {})["seconds"] < 0.5 for result in results)
@@ -143,14 +139,14 @@ def test_loading_a_program_has_no_part_in_the_time_for_a_case(tmp_path: Path) ->
 
 def test_what_a_broken_off_program_started_ends_with_it(play: Play, tmp_path: Path) -> None:
     file = tmp_path / "pids"
-    play("bad.py:starts_another", case("a", str(file)), timeout=1.0)
+    play("bad.py:starts_another", case(str(file), id="a"), timeout=1.0)
     assert all(is_gone(int(pid)) for pid in file.read_text().split())
 
 
 def test_what_a_program_prints_goes_to_standard_error(
     play: Play, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (result,) = play("bad.py:prints", case("a", "this"))
+    (result,) = play("bad.py:prints", case("this", id="a"))
     assert answer(result) == "ok"
     until = time.monotonic() + 5
     err = ""
@@ -162,7 +158,7 @@ def test_what_a_program_prints_goes_to_standard_error(
 
 
 def test_a_case_that_no_pipe_can_carry_is_an_error_of_its_own(play: Play) -> None:
-    odd, fine = case("a"), case("b")
+    odd, fine = case(id="a"), case(id="b")
     odd.state = {"value": object()}
     first, second = play("desk.py:reply", odd, fine)
     assert "the case cannot be sent to a process" in (first.error or "")
@@ -184,7 +180,7 @@ def test_a_program_that_cannot_be_loaded_is_told_before_any_case(
     (tmp_path / "program.py").write_text(code)
     spec = {"type": "python", "target": f"{tmp_path}/program.py:reply", "instrument": True}
     with pytest.raises(InputError) as raised:
-        baton.evaluate([case("a")], spec)
+        baton.evaluate([case(id="a")], spec)
     assert said in str(raised.value)
 
 
