@@ -118,29 +118,24 @@ class TurnMatch(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     run_ids: list[str]
     sent_by: dict[str, str]
+    missing: list[str]
+    """Expected agents that did not run."""
+    extra: list[str]
+    """Agents that ran and were not expected."""
     trouble: str | None
     broken: bool
 
-    @property
-    def missing(self) -> list[str]:
-        """Expected agents that did not run."""
-        return missing(self.expected, self.actual)
-
-    @property
-    def extra(self) -> list[str]:
-        """Agents that ran and were not expected."""
-        return missing(self.actual, self.expected)
-
     def in_details(self) -> ChainTurn:
         """Return it as the details of a score have it."""
-        absent = self.missing
         return ChainTurn(
             invocation=self.index,
             expected_agents=self.expected,
             actual_agents=self.actual,
             score=self.score,
             match_details=ChainDifference(
-                all_expected_present=not absent, missing_agents=absent, extra_agents=self.extra
+                all_expected_present=not self.missing,
+                missing_agents=self.missing,
+                extra_agents=self.extra,
             ),
             trouble=self.trouble,
         )
@@ -231,11 +226,17 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnMatch:
         """Compare the agents of one turn."""
         turn, stated = pair.turn, pair.expected.agents or []
-        wanted = in_best_order(stated, [])
+        expected = wanted = in_best_order(stated, [])
         actual = agent_chain(trace, turn, renames=context.agent_names, wanted=wanted)
-        expected = in_best_order(stated, actual)
-        score = chain_score(expected, actual, self.sequence_match_type)
-        if not self.allow_extra_agents and missing(actual, expected):
+        lacking: list[str] = []
+        extra: list[str] = []
+        if expected == actual:  # the usual case
+            score = 1.0
+        else:
+            expected = in_best_order(stated, actual)
+            score = chain_score(expected, actual, self.sequence_match_type)
+            lacking, extra = missing(expected, actual), missing(actual, expected)
+        if extra and not self.allow_extra_agents:
             score = 0.0
         return TurnMatch(
             index=pair.number - 1,
@@ -245,6 +246,8 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             score=score,
             run_ids=[run.id for run in turn.runs],
             sent_by={d.to_agent: d.from_agent for d in turn.dispatches if d.from_agent},
+            missing=lacking,
+            extra=extra,
             trouble=_trouble(turn),
             broken=broken(turn) is not None,
         )

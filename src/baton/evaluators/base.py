@@ -11,6 +11,7 @@ import builtins
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -303,8 +304,19 @@ class BaseEvaluator(
         return {name: value for name, value in self._given().items() if value is not None}
 
     def _given(self) -> dict[str, Any]:
-        fields = self.__struct_fields__
-        return {name: getattr(self, name) for name in fields if name != "name"}
+        names, values_of = _options_of(self.__class__)
+        return dict(zip(names, values_of(self), strict=True))
+
+
+@cache
+def _options_of(
+    evaluator: type[BaseEvaluator],
+) -> tuple[list[str], Callable[[BaseEvaluator], tuple[Any, ...]]]:
+    """Return the names of an evaluator's options, and what reads their values."""
+    names = [name for name in evaluator.__struct_fields__ if name != "name"]
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda made: tuple(getattr(made, name) for name in names)
 
 
 def _at(error: InputError, path: Sequence[str]) -> InputError:

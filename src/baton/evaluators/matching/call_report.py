@@ -55,6 +55,10 @@ def turn_calls(
     elsewhere: Mapping[str, str] | None = None,
 ) -> TurnCalls:
     """Work out what is missing, what is extra, and which of them belong together."""
+    if len(pairs) == len(wanted) == len(made):  # the usual case: nothing is left over
+        return TurnCalls(
+            number, score, wanted, made, pairs, [], [], [], one_call, extra_counts, place, {}
+        )
     met, used = {one for one, _ in pairs}, {other for _, other in pairs}
     missing = [place for place in range(len(wanted)) if place not in met]
     extra = [place for place in range(len(made)) if place not in used]
