@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.conftest import Baton
+from tests.conftest import Baton, report_of
+from tests.reports.test_html import Page
 
 from baton.model import Trace
-from baton.store import read_evaluation
 from baton.testing.build import trace, turn
 
 
@@ -22,13 +24,16 @@ def answers(baton: Baton, folder: Path, traces: list[Trace], *words: str) -> lis
     """Score traces, and return what the trace of each result answered."""
     (folder / "runs.jsonl").write_bytes(b"\n".join(msgspec.json.encode(one) for one in traces))
     baton("score", folder / "runs.jsonl", *words, "--out", folder / "out")
-    (stored,) = (folder / "out").iterdir()
-    evaluation = read_evaluation(stored)
-    found = [found for _, found in evaluation.with_traces()]
     return [
-        f.trace.turns[0].output.plain() if f.trace and f.trace.turns[0].output else f.why
-        for f in found
+        case["trace"]["turns"][0]["output"] if "trace" in case else case["untold"]
+        for case in page_of(baton, folder).cases
     ]
+
+
+def page_of(baton: Baton, folder: Path) -> Page:
+    """Return the page of the only evaluation of a folder."""
+    (stored,) = (folder / "out").iterdir()
+    return Page(report_of(baton, stored, "html"))
 
 
 def test_without_cases_it_is_the_one_in_its_place(baton: Baton, tmp_path: Path) -> None:
@@ -55,8 +60,7 @@ def test_it_is_read_with_the_definitions_it_was_scored_with(
 ) -> None:
     words = ("--agents", recordings / "app_info.support_desk.json", "--out", tmp_path / "out")
     baton("score", recordings / "support_desk" / "policy.sse", *words)
-    (stored,) = (tmp_path / "out").iterdir()
-    evaluation = read_evaluation(stored)
-    ((_, (trace, _)),) = evaluation.with_traces()
-    assert trace is not None
-    assert [run.agent for run in trace.turns[0].runs][-1] == "policy_expert"
+    (case,) = page_of(baton, tmp_path).cases
+    assert (
+        re.findall(r'"agent": "(\w+)"', json.dumps(case["trace"]["turns"]))[-1] == "policy_expert"
+    )
