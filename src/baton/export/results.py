@@ -27,7 +27,7 @@ _CALL_IDS = (".call.id", ".use_id", ".tool_call_id", "tool.id", "tool_call.id")
 
 
 class SpanIds(NamedTuple):
-    """Where a span stands: lower-case hex."""
+    """Where a span is: lower-case hex."""
 
     trace_id: str
     span_id: str
@@ -56,7 +56,7 @@ class Written:
 
 
 class _Spans:
-    """The spans of one conversation: what each stands in, and the calls they are of."""
+    """The spans of one conversation: what each is in, and the calls they are of."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self.ids: dict[str, SpanIds] = {}
@@ -168,7 +168,7 @@ def events_of(
 ) -> Iterator[LogRecord]:
     """Yield an event for each score of a case, and one for an error of the case itself.
 
-    ``places`` tells the spans of its trace; a case without a trace has no span. ``observed`` is
+    ``places`` knows the spans of its trace; a case without a trace has no span. ``observed`` is
     the time of the export, in seconds since the epoch.
     """
     at = _ended(evaluation)

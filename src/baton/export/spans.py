@@ -23,21 +23,21 @@ Place = tuple[str, str]
 
 
 class Nesting(NamedTuple):
-    """For each object the one it stands in; the trace stands in none."""
+    """For each object the one it is in; the trace is in none."""
 
     parents: dict[Place, Place]
 
     def parent(self, place: Place) -> Place:
-        """Return what an object stands in."""
+        """Return what an object is in."""
         return self.parents.get(place, ROOT)
 
 
 def nest(trace: Trace) -> Nesting:
-    """Find what every object stands in.
+    """Find what every object is in.
 
-    A delegate, and what it sets to work, stands in the run that made it, in the call where one
+    A delegate, and what it sets to work, is in the run that made it, in the call where one
     did. Control that moves on stays on its level: what a transfer, a sequence or a return starts
-    stands beside the run that had control before, so that a long relay is no deep tree.
+    is beside the run that had control before, so that a long relay is no deep tree.
     """
     made = {d.id: d for turn in trace.turns for d in turn.dispatches}
     calls = {step.id for turn in trace.turns for run in turn.runs for step in run.steps}
@@ -69,14 +69,14 @@ def nest(trace: Trace) -> Nesting:
 
 
 def _inside(dispatch: Dispatch, parents: dict[Place, Place]) -> Place | None:
-    """Return what a run stands in that a dispatch started; ``None`` where that is its turn."""
+    """Return what a run is in that a dispatch started; ``None`` where that is its turn."""
     if dispatch.kind == "delegate" or dispatch.to_kind == "workflow":
         return ("dispatch", dispatch.id)
     return parents.get(("run", dispatch.from_run or ""))
 
 
 def _is_below(parents: dict[Place, Place], place: Place, above: Place) -> bool:
-    """Tell whether ``place`` is, or stands in, ``above``: a circle would have no root."""
+    """Tell whether ``place`` is, or is inside of, ``above``: a circle would have no root."""
     while place != above:
         if place == ROOT:
             return False

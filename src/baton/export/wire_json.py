@@ -19,7 +19,7 @@ _INTERNAL, _CLIENT = 1, 3
 
 
 class LogRecord(msgspec.Struct, kw_only=True):
-    """An event that stands beside spans: ids are lower-case hex, ``at`` seconds, if known."""
+    """An event beside spans: ids are lower-case hex, ``at`` seconds, if known."""
 
     name: str
     at: float | None

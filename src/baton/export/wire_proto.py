@@ -54,7 +54,7 @@ def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
             traces = ExportTraceServiceResponse.FromString(answer).partial_success
             return traces.rejected_spans, traces.error_message
         logs = ExportLogsServiceResponse.FromString(answer).partial_success
-    except Exception as error:  # noqa: BLE001 - protobuf's own, which stands in another library
+    except Exception as error:  # noqa: BLE001 - protobuf's own, which is in another library
         raise ValueError(str(error)) from None
     return logs.rejected_log_records, logs.error_message
 

@@ -35,7 +35,7 @@ def explain(value: Any, type_: Any, path: Path = ()) -> list[Fault]:
 
 
 def checked(value: Any, type_: type[T], path: Path = ()) -> T:
-    """Turn plain data that stands at ``path`` into a ``type_``.
+    """Turn plain data at ``path`` into a ``type_``.
 
     Raises:
         InputError: with every fault it has.

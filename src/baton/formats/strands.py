@@ -16,7 +16,7 @@ class Wire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SpanInfo(Wire, kw_only=True):
-    """Where a span stands; times may lack a zone, and are UTC then."""
+    """The ids and times of a span; times may lack a zone, and are UTC then."""
 
     start_time: datetime
     end_time: datetime
@@ -160,7 +160,7 @@ class MultiAgentResult(Wire, kw_only=True):
     """A swarm or graph: its result, or the state that is kept of it.
 
     ``node_history`` (swarm) and ``execution_order`` (graph) hold each completed visit, ``edges``
-    pairs of nodes. A node is its id, or an object that tells its ``node_id``.
+    pairs of nodes. A node is its id, or an object with its ``node_id``.
     """
 
     type: str

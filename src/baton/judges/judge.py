@@ -283,7 +283,7 @@ def make_judge(
     ``cache`` is the file of verdicts (``None``: none is kept); with ``cache_only`` nothing is
     asked, and a verdict that is not there is an error. ``max_cost`` (USD) and ``max_calls``
     (requests) go before those of the settings. ``prices`` are a config's; without one there,
-    genai-prices tells it, except for addresses of one's own.
+    genai-prices knows it, except for addresses of one's own.
 
     Raises:
         InputError: no library, no key, or a limit of the cost for a model without a price.

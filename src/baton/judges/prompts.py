@@ -104,7 +104,7 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _code(blocks: Sequence[tuple[str, str]]) -> str:
-    """Derive the code of the fence from all that stands in it."""
+    """Derive the code of the fence from everything in it."""
     digest = sha256(b"baton fence 1")
     for block in blocks:
         for text in block:
@@ -168,7 +168,7 @@ class Clipped(NamedTuple):
 def clip(text: str, keep: int, indent: str = "\n") -> Clipped:
     """Shorten a text to ``keep`` characters, the note apart.
 
-    The note stands between ``indent``, so that neither it nor what follows can pass for a line
+    The note is put between ``indent``, so that neither it nor what follows can pass for a line
     above it: a line end and the indent of the text, or a space within a line. Its brackets are
     those of marks of ours (``fence``), which no material can hold.
     """

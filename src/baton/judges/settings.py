@@ -36,7 +36,7 @@ _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model and where it is: ``PROVIDER:NAME``, an address, a key.
 
-    A key goes to the address it stands with and to no other: without ``base_url`` that is the
+    A key goes to the address it is written with and to no other: without ``base_url`` that is the
     provider's own, and the key may then come from the provider's usual variable.
     """
 

@@ -20,7 +20,7 @@ Read = Callable[[Mapping[str, Any]], Mapping[str, Vote]]
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on one question.
 
-    ``counts`` are votes by label, or by number as text. ``tie`` tells that as many voted for
+    ``counts`` are votes by label, or by number as text. ``tie`` says that as many voted for
     another label. ``spread`` is the share of votes that are not for the verdict (labels), or the
     distance from the lowest to the highest (numbers); 0 when all agree.
     """
@@ -61,7 +61,7 @@ async def poll(
 ) -> Poll:
     """Take samples until the rest can change nothing, at most ``samples`` (else the judge's).
 
-    With ``every_sample`` the rest is asked for anyway: how steady a judge is can't be told
+    With ``every_sample`` the rest is asked for anyway: how steady a judge is can't be known
     from votes that stop when they agree.
 
     Strings are labels and numbers are on a scale. Of labels with as many votes the first in

@@ -12,7 +12,7 @@ from .trace import Content, DispatchKind, Record
 
 
 class Location(Record, kw_only=True):
-    """Where a case stands; a line counts from 1."""
+    """Where a case is; a line counts from 1."""
 
     file: str
     line: int | None = None
@@ -131,6 +131,6 @@ class Case(Record, kw_only=True):
         return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest())
 
     def content_hash(self) -> str:
-        """Return a hash of all that the case states, without where it stands (sha256, hex)."""
+        """Return a hash of all that the case states, without where it is (sha256, hex)."""
         bare = msgspec.structs.replace(self, where=None)
         return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()

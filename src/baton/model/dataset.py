@@ -19,7 +19,7 @@ Format = Literal["adk", "judge-llm", "baton", "strands", "steps", "mixed"]
 
 
 class Override(NamedTuple):
-    """A case that overrides options of evaluators, and where it stands."""
+    """A case that overrides options of evaluators, and where it is."""
 
     case_id: str
     where: Location | None
@@ -96,7 +96,7 @@ class CaseIndex:
         return (place for place, mask in enumerate(self._needs) if mask & bit)
 
     def where(self, position: int) -> Location | None:
-        """Return where a case stands; ``None`` when it stands in no file."""
+        """Return where a case is; ``None`` when it is in no file."""
         file = self._file_of(position)
         return Location(file=file, line=self.lines[position] or None) if file else None
 
@@ -170,7 +170,7 @@ class Dataset:
         return self._index.stated(file)
 
     def first_with(self, need: Need) -> tuple[str, Location | None] | None:
-        """Return the first case that needs something of who plays it, and where it stands."""
+        """Return the first case that needs something of who plays it, and where it is."""
         place = next(self._index.all_with(need), None)
         return None if place is None else (self.ids[place], self._index.where(place))
 
@@ -180,7 +180,7 @@ class Dataset:
         return self._index.overrides
 
     def line_of(self, place: int) -> int | None:
-        """Return the line of its file that a case stands in, from 1; ``None`` if not known."""
+        """Return the line of its file that a case is on, from 1; ``None`` if not known."""
         return self._index.lines[place] or None
 
     def subset(self, places: Sequence[int]) -> Dataset:

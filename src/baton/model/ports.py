@@ -38,7 +38,7 @@ class JudgeError(Exception):
 class JudgeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One question to a judge.
 
-    ``instructions`` are ours alone; whatever a trace holds stands in ``content``, fenced.
+    ``instructions`` are ours alone; whatever a trace holds is in ``content``, fenced.
     ``schema`` is the JSON Schema of the answer: an object.
     """
 

@@ -30,7 +30,7 @@ class ModelPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cache_write: Dollars | None = None
 
     def cost(self, usage: Usage) -> float:
-        """Return the cost of these tokens in USD; those that are not told count as none."""
+        """Return the cost of these tokens in USD; those that are not known count as none."""
         cache_read = self.input if self.cache_read is None else self.cache_read
         cache_write = self.input if self.cache_write is None else self.cache_write
         millionths = (
@@ -114,7 +114,7 @@ def _listed_counts(usage: Usage, requests: int) -> dict[str, Decimal]:
 
 
 def _listed_names(model: str) -> Iterator[tuple[str, str | None]]:
-    """Yield what to look a model up by, with its provider where the name tells it."""
+    """Yield what to look a model up by, with its provider where the name says it."""
     for name, provider in _spellings(model):
         if provider is not None:
             yield name, provider
@@ -123,7 +123,7 @@ def _listed_names(model: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _day(at: float | None) -> datetime | None:
-    """Return the time to price at; ``None``, which is today, where a trace tells no real one."""
+    """Return the time to price at; ``None``, which is today, where a trace has no real one."""
     try:
         return None if at is None else datetime.fromtimestamp(at, UTC)
     except (ValueError, OverflowError, OSError):

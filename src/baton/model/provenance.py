@@ -96,7 +96,7 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
     git: GitState | None = None
 
     def with_agents(self, seen: AgentHashes) -> Provenance:
-        """Return it with the agents that traces told of; those of definitions stay."""
+        """Return it with the agents that traces name; those of definitions stay."""
         return msgspec.structs.replace(
             self,
             agents={**seen.agents, **self.agents},

@@ -156,10 +156,10 @@ def mask_json(data: bytes) -> bytes:
 def secrets_in(value: str, variable: str, option: str = "") -> list[str]:
     """Return what of an interpolated value counts as secret.
 
-    ``variable`` is the name of the environment variable, ``option`` the key it stands under in
+    ``variable`` is the name of the environment variable, ``option`` the key it is under in
     the config. A value counts when the name of either says so. Others count when they are long
     enough and are not plainly something else: a number, words, a host, a path, a model's name, or
-    what stands under an option that reports show. Of an address count the password, the values
+    what is under an option that reports show. Of an address count the password, the values
     of its query, and parts of the path that look random.
     """
     if value.lower() in _NOTHING:

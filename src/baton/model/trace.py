@@ -279,7 +279,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 """What makes the steps of a run unknown, all of them or one kind; the data of a turn's output.
 
 ``steps.refused`` are calls that no tool carried out: spans tell of tools that ran, and where the
-words of the model are not recorded, nothing tells of the others.
+words of the model are not recorded, nothing is known of the others.
 """
 for _part in PARTS:
     NONE_BY_DEFAULT[Turn if _part == "output.data" else AgentRun][_part] = False
@@ -293,7 +293,7 @@ def known(trace: Trace, obj: Trace | Turn | AgentRun | Dispatch | ToolCall, fiel
     A field is not recorded when the object names it in its own ``unknown``. A name on the trace
     (``dispatch.prompt``) holds for all objects of that kind: for a field that is ``None`` by
     default, for those that have no value there; for any other (lists, statuses) for every
-    object, as what stands there may be incomplete. What is recorded as empty is known.
+    object, as what is there may be incomplete. What is recorded as empty is known.
     ``steps`` of a run are known when all kinds of them are; ``steps.said`` and
     ``steps.tool_call`` ask for one kind, ``steps.refused`` for calls that were refused.
     ``output.data`` of a turn asks whether an answer that

@@ -35,7 +35,7 @@ def agent_chain(
     renames: Mapping[str, str] | None = None,
     wanted: Collection[str] = (),
 ) -> list[str]:
-    """Return the agents of a turn's runs in start order; a repeated visit stands again.
+    """Return the agents of a turn's runs in start order; a repeated visit is listed again.
 
     A run goes by its agent's name, put through ``renames``. When that name is not ``wanted``
     but its node name or an alias of the agent is, it goes by that one. Runs whose agent the
@@ -358,7 +358,7 @@ _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?::[ \t].*)?$", re.MULTILINE)
 def in_short(error: str, limit: int = 200) -> str:
     """Fold an error into one line of at most ``limit`` characters, and leave out tracebacks.
 
-    What stands before a traceback says it all; where nothing does, the exception at its end.
+    What comes before a traceback says it all; where nothing does, the exception at its end.
     """
     said, traceback, frames = error.partition(_TRACEBACK)
     if traceback and not said.strip():
@@ -474,7 +474,7 @@ def turn_tree(trace: Trace, turn: Turn) -> list[TreeNode]:
 
     A delegate that passes control on stays under its caller together with those it passed it
     to. Order is start order on every level. A run whose sender is no agent, or belongs to an
-    earlier turn, stands at the top.
+    earlier turn, is at the top.
     """
     dispatches = {d.id: d for t in trace.turns for d in t.dispatches}
     top: list[TreeNode] = []
@@ -509,7 +509,7 @@ _counts_of = attrgetter(*_COUNTS)
 
 
 def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
-    """Add up the usage of runs; a run that tells nothing makes the sum a lower bound.
+    """Add up the usage of runs; a run without any makes the sum a lower bound.
 
     The cost is summed when every run has one.
     """
@@ -533,7 +533,7 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
 class DispatchUsage(NamedTuple):
     """``own`` is of the runs it set to work, ``with_children`` of those below them as well.
 
-    ``None`` where nothing was set to work, or no run tells what it spent.
+    ``None`` where nothing was set to work, or no run says what it spent.
     """
 
     own: Usage | None
@@ -541,7 +541,7 @@ class DispatchUsage(NamedTuple):
 
 
 def dispatch_usage(trace: Trace, dispatch: Dispatch) -> DispatchUsage:
-    """Add up what a dispatch spent; a run that tells nothing makes a sum a lower bound.
+    """Add up what a dispatch spent; a run without any makes a sum a lower bound.
 
     A message that sends an agent on its way again is a dispatch of its own, and counts there.
     """

@@ -50,7 +50,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def character_class(ranges: Iterable[tuple[int, int]]) -> str:
-    """Return ranges of characters as what stands in the brackets of a regular expression."""
+    """Return ranges of characters as they are written in the brackets of a regular expression."""
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
 
 

@@ -43,7 +43,7 @@ _HARMLESS = (
 )
 """Types whose values can name nothing: `threshold: 0.5`, `match: contains`."""
 
-# Own evaluators declare no types. What a parameter is called tells what it is for: a case may
+# Own evaluators declare no types. What a parameter is called says what it is for: a case may
 # set `word`, `max_words` or `required_keys`, and not `base_url`, `api_key` or `prompt_file`.
 _NAMES_SOMETHING = re.compile(
     r"(^|_)(judges?|ur[il]s?|endpoints?|hosts?|port|address(es)?|servers?|proxy|headers?|env"

@@ -35,7 +35,7 @@ class AdkHttpOptions(ServerOptions, kw_only=True):
     What a case states of its session goes before ``user_id`` and ``app_name``.
 
     ``endpoint_url`` is the server, with or without ``/run`` or ``/run_sse``. ``auth_type`` is
-    told by the credentials when left out. ``keep_sessions`` leaves sessions on the server.
+    taken from the credentials when left out. ``keep_sessions`` leaves sessions on the server.
     """
 
     type: Literal["adk_http"]

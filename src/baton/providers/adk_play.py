@@ -72,7 +72,7 @@ class AgentServer(Protocol):
         """Send one message and wait for all that comes of it; may raise AnswerCancelled."""
 
     async def state(self, session: SessionKey) -> dict[str, Any] | None:
-        """Return the state of a session; ``None`` when it is not told."""
+        """Return the state of a session; ``None`` when it is not recorded."""
 
 
 class Exchange(NamedTuple):

@@ -59,7 +59,7 @@ class AdkClient(AgentClient):
 
 
 def read_answer(body: Body, blank: Masker) -> Answer:
-    """Read the events of an answer, as far as it can be read; no error of it tells a secret."""
+    """Read the events of an answer, as far as it can be read; no error shows a secret."""
     wire, trouble = _read(body, blank)
     events = [_blanked(event, blank) for event in wire.events]
     dropped = [

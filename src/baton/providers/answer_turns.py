@@ -1,4 +1,4 @@
-"""What a function says of one message, as a turn: text, or a dict that tells more."""
+"""What a function says of one message, as a turn: text, or a dict that says more."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StatedDispatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool) -> None:
     """Add dispatches, each to the first run of its receiver that nothing has started yet.
 
-    Where the runs are not told, senders and receivers are names and no more.
+    Where the runs are not stated, senders and receivers are names and no more.
 
     Raises:
         ProviderError: the sender of one is none of the turn's agents, or the receiver is the one

@@ -160,7 +160,7 @@ class Hooks:
 
 
 def option_error(path: str, message: str) -> InputError:
-    """Return the error of one option, which stands at ``path``."""
+    """Return the error of the option at ``path``."""
     return InputError(Problem(path=path, message=message))
 
 

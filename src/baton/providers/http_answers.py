@@ -72,7 +72,7 @@ class _Piece(NamedTuple):
 
 
 def _event(piece: _Piece) -> Any:
-    """Decode an event; its name, where it has one, stands beside what it holds."""
+    """Decode an event; its name, where it has one, is put beside what it holds."""
     value = msgspec.json.decode(piece.data)
     if piece.name is None:
         return value
@@ -244,7 +244,7 @@ class _Group(NamedTuple):
         return cls(Path(f"{option}.path", given.path), parts, kind, given.absent)
 
     def matches(self, document: Any) -> list[Any] | msgspec.UnsetType:
-        """Return what there is, or ``UNSET`` where it was not told."""
+        """Return what there is, or ``UNSET`` where it was not recorded."""
         values = self.path.all(document)
         if values or self.absent == "none" or self.path.has_place(document):
             return values
@@ -317,7 +317,7 @@ def turn_from(reading: Reading, paths: Paths, id_: str) -> Stated:
 def _owners(
     agents: list[str] | msgspec.UnsetType, calls: list[StatedCall] | msgspec.UnsetType
 ) -> list[str] | msgspec.UnsetType:
-    """Return the agents; where only their calls are told, those that made one."""
+    """Return the agents; where only their calls are recorded, those that made one."""
     if agents is msgspec.UNSET:
         names = dict.fromkeys(call.agent for call in calls or () if call.agent is not None)
         return list(names) or msgspec.UNSET

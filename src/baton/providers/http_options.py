@@ -247,7 +247,7 @@ class HttpOptions(ServerOptions, kw_only=True):
     ``url``, the values of ``headers`` and the strings of ``request`` hold placeholders.
     ``session`` is how a conversation goes on: ``client`` (by an id made here), ``cookie``, or
     the JSONPath of the id in the first answer. The other paths say where in an answer, or in
-    the list of events of a ``stream``, something stands.
+    the list of events of a ``stream``, something is.
     """
 
     type: Literal["http"]
@@ -326,7 +326,7 @@ def check_options(options: HttpOptions) -> None:
 
 
 def _headers(options: HttpOptions) -> dict[str, Text]:
-    """Compile headers; no problem with one tells its value."""
+    """Compile headers; no problem with one shows its value."""
     compiled: dict[str, Text] = {}
     taken = {"traceparent"} if options.traceparent else set()
     taken |= {"authorization"} if basic_of(address(options.url, "url")) else set()

@@ -44,7 +44,7 @@ _OPENINFERENCE = re.compile(
 def derived(keys: Set[str]) -> Set[str]:
     """Name the attributes of a span that Phoenix made; none where an instrumentation did.
 
-    An instrumentation of OpenInference that keeps attributes of OpenTelemetry tells by one that
+    An instrumentation of OpenInference that keeps attributes of OpenTelemetry shows by one that
     Phoenix never makes.
     """
     if "gen_ai.operation.name" not in keys:

@@ -99,7 +99,7 @@ def first_level(place: Place) -> bool:
 
 
 def replace_text(value: Any, old: str, new: str) -> Any:
-    """Replace a string wherever it stands in JSON data."""
+    """Replace a string wherever it occurs in JSON data."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

@@ -36,7 +36,7 @@ class Suite(NamedTuple):
         The provider is built anew for every case, as each is played in an event loop of its own.
 
         Raises:
-            InputError: the provider refuses what it is told.
+            InputError: the provider refuses its options.
         """
         anew = self.evaluation._replace(provider=self.evaluation.make_provider())
         return run(anew.play(self.dataset.subset([place]))).results

@@ -34,7 +34,7 @@ def activate(wanted: Wanted) -> list[str]:
     """Switch instrumentors on; return which, as ``name (package version)``.
 
     Those that are asked for by name have to work. Of all there are, those are left out whose
-    library is not installed; one that fails otherwise is told with the reason.
+    library is not installed; one that fails otherwise is listed with the reason.
 
     Raises:
         InputError: an unknown name, or one that was asked for cannot be switched on.

@@ -215,7 +215,7 @@ class Pool:
         self._last_resort = weakref.finalize(self, _kill, self._workers)
 
     async def open(self) -> None:
-        """Load the program once, so that what is wrong with it is told before any case.
+        """Load the program once, so that what is wrong with it is reported before any case.
 
         Raises:
             InputError: it cannot be loaded.
@@ -224,7 +224,7 @@ class Pool:
 
     async def prepare(self) -> None:
         """Keep a process for the case that is played next, as loading may take long."""
-        with suppress(ProviderError):  # it is told when the case is played
+        with suppress(ProviderError):  # it is reported when the case is played
             self._kept.append(await self._take())
 
     async def close(self) -> None:

@@ -57,7 +57,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     """One request as it came in; ``number`` counts from 1.
 
     ``schema`` is the one of the answer: native, the parameters of ``tool`` (the one that the client
-    wants called), or one that stands in the system's text. ``tools`` are the parameters of all
+    wants called), or one in the system's text. ``tools`` are the parameters of all
     tools by name, ``body`` is the whole request. ``headers`` have lower-case names; what may be a
     secret is ``***``. ``at`` is in seconds since the server started.
     """
@@ -197,7 +197,7 @@ def halves(text: str) -> list[str]:
 
 
 def schema_in(text: str) -> dict[str, Any] | None:
-    """Return the first JSON Schema of an object that stands in a text, as prompts have it."""
+    """Return the first JSON Schema of an object in a text, as prompts have it."""
     if '"properties"' not in text:
         return None
     decoder, at = json.JSONDecoder(), text.find("{")

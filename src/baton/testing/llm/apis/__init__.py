@@ -66,7 +66,7 @@ PREFIXES: Mapping[Api, str] = {
 
 
 class Route(NamedTuple):
-    """What a path tells: the API, and what other APIs say in the body."""
+    """What a path says: the API, and what other APIs say in the body."""
 
     api: Api
     model: str | None = None

@@ -35,7 +35,7 @@ _ERRORS = {
 
 
 def read(body: dict[str, Any]) -> Asked:
-    """Read a request; the model stands in the path."""
+    """Read a request; the model is in the path."""
     messages = [
         Message(message["role"], text_of(message.get("content")))
         for message in body.get("messages") or []

@@ -275,7 +275,7 @@ def _response_head(said: Said) -> dict[str, Any]:
 
 
 def answer_mistral(said: Said) -> dict[str, Any]:
-    """Return the body of an answer; a refusal is told in plain words."""
+    """Return the body of an answer; a refusal is plain text."""
     body = answer_chat(said)
     choice = body["choices"][0]
     choice["finish_reason"] = _mistral_finish(choice["finish_reason"])
