@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import baton
 from baton import InputError
 from baton.model import Content, Dispatch, Said, ToolCall, Trace, integrity_problems
 from baton.testing import verdict, verdicts
@@ -145,3 +146,11 @@ def test_the_tests_in_the_docs_pass() -> None:
     assert len(tests) == 2
     for test in tests:
         test()
+
+
+def test_an_evaluation_is_the_one_that_scoring_returns(tmp_path: Path) -> None:
+    made = evaluation(result("passed", id="a"), result("failed", id="b"))
+    assert isinstance(made, baton.Evaluation)
+    assert (made.status, made.exit_code, len(made)) == ("failed", 1, 2)
+    made.to_junit(tmp_path / "junit.xml")
+    assert 'failures="1"' in (tmp_path / "junit.xml").read_text()

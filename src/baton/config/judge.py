@@ -183,7 +183,11 @@ def _judged_by(plan: Plan, judge: Judge) -> Plan:
                 try:
                     judge.with_options(own)
                 except InputError as error:
-                    problems += _named(error, planned.evaluator.name)
+                    name = planned.evaluator.name
+                    problems += [
+                        msgspec.structs.replace(problem, path=f"`{name}`: {problem.path}")
+                        for problem in error.problems
+                    ]
     if problems:
         raise InputError(problems)
     context = msgspec.structs.replace(plan.context, judge=judge)
@@ -309,12 +313,5 @@ def at_lines(document: Document, error: InputError) -> list[Problem]:
             ),
             problem.message,
         )
-        for problem in error.problems
-    ]
-
-
-def _named(error: InputError, name: str) -> list[Problem]:
-    return [
-        msgspec.structs.replace(problem, path=f"`{name}`: {problem.path}")
         for problem in error.problems
     ]

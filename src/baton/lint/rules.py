@@ -120,13 +120,15 @@ def missing_rubrics(scope: Scope) -> Iterator[LintWarning]:
         for name, criterion in criteria.items() if isinstance(criteria, dict) else ():
             if name in _TYPES and not _rubrics(criterion):
                 types = _types_in_cases(file)
+                in_cases = ", nor has a case"
+                if types:
+                    in_cases = f", and rubrics of cases count only with `type` {_TYPES[name]}"
                 if _TYPES[name] not in types:
                     yield LintWarning(
                         file=file.document.file,
                         line=file.document.line((str(key), name)),
                         rule=NO_RUBRICS,
-                        what=f"`{name}` has no `rubrics`{_in_cases(types, _TYPES[name])}: "
-                        "ADK evaluates nothing then",
+                        what=f"`{name}` has no `rubrics`{in_cases}: ADK evaluates nothing then",
                         remedy="write it as an object with `threshold` and `rubrics`",
                     )
 
@@ -144,12 +146,6 @@ def _types_in_cases(file: CriteriaFile) -> set[str | None]:
         for case in cases.cases
         for rubric in (*case.rubrics, *(r for turn in case.turns for r in turn.rubrics or ()))
     }
-
-
-def _in_cases(types: set[str | None], wanted: str) -> str:
-    if types:
-        return f", and rubrics of cases count only with `type` {wanted}"
-    return ", nor has a case"
 
 
 def stated_agents(case: Case) -> set[str]:
@@ -401,15 +397,13 @@ def variables(instruction: str) -> list[str]:
     ``{name?}`` may be missing, ``{artifact.name}`` is no state, and what is no name (or has
     another prefix than ``app:``, ``user:`` and ``temp:``) stays as it is.
     """
-    names = (
-        match.group().lstrip("{").rstrip("}").strip() for match in _BRACES.finditer(instruction)
-    )
-    return list(dict.fromkeys(name for name in names if _is_state(name)))
-
-
-def _is_state(name: str) -> bool:
-    prefix, colon, rest = name.rpartition(":")
-    return rest.isidentifier() and (not colon or prefix in _PREFIXES)
+    names: dict[str, None] = {}
+    for match in _BRACES.finditer(instruction):
+        name = match.group().lstrip("{").rstrip("}").strip()
+        prefix, colon, rest = name.rpartition(":")
+        if rest.isidentifier() and (not colon or prefix in _PREFIXES):
+            names[name] = None
+    return list(names)
 
 
 INSTRUCTION_VARIABLE = "instruction-variable"

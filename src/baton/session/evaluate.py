@@ -53,9 +53,9 @@ from .prepare import (
     Note,
     PathLike,
     ScoreOptions,
-    config_of,
     folder_header,
     for_this,
+    inputs_of,
     judge_flags_of,
     load_inputs,
     log_note,
@@ -211,11 +211,8 @@ def prepare_evaluation(
     Raises:
         InputError: as for :func:`aevaluate`.
     """
-    config = config_of(options)
-    note = options.get("note", log_note)
-    for text in config.notes if config else ():
-        note(text)
-    inputs = load_inputs(config, dataset, options.get("agents"), note)
+    inputs = inputs_of(options, dataset)
+    config = inputs.config
     if inputs.dataset is None:
         if config is not None:
             raise InputError(Problem(file=config.file, message="names no `dataset:` to test with"))

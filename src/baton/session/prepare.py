@@ -129,18 +129,27 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     catalog: Catalog | None = None
 
 
-def config_of(options: ScoreOptions) -> Config | None:
-    """Load the config that the options name, with code of the user's own unless it is a rehearsal.
+def inputs_of(
+    options: ScoreOptions, dataset: DatasetLike | None, agents: PathLike | None = None
+) -> Inputs:
+    """Load the config that the options name, and the cases and definitions that go with it.
+
+    ``agents`` are definitions to take where neither options nor config name any. In a rehearsal
+    no code of the user's own is imported.
 
     Raises:
-        InputError: it has faults.
+        InputError: a file with faults; recordings where cases are meant.
     """
-    config = options.get("config")
-    if config is None or isinstance(config, Config):
-        return config
-    judge = options.get("judge")
-    rehearsal = isinstance(judge, JudgeFlags) and judge.rehearsal
-    return load_config(config, own_code=not rehearsal)
+    config, judge = options.get("config"), options.get("judge")
+    note = options.get("note", log_note)
+    if config is not None and not isinstance(config, Config):
+        rehearsal = isinstance(judge, JudgeFlags) and judge.rehearsal
+        config = load_config(config, own_code=not rehearsal)
+    for text in config.notes if config is not None else ():
+        note(text)
+    if config is not None and config.agents:
+        agents = None
+    return load_inputs(config, dataset, options.get("agents") or agents, note)
 
 
 def load_inputs(

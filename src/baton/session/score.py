@@ -27,11 +27,10 @@ from .prepare import (
     Note,
     PathLike,
     ScoreOptions,
-    config_of,
     each_once,
     folder_header,
     for_this,
-    load_inputs,
+    inputs_of,
     log_note,
     note_unchecked,
     prepare,
@@ -255,11 +254,8 @@ def _prepare(
     if not isinstance(some, Iterable):
         raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
     given = _expanded(some, note)
-    config = config_of(options)
-    for text in config.notes if config else ():
-        note(text)
-    agents = options.get("agents") or (None if config and config.agents else given.agents)
-    inputs = load_inputs(config, dataset, agents, note)
+    inputs = inputs_of(options, dataset, given.agents)
+    config = inputs.config
     plan = prepare(inputs, evaluators, options)
     ready = _Ready(plan, inputs, given.traces, given.exclude, note)
     for text in trust_in(options).notes:

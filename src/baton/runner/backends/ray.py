@@ -141,7 +141,8 @@ class Ray(Waiting):
             raise
         except self._ray.exceptions.RayError as error:
             self._wake(actor)
-            return Done(number, None, f"{type(error).__name__}: {_first_line(error)}")
+            line = next(iter(str(error).splitlines()), "")
+            return Done(number, None, f"{type(error).__name__}: {line}")
         self._idle.append(actor)
         return Done(number, outcome)
 
@@ -182,7 +183,3 @@ def _reach(address: str) -> None:
     except OSError as error:
         message = f"the Ray cluster cannot be reached at {address}: {error}"
         raise InputError(message) from None
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")
