@@ -125,7 +125,7 @@ def test_torn_lines_are_cut_off_and_their_case_is_played_again(baton: Run, folde
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda folder: cases(folder, 4, "hello"), "the cases: their content is another"),
+        (lambda folder: cases(folder, 4, "hello"), "the cases: their content has changed"),
         (
             lambda folder: (folder / "baton.yaml").write_text(
                 (folder / "baton.yaml").read_text() + "timeout: 9\n"

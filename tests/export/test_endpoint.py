@@ -164,7 +164,7 @@ def test_the_environment_of_opentelemetry_counts_only_when_it_is_asked_for(
         (("--otlp", "http://127.0.0.1:1/?a=b"), "has a query or a fragment"),
         (("--otlp", "http://127.0.0.1:port"), "is not a valid address"),
         (("--otlp", "x.jsonl", "--only", "results"), "is not an evaluation folder"),
-        (("--otlp", "x.jsonl", "--retry-attempts", "0"), "are over 0"),
+        (("--otlp", "x.jsonl", "--retry-attempts", "0"), "have to be over 0"),
         (("--otlpp", "x.jsonl"), "--otlp"),
     ],
 )

@@ -145,7 +145,7 @@ def test_an_address_that_is_none_is_a_mistake_of_the_caller(
         (("--since", "yesterday"), "--since is not a date or time: `yesterday`"),
         (("--since", "2026-01-01", "--trace", "a"), "either --trace or a time range"),
         (("--since", "2026-01-02", "--until", "2026-01-01"), "--until is not after --since"),
-        (("--retry-attempts", "0"), "--retry-attempts are over 0"),
+        (("--retry-attempts", "0"), "--retry-attempts have to be over 0"),
         (("--timeout", "0"), "--timeout and"),
     ],
 )

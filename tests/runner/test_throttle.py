@@ -129,4 +129,4 @@ def test_cases_that_a_busy_server_refuses_are_played_with_fewer_at_once(
     assert outcome.code == 0, outcome
     assert server.answered == 30
     assert server.refused < 40
-    assert "servers asked for patience" in str(report["notices"])
+    assert "servers asked to slow down" in str(report["notices"])

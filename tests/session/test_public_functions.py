@@ -110,7 +110,7 @@ def test_traces_are_fetched_from_a_store() -> None:
         (lambda: library.export_recordings([], "x.jsonl"), "name the files or folders to export"),
         (
             lambda: library.export_recordings("refund.sse", "x.jsonl", timeout=0),
-            "`timeout` and `retry_attempts` are over 0, `retry_delay` is not negative",
+            "`timeout` and `retry_attempts` have to be over 0, `retry_delay` at least 0",
         ),
         (lambda: library.init("sample", ci="jenkins"), "`ci`: `jenkins` is not known"),
     ],

@@ -408,4 +408,4 @@ class Throttle:
         if not self.complaints:
             return []
         times = f"{self.complaints} times (429)"
-        return [f"servers asked for patience {times}: down to {self.lowest} of {self.most} at once"]
+        return [f"servers asked to slow down {times}: down to {self.lowest} of {self.most} at once"]

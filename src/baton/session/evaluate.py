@@ -215,7 +215,9 @@ def prepare_evaluation(
     config = inputs.config
     if inputs.dataset is None:
         if config is not None:
-            raise InputError(Problem(file=config.file, message="names no `dataset:` to test with"))
+            raise InputError(
+                Problem(file=config.file, message="names no `dataset:`: there is nothing to play")
+            )
         raise InputError("name the dataset to play, or a config with `dataset:`")
     base = config.run if config else RunOptions()
     how = run_options(base, options)
@@ -252,7 +254,7 @@ def _maker_of(
     if not isinstance(spec, ConfiguredProvider) and not (callable(spec) and takes_one(spec)):
         kind = getattr(spec, "__name__", type(spec).__name__)
         raise InputError(
-            f"`{kind}` is no provider: that is a function from a case to a trace; a function of "
+            f"`{kind}` is not a provider: that is a function from a case to a trace; a function of "
             'messages is `{"type": "python", "target": "module:function"}`'
         )
     return lambda: spec
@@ -521,7 +523,7 @@ def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
     cases = choose(inputs.dataset, asked.filters, asked.limit)
     if asked.cases is not None:
         wanted = set(asked.cases)
-        cases = _some(cases, wanted.__contains__, "none of the chosen cases is there any more")
+        cases = _some(cases, wanted.__contains__, "none of the chosen cases exists any more")
     if begun.start.open_cases is not None:
         nothing = "every case passed there: nothing is left to play"
         cases = _some(cases, begun.start.open_cases, nothing)

@@ -66,8 +66,8 @@ def export_recordings(
         raise InputError("name the files or folders to export")
     if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
         raise InputError(
-            f"{option('timeout')} and {option('retry_attempts')} are over 0, "
-            f"{option('retry_delay')} is not negative"
+            f"{option('timeout')} and {option('retry_attempts')} have to be over 0, "
+            f"{option('retry_delay')} at least 0"
         )
     paths = [Path(path) for path in each_once(some, note)]
     place, headers = target_of(target, headers_from)

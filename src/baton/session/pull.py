@@ -88,12 +88,12 @@ def pull_traces(
         raise InputError(f"{option('until')} is not after {option('since')}")
     if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
         raise InputError(
-            f"{option('timeout')} and {option('retry_attempts')} are over 0, "
-            f"{option('retry_delay')} is not negative"
+            f"{option('timeout')} and {option('retry_attempts')} have to be over 0, "
+            f"{option('retry_delay')} at least 0"
         )
     if max_answer_mib <= 0 or max_seconds <= 0 or max_pages < 1:
         limits = f"{option('max_answer_mib')}, {option('max_seconds')} and {option('max_pages')}"
-        raise InputError(f"{limits} are over 0")
+        raise InputError(f"{limits} have to be over 0")
     client = Store(
         url or _url(store),
         **_access(store),

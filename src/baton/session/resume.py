@@ -29,7 +29,7 @@ from baton.store import Kept, keep, read_evaluation
 from .agents import DEFAULT_CONFIG
 from .prepare import Note
 
-_SAME_CASES = "the results there are of other cases or repeats: start a new evaluation"
+_SAME_CASES = "the results there belong to other cases or repeats: start a new evaluation"
 
 
 class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -362,7 +362,7 @@ def kept_results(
 def _changes(before: Basis, after: Basis) -> Iterator[str]:
     """Say what is not as it was; one file may be named in several ways."""
     if before.cases != after.cases:
-        yield "the cases: their content is another"
+        yield "the cases: their content has changed"
     old_files, new_files = _by_place(before.files), _by_place(after.files)
     for place in sorted({*old_files, *new_files}):
         old_hash, new_hash = old_files.get(place), new_files.get(place)
