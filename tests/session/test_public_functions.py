@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.labelled import RUBRIC, answer, write_config, write_traces
 from tests.conftest import Baton
+from tests.pull.conftest import FakeStore, phoenix, serve
+from tests.pull.test_phoenix import TRACE
 
 import baton as library
 from baton.model import InputError
-from baton.testing import build
+from baton.testing import llm_server
+
+__all__ = ["phoenix", "serve"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDING = ROOT / "examples/adk/recordings/support_desk/refund.sse"
@@ -78,15 +84,40 @@ def test_an_evaluation_of_the_command_line_is_resumed(baton: Baton) -> None:
     assert (stored.header.status, len(stored)) == ("passed", 1)
 
 
-def test_a_judge_is_held_against_labels_and_verdicts_are_labelled() -> None:
-    trace = build.trace("hi", build.run("desk"), id="t")
-    with pytest.raises(InputError, match="name labels and what they are of"):
-        library.calibrate("dispatch_correctness", [])
-    folder = library.score([trace]).save("out/one")
-    with pytest.raises(InputError, match="nothing was judged by a rubric"):
-        library.label(folder)
+def test_verdicts_are_labelled_and_the_judge_is_held_against_the_labels(tmp_path: Path) -> None:
+    traces = write_traces(tmp_path, ["correct", "wrong", "weak"])
+    with llm_server(answer) as server:
+        judge = write_config(tmp_path, server.judge())
+        folder = library.score(traces, config=judge).save("out/judged")
+    labelling = library.label(folder, by="kim")
+    assert labelling.left == 3
+    labelling.give("correct")
+    labelling.skip()
+    labelling.give("wrong")
+    taken = labelling.take_back()
+    assert taken is not None
+    assert (taken.label, labelling.left) == ("wrong", 2)
+    while labelling.left:
+        labelling.give("wrong")
+    report = library.calibrate(RUBRIC, ["labels.jsonl", folder])
+    assert report.labels == 3
+    with pytest.raises(ValueError, match="`good` is not a label: correct"):
+        library.label(folder, by="lea").give("good")
+
+
+def test_the_examples_of_a_rubric_are_tried() -> None:
+    Path("named.yaml").write_text(
+        "name: named\nsummary: is it named\nunit: turn\nversion: '1'\nthreshold: 1\n"
+        "inputs: [request, answer]\nprompt: Is it?\nanswer: {choices: {correct: 1, wrong: 0}}\n"
+        "tests:\n- {name: none, inputs: {request: hi verdict=wrong, answer: Done.}, label: wrong}\n"
+        "- {name: other, inputs: {request: hi verdict=correct, answer: Done.}, label: wrong}\n"
+    )
+    with llm_server(answer) as server:
+        Path("judge.yaml").write_text(json.dumps({"judge": server.judge()}))
+        answers = library.try_rubrics(["named.yaml"], config="judge.yaml")
+    assert [each.outcome for each in answers] == ["as expected", "otherwise"]
     with pytest.raises(InputError, match=r"give `judge='PROVIDER:NAME'`, or a config"):
-        library.try_rubrics(["dispatch_correctness"])
+        library.try_rubrics([RUBRIC])
 
 
 def test_a_project_is_started_and_played() -> None:
@@ -97,7 +128,12 @@ def test_a_project_is_started_and_played() -> None:
     assert evaluation.results[0].case_id == "first"
 
 
-def test_traces_are_fetched_from_a_store() -> None:
+def test_traces_are_fetched_from_a_store(phoenix: FakeStore) -> None:
+    (fetched, address) = library.pull_traces(
+        "phoenix", "t.jsonl", url=phoenix.url, project="desk", trace=[TRACE]
+    )
+    assert (fetched.traces, fetched.cut, address) == (1, None, phoenix.url)
+    assert len(library.load_traces("t.jsonl")) == 1
     with pytest.raises(InputError, match="`until` is not after `since`"):
         library.pull_traces("phoenix", "t.jsonl", since="2026-01-02", until="2026-01-01")
 

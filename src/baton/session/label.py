@@ -103,7 +103,7 @@ class Labelling:
         if score is not None:
             self.terms.score(score)
         elif label not in self.choices:
-            raise ValueError(f"`{label}` is no label: {', '.join(self.choices)}")
+            raise ValueError(f"`{label}` is not a label: {', '.join(self.choices)}")
         subject = self.now.subject
         dispatch = subject.id if subject.unit == "dispatch" else None
         self.file.add(
