@@ -10,8 +10,8 @@ import pytest
 
 import baton
 from baton.gate.baseline import Snapshot, SnapshotBuilder, write_baseline
-from baton.gate.decide import Decision, decide
-from baton.gate.rules import read_gate
+from baton.gate.decide import decide
+from baton.gate.rules import Decision, read_gate
 from baton.model import (
     AgentScores,
     Case,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.formats.explain import checked
-from baton.model import InputError, Problem, suggestion
+from baton.model import GateResult, InputError, Problem, suggestion
 from baton.model.score import TOLERANCE, passes
 
 Sign = Literal[">=", "<=", "=="]
@@ -282,3 +282,37 @@ def _rule(text: str, measure: str, limit: float, **more: Any) -> GateRule:
     if rule.by_agent and not rule.of_evaluator:
         raise ValueError(f"`{text}`: `{measure}` is of cases, not of agents")
     return rule
+
+
+BOUND = "for"
+"""What results are called that say whether a gate is for this version."""
+
+
+class Decision(NamedTuple):
+    """Results, and for which of a case's outcomes they decide in its place.
+
+    ``on_cases``: failed cases fail the evaluation only by the gate. ``on_errors``: likewise for
+    those that could not be evaluated.
+    """
+
+    results: list[GateResult]
+    on_cases: bool = False
+    on_errors: bool = False
+
+    def problems(self) -> list[str]:
+        """Say which rules could not be decided."""
+        return [
+            f"the gate's thresholds are for another version: {result.reason}"
+            if result.rule == BOUND
+            else f"the gate's `{result.rule}` has nothing to decide by: {result.reason}"
+            for result in self.results
+            if result.status == "error"
+        ]
+
+    @property
+    def missed(self) -> bool:
+        """Whether a rule was missed."""
+        return any(result.status == "failed" for result in self.results)
+
+
+NOTHING = Decision([])

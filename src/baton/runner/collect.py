@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, Self
 
-from baton.gate.decide import NOTHING, Decision
+from baton.gate.rules import NOTHING, Decision
 from baton.model import (
     STATUSES,
     AgentCard,
