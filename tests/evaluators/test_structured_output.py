@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from baton.evaluators import StructuredOutput
 from baton.evaluators.matching.assignment import assign
-from baton.evaluators.matching.json_values import Same, is_same
+from baton.evaluators.structured_output import Same, is_same
 from baton.model import Case, Content, InputError, Trace
 from baton.testing import build, verdict
 from baton.testing.build import expect, turn

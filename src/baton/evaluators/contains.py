@@ -14,8 +14,8 @@ from baton.evaluators.matching.answers import (
     evidence,
     no_answer,
     reason,
+    shown,
 )
-from baton.evaluators.matching.json_values import shown
 from baton.evaluators.matching.texts import CaseSensitive, Reading
 from baton.model import Case, EvalContext, Score, Trace
 from baton.plugins import FROM_CASES, Alias

@@ -18,8 +18,8 @@ from baton.evaluators.matching.answers import (
     mean,
     no_answer,
     reason,
+    shown,
 )
-from baton.evaluators.matching.json_values import shown
 from baton.evaluators.matching.texts import CaseSensitive, Reading
 from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace, Turn
 from baton.plugins import FROM_CASES, Alias

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
+from baton.evaluators.judging.material import said_of
 from baton.findings.finding import Answer
 from baton.formats.explain import checked
 from baton.judges.votes import judge_use, poll
@@ -29,7 +30,6 @@ from .judging.inputs import Missing
 from .judging.load import checks_of, revised, rubric_text
 from .judging.question import Question, cant_tell, inputs_of, question_of, sections_of
 from .judging.rubric import Rubric, RubricOptions
-from .judging.sections import said_of
 from .judging.subject import Subject, subjects
 from .judging.verdicts import (
     JudgedDetails,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.evaluators.judged import Judged
+from baton.evaluators.judging.material import TooLongError
 from baton.model import (
     EvalContext,
     Judge,
@@ -21,7 +22,6 @@ from .inputs import Given, Missing
 from .material import given, raw
 from .question import question_of, sections_of
 from .rubric import Example, Rubric
-from .sections import TooLongError
 from .subject import Subject
 from .verdicts import items_of
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
 
+from baton.evaluators.judging.material import LeftOut, Section, TooLongError, fit_material, said_of
 from baton.model import JudgeRequest
 
 from .inputs import Given, Missing, input_of
 from .material import Kind, Piece, line
 from .rubric import LISTED, Hidden, Rubric
-from .sections import LeftOut, Section, TooLongError, fit_material, said_of
 from .subject import Subject
 from .verdicts import Item, answer_guide, answer_schema, numbered
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType, convert, field
 
 from baton.evaluators.base import Details
+from baton.evaluators.judging.material import LONGEST, LeftOut, Section, TooLongError, said_of
 from baton.judges.prompts import clip
 from baton.judges.votes import Poll, Read, Tally, Vote
 from baton.model import CaseRubric, Evidence, JudgeUse, Score, Status, Unit
@@ -18,7 +19,6 @@ from .evidence import Settled
 from .inputs import Given, Missing
 from .material import Piece, block, piece
 from .rubric import Answer, Claims, Direction, Each, Label, Rubric, RubricOptions
-from .sections import LONGEST, LeftOut, Section, TooLongError, said_of
 from .subject import Subject
 
 # Behind a stop, unless small letters go on (`e.g. this`); CJK stops need no space.

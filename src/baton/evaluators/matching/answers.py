@@ -84,6 +84,12 @@ def reason(rows: Sequence[Row], wrong: Sequence[Row], right: str) -> str:
     return f"turn {wrong[0].number}: {wrong[0].problem}{more}"
 
 
+def shown(value: Any, limit: int = 80) -> str:
+    """Write a value as JSON, cut where it is long."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 NOTHING: Any = msgspec.UNSET
 
 
