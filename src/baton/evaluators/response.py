@@ -30,6 +30,7 @@ from baton.evaluators.matching.texts import (
     NormalizeWhitespace,
     Reading,
     Rules,
+    require_rouge,
     stated_checks,
 )
 from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
@@ -110,6 +111,8 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
             if wanted is not None and not (wanted and all(wanted)):
                 raise ValueError(f"`{name}` is empty or holds an empty text, which says nothing")
         _ = self._rules  # raises InputError for a pattern or a schema that is none
+        if self.match == "rouge1":
+            require_rouge()
 
     @property
     def reading(self) -> Reading:

@@ -22,7 +22,7 @@ from baton.evaluators.matching.answers import (
     quote,
     reason,
 )
-from baton.evaluators.matching.texts import rouge1
+from baton.evaluators.matching.texts import require_rouge, rouge1
 from baton.model import EvalContext, Score, Trace
 from baton.model.score import passes
 from baton.plugins import Alias
@@ -47,6 +47,10 @@ class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
         msgspec.Meta(ge=0, le=1),
         describe("The mean F-measure over turns from which a case passes."),
     ] = 0.8
+
+    def check(self) -> None:
+        """Check that the library for ROUGE is there."""
+        require_rouge()
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row:  # noqa: ARG002
         """Compare the words of one answer."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, cast
 from urllib.parse import unquote
 
@@ -15,8 +17,6 @@ from baton.evaluators.matching.answers import json_in, quote
 from baton.formats.nesting import TOO_DEEP, is_value_too_deep
 from baton.formats.patterns import BadPatternError, Pattern, compiled, has_several_repeats
 from baton.model import Content, ExpectedTurn, InputError, Problem
-
-from .stemming import stem
 
 # Written without spaces, and each character a word: kana, CJK ideographs, Hangul syllables.
 _WORD_EACH = ((0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF))
@@ -65,6 +65,12 @@ class Rouge(NamedTuple):
     fmeasure: float
 
 
+def require_rouge() -> None:
+    """Raise InputError when the library that stems words is not installed."""
+    if importlib.util.find_spec("rouge_score") is None:
+        raise InputError("ROUGE needs rouge-score: pip install 'baton-evals[text]'")
+
+
 def rouge1(expected: str, actual: str) -> Rouge:
     """Compare the tokens of two texts, in any order.
 
@@ -81,11 +87,29 @@ def rouge1(expected: str, actual: str) -> Rouge:
 
 
 def _counts(text: str) -> Counter[str]:
-    """Count the tokens of a text: its words, those of English without their endings."""
-    if text.isascii():
-        return Counter(map(stem, words(text.lower())))
-    folded = words(unicodedata.normalize("NFKC", text).lower())
-    return Counter(stem(word) if word.isascii() else word for word in folded)
+    """Count the tokens of a text; each word is looked up once, however often it stands there."""
+    counts: Counter[str] = Counter()
+    for word, count in Counter(_folded_words(text)).items():
+        for token in _stemmed(word):
+            counts[token] += count
+    return counts
+
+
+def _folded_words(text: str) -> list[str]:
+    return words(unicodedata.normalize("NFKC", text).lower())
+
+
+@lru_cache(maxsize=1 << 16)
+def _stemmed(word: str) -> tuple[str, ...]:
+    """Stem a word of ASCII letters and digits; leave others alone. Words repeat, so keep them."""
+    return tuple(_tokenizer().tokenize(word)) if word.isascii() else (word,)
+
+
+@cache
+def _tokenizer() -> Any:
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    return DefaultTokenizer(use_stemmer=True)
 
 
 Match = Literal["equals", "contains", "regex", "jaccard", "recall", "rouge1"]

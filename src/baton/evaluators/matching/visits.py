@@ -14,6 +14,7 @@ from baton.evaluators.matching.texts import (
     NormalizeWhitespace,
     Reading,
     match_score,
+    require_rouge,
 )
 from baton.model import (
     AgentRun,
@@ -51,6 +52,11 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
         return Reading(
             case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
         )
+
+    def check(self) -> None:
+        """Check that the library for ROUGE is there where it is needed."""
+        if getattr(self, "match", None) == "rouge1":
+            require_rouge()
 
 
 class Voice(NamedTuple):
