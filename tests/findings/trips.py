@@ -44,5 +44,6 @@ def trip(
     helper = run("helper", *child, input=received, started_by=["d"])
     helper.unknown = ["input"] if received is None else []
     ids: dict[str, Any] = {"from_run": "r1", "from_agent": "lead", "runs": ["r2"]}
-    made = build.dispatch("helper", prompt, id="d", kind=kind, result=result, **{**ids, **dispatch})
+    stated = {"to": dispatch.pop("to_agent", "helper"), **ids, **dispatch}
+    made = build.dispatch(prompt=prompt, id="d", kind=kind, result=result, **stated)
     return build.trace(build.turn(user, lead, helper, made, id="t", output=output))
