@@ -277,6 +277,20 @@ def test_an_eval_set_with_comments_and_a_comma_too_many_is_read(tmp_path: Path) 
     assert (case.id, case.turns[0].input.text) == ("off", "Off, please.")
 
 
+@pytest.mark.parametrize(
+    "lead", ["// Lights.\n", "# Lights.\n", "/* Lights,\n all of them */\n", " \n"]
+)
+@pytest.mark.parametrize("brackets", [("", ""), ("[", "]")])
+def test_comments_may_stand_before_the_first_bracket(
+    tmp_path: Path, lead: str, brackets: tuple[str, str]
+) -> None:
+    turn = {"user_content": {"parts": [{"text": "Off, please."}], "role": "user"}}
+    case = {"eval_id": "off", "conversation": [turn]}
+    inner = json.dumps({"eval_set_id": "lights", "eval_cases": [case]} if not brackets[0] else case)
+    (read,) = load(tmp_path, f"{lead}{brackets[0]}{inner}{brackets[1]}")
+    assert read.id == "off"
+
+
 @pytest.mark.parametrize("text", ['{"eval_cases": [', '{"eval_cases": [NaN]}', '{"a" 1}'])
 def test_json_that_is_broken_is_told_as_json(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"JSON|has to be|expected"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -260,13 +261,17 @@ def read_file(path: Path, about: About) -> FileCases | None:
     return read_data(file, read_bytes(path) if data is None else data, about)
 
 
+_LEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t\r\n]|//[^\n]*+|\#[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
+"""What may stand before the first bracket of JSON: blanks and comments."""
+
+
 def read_data(file: str, data: bytes, about: About) -> FileCases | None:
     """Read and check what a file says that has no JSON lines; ``file`` is only its name.
 
     Raises:
         InputError: with every problem there is.
     """
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+    if _LEAD.sub(b"", data, count=1)[:1] in (b"{", b"["):
         try:
             return _read_json(file, data, about)
         except InputError:
