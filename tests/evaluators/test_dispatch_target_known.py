@@ -178,3 +178,13 @@ def test_nobody_who_gave_definitions_is_asked_for_them() -> None:
     found = score(made)
     assert found.status == "skipped"
     assert "complete the definitions" in found.reason
+
+
+def test_a_tool_that_is_missing_is_no_missing_agent_where_that_one_ran() -> None:
+    error = "Unknown tool: transfer_to_shipping"
+    made = trace("shipping", tool="transfer_to_shipping", error=error)
+    assert score(made).status == "failed"
+    made.turns[0].runs.append(run("shipping", id="r9"))
+    found = score(made)
+    assert found.status == "passed"
+    assert "no tool `transfer_to_shipping`" in found.reason

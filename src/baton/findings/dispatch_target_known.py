@@ -152,6 +152,9 @@ def target_known(
     # as these come from the user and may be incomplete.
     denial = next((text for text in texts if _denies(text, call, named_after)), None)
     if denial is not None:
+        if named_after and call is not None and call.name in denial and has_run(trace, name):
+            # There is no tool of this name. The agent was reached in another way.
+            return Clear(says=f"`{name}` is known, though there is no tool `{call.name}`")
         name = unknown_name(denial) or name
         others = listed_names(denial) or _roster(trace, sender, name, renames)
         return [_unknown(dispatch, sender, name, others, denial)]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from baton.model import AgentCard
+from baton.readers.otlp.reader import read_spans
+
 from .spans import (
     Piece,
     agent,
@@ -14,6 +17,7 @@ from .spans import (
     only,
     piece,
     read,
+    spans,
     together,
     tool,
     tools,
@@ -302,3 +306,13 @@ def test_of_calls_in_two_answers_the_last_one_hands_over() -> None:
     arrived = {d.call: d.status for d in turn.dispatches}
     assert arrived == {"c1": "refused", "c2": "completed"}
     assert turn.runs[1].started_by == [d.id for d in turn.dispatches if d.call == "c2"]
+
+
+def test_a_call_that_no_span_carries_out_is_that_of_the_run_below_also_with_definitions() -> None:
+    inner = agent("buyer", model("4 a bag."))
+    asked = model(calls=[call("buyer", "c1", task="Price?")])
+    made = spans(agent("gardener", asked, inner, model("4.")))
+    [trace] = read_spans(made, [], {"buyer": AgentCard(tools=[])})
+    assert chain(trace.turns[0]) == ["gardener", "buyer"]
+    dispatch = only(trace.turns[0])
+    assert (dispatch.call, dispatch.status) == ("c1", "completed")

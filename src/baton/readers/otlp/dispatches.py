@@ -125,6 +125,11 @@ class _Linker:
         self._joins = 0
         self._owners = {id(node): run for run in runs for node in run.nodes}
         self._below = _runs_below(runs, actions, self._owners)
+        self._inside: dict[int, list[RunSpans]] = {}
+        for run in runs:
+            owner = self._owners.get(id(run.outer)) if run.caller is None else None
+            if owner is not None:
+                self._inside.setdefault(id(owner), []).append(run)
 
     def arrive(self, run: RunSpans) -> None:
         """Find what started a run."""
@@ -147,12 +152,18 @@ class _Linker:
                 self._delegate(run, action, children[0])
             elif action.mode == "transfer":
                 self._transfer(run, action, action.target)
+            elif action.node is None and any(_meant(action, child) for child in self._inner(run)):
+                continue  # made when the run arrives that answers it, and stands below no call
             elif action.mode == "delegate" and (action.target is not None or _is_sure(action)):
                 self._delegate(run, action, None)
             elif step is not None and step.name in self._builder.catalog:
                 if step.name != run.agent:  # a tool that is named as an agent is one
                     action.target = step.name
                     self._delegate(run, action, None)
+
+    def _inner(self, owner: RunSpans) -> list[RunSpans]:
+        """Return the runs that stand below the agent of a run, and below no call of it."""
+        return self._inside.get(id(owner), [])
 
     def settle_lost(self) -> None:
         """Settle the transfers that did not arrive."""

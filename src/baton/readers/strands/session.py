@@ -30,7 +30,6 @@ from baton.readers.builder import MAIN, Timeline, TraceBuilder, allow_tools, not
 from baton.readers.catalog import Catalog
 
 from .spans import (
-    HAND_OFF,
     Call,
     Calls,
     Handed,
@@ -38,7 +37,7 @@ from .spans import (
     Starter,
     Tree,
     answer_content,
-    handed,
+    hand_over,
     times,
     told_by_swarm,
 )
@@ -91,10 +90,9 @@ class Dispatches:
             self._start(starter, agents)
         for key, run in runs.items():
             for call in calls[key].all:
-                if call.step.name == HAND_OFF and call.step.dispatch is None:
-                    asked = handed(call.step.arguments)
-                    if asked is not None:
-                        self._transfer(run, self._timelines[key], call, asked)
+                asked = hand_over(call.step)
+                if asked is not None and call.step.dispatch is None:
+                    self._transfer(run, self._timelines[key], call, asked)
         for key, run in runs.items():
             run.steps = self._timelines[key].steps()
         turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -320,6 +321,25 @@ def handed(arguments: Any) -> Handed | None:
         message if isinstance(message, str) else None,
         context if isinstance(context, dict) else {},
     )
+
+
+# A model that knows other frameworks calls their tools: `transfer_to_billing`.
+_NAMED = re.compile(r"(?:transfer|hand_?off)_to_(?!agent\b)(\w+)", re.IGNORECASE)
+# What Strands answers to a call of a tool that the agent does not have.
+_NO_TOOL = "Unknown tool: "
+
+
+def hand_over(step: ToolCall) -> Handed | None:
+    """Return what a call hands over; ``None`` for any other call.
+
+    A tool for handing over to one agent that does not exist is one as well, which is refused.
+    """
+    if step.name == HAND_OFF:
+        return handed(step.arguments)
+    named = _NAMED.fullmatch(step.name)
+    if named is None or not (step.error or "").startswith(_NO_TOOL):
+        return None
+    return handed({"message": None, **(step.arguments or {}), "agent_name": named.group(1)})
 
 
 class Names:
