@@ -325,3 +325,13 @@ def test_a_tool_that_reports_an_error_failed(adk: Any) -> None:
         ("ok", None),
     ]
     assert isinstance(made[0], ToolCall)
+
+
+@pytest.mark.parametrize("given", [{}, {"agent_name": ""}, {"agent_name": None}, {"agent": "b"}])
+def test_a_transfer_that_names_no_agent_is_a_failed_call(adk: Any, given: dict[str, Any]) -> None:
+    asked = adk.call("transfer_to_agent", "c1", **given)
+    trace = adk.read([adk.event("desk", asked), adk.event("desk", "I stay.")])
+    (turn,) = trace.turns
+    assert (turn.status, turn.dispatches) == ("completed", [])
+    (call,) = tool_calls(turn, dispatches="include")
+    assert (call.status, call.error) == ("failed", "`transfer_to_agent` names no agent")

@@ -370,8 +370,10 @@ class _TurnReader:
             run.steps.append(call)
             opened = self._session.calls[wire.id or call.id] = OpenCall(call, run)
             target = (wire.args or {}).get("agent_name")
-            if wire.name == TRANSFER_TOOL and isinstance(target, str):
+            if wire.name == TRANSFER_TOOL and isinstance(target, str) and target:
                 opened.dispatch = self._transfer(run, target, event.timestamp, call)
+            elif wire.name == TRANSFER_TOOL:
+                call.status, call.error = "failed", f"`{TRANSFER_TOOL}` names no agent"
             elif self._is_agent(wire.name, run):
                 self._delegate(opened, wire.args or {}, event, group)
 
