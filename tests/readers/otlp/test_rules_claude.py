@@ -41,7 +41,9 @@ def test_scope_is_unknown_where_refused_calls_are_not_recorded() -> None:
 
 def test_calls_of_one_request_are_together_in_claudes_own_export() -> None:
     (trace,) = baton.load_traces(EXPORT)
-    assert [dispatch.group for dispatch in trace.turns[0].dispatches] == [1, 1]
+    (turn,) = trace.turns
+    assert [dispatch.group for dispatch in turn.dispatches] == [1, 1]
+    assert [run.input for run in turn.runs[1:]] == [d.prompt for d in turn.dispatches]
 
 
 @pytest.mark.parametrize(("name", "spent"), [("dead_child", 0.0006), ("dead_child_at_once", 0.0)])

@@ -8,6 +8,7 @@ from operator import attrgetter
 import msgspec
 
 from .dialects import read_span, resolve
+from .dialects.handover import prompt_of
 from .readings import OWNED, AgentSpan, ModelSpan, Node, ToolSpan, WorkflowSpan, as_workflow
 from .span import Event, Span
 
@@ -226,10 +227,13 @@ def _imply(ordered: list[Node]) -> bool:
             attributes={},
             ended=None if None in ends else max(end for end in ends if end is not None),
         )
-        # With no span of its own, an agent is known to be dead by its call, or its last request.
-        asked = last_asked.get(id(tool))
+        # With no span of its own, an agent is known to be dead by its call; one that is sure to
+        # stand behind a call, also by its last request, and it is given what the call says.
+        asked = last_asked.get(id(tool)) if call.sure else None
         failure = call if call.failed or asked is None else asked
         says = AgentSpan(name=call.target, failed=failure.failed, error=failure.error)
+        if call.sure and call.arguments is not None:
+            says.input = prompt_of(call.arguments)[0]
         agent = Node(span, says, tool)
         agent.children, tool.children = tool.children, [agent]
         for child in agent.children:
