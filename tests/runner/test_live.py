@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -13,17 +14,12 @@ import pytest
 import baton
 from baton.model import (
     Case,
-    CaseResult,
-    Dataset,
     Evaluation,
     InputError,
     Provider,
     ProviderError,
     Trace,
 )
-from baton.runner.live import RunFolder, evaluate_to_folder
-from baton.runner.plan import RunOptions, make_plan
-from baton.store import StoredEvaluation, read_evaluation
 from baton.testing import build
 from baton.testing.build import case, run, turn
 
@@ -36,21 +32,9 @@ def trace(case: Case, agent: str = "desk", **more: Any) -> Trace:
     return build.trace(turn(run(agent), **more), id=case.id)
 
 
-def stored(
-    provider: Provider, names: list[str], folder: Path, **options: Any
-) -> tuple[StoredEvaluation, list[CaseResult]]:
-    """Play cases into a folder; return it, and what was told on the way."""
-    told: list[CaseResult] = []
-    made = asyncio.run(
-        evaluate_to_folder(
-            make_plan(["agent_chain"]),
-            provider,
-            Dataset(cases(*names)),
-            RunOptions(**options),
-            RunFolder(folder, "x", {}, on_result=told.append),
-        )
-    )
-    return read_evaluation(made), told
+def played(provider: Provider, *names: str, **options: Any) -> baton.Evaluation:
+    """Play cases, and hold them to their chain of agents."""
+    return baton.evaluate(cases(*names), provider, ["agent_chain"], **options)
 
 
 async def troubled(case: Case) -> Any:
@@ -87,34 +71,33 @@ TROUBLE = {
 }
 
 
-def test_every_planned_case_is_reported_once_with_what_went_wrong(tmp_path: Path) -> None:
-    folder, told = stored(troubled, list(TROUBLE), tmp_path, concurrency=3, repeat=2, timeout=0.2)
-    results = list(folder)
+def test_every_planned_case_is_reported_once_with_what_went_wrong() -> None:
+    evaluation = played(troubled, *TROUBLE, concurrency=3, repeat=2, timeout=0.2)
+    results = evaluation.results
     planned = [(name, repeat) for name in TROUBLE for repeat in (0, 1)]
     assert [(result.case_id, result.repeat) for result in results] == planned
-    assert sorted((r.case_id, r.repeat) for r in told) == sorted(planned)
     for result in results:
         problem = TROUBLE[result.case_id]
         assert result.status == ("error" if problem else "passed")
         assert (result.error or "").startswith(problem or "")
         assert bool(result.error) == bool(problem)
-    assert folder.header.cases == {"passed": 4, "failed": 0, "skipped": 0, "error": 18}
-    assert folder.header.status == "error"
-    assert folder.header.problems == ["18 of 22 cases could not be evaluated"]
+    assert evaluation.header.cases == {"passed": 4, "failed": 0, "skipped": 0, "error": 18}
+    assert evaluation.status == "error"
+    assert evaluation.problems == ["18 of 22 cases could not be evaluated"]
 
 
 def test_what_could_not_be_played_has_no_scores_and_no_zero(tmp_path: Path) -> None:
-    folder, _ = stored(troubled, ["raises", "fine"], tmp_path)
-    raised, _fine = folder
+    evaluation = played(troubled, "raises", "fine")
+    raised, _fine = evaluation
     assert raised.scores == []
-    assert next(folder.rows()).scores == []
-    (counts,) = folder.header.evaluators
+    index = evaluation.save(tmp_path / "stored") / "index.jsonl"
+    assert json.loads(index.read_bytes().splitlines()[0])["scores"] == []
+    (counts,) = evaluation.evaluators
     assert (counts.passed, counts.failed) == (1, 0)
 
 
-def test_what_was_seen_of_a_case_that_broke_is_kept(tmp_path: Path) -> None:
-    folder, _ = stored(troubled, ["partial"], tmp_path)
-    (result,) = folder
+def test_what_was_seen_of_a_case_that_broke_is_kept() -> None:
+    (result,) = played(troubled, "partial")
     assert result.status == "error"
     assert result.trace is not None
     assert result.trace.turns[0].runs[0].agent == "desk"
@@ -132,16 +115,6 @@ def test_repeats_are_played_one_round_after_the_other_and_told_side_by_side() ->
     assert [(r.case_id, r.repeat) for r in evaluation] == [
         ("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0), ("c", 1),
     ]  # fmt: skip
-
-
-def test_results_stand_in_the_order_of_the_dataset_whichever_comes_first(tmp_path: Path) -> None:
-    async def play(case: Case) -> Trace:
-        await asyncio.sleep({"a": 0.1, "b": 0.05}.get(case.id, 0))
-        return trace(case)
-
-    folder, told = stored(play, ["a", "b", "c"], tmp_path, concurrency=3)
-    assert [result.case_id for result in told] == ["c", "b", "a"]
-    assert [row.case_id for row in folder.rows()] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("threads", [True, False])
@@ -210,42 +183,10 @@ class Held:
         return trace(case)
 
 
-def test_a_provider_is_opened_before_the_first_case_and_closed_after_the_last(
-    tmp_path: Path,
-) -> None:
+def test_a_provider_is_opened_before_the_first_case_and_closed_after_the_last() -> None:
     held = Held()
-    stored(held, ["a", "b"], tmp_path, concurrency=1)
+    played(held, "a", "b", concurrency=1)
     assert held.log == ["open", "a", "b", "closed"]
-
-
-def test_a_provider_that_cannot_be_opened_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such server"):
-        stored(Held(InputError("no such server")), ["a"], tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_goes_wrong_while_results_are_told_closes_the_provider_and_the_folder(
-    tmp_path: Path,
-) -> None:
-    held = Held()
-
-    def fail(result: CaseResult) -> None:
-        raise OSError("disk full")
-
-    plan, dataset = make_plan(["agent_chain"]), Dataset(cases("a", "b"))
-    with pytest.raises(OSError, match="disk full"):
-        asyncio.run(
-            evaluate_to_folder(
-                plan, held, dataset, RunOptions(concurrency=1),
-                RunFolder(tmp_path, "x", {}, on_result=fail),
-            )
-        )  # fmt: skip
-    assert held.log == ["open", "a", "closed"]
-    (made,) = tmp_path.iterdir()
-    header = read_evaluation(made).header
-    assert header.status == "interrupted"
-    assert header.cases["passed"] == 1
-    assert "1 of 2 planned cases were not run" in header.problems
 
 
 def test_a_dataset_that_is_gone_in_mid_run_makes_errors_and_loses_nothing(tmp_path: Path) -> None:
