@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from tests.conftest import Baton
 
 import baton
 from baton import InputError
@@ -17,6 +19,7 @@ from baton.testing.build import (
     call,
     case,
     delegate,
+    dispatch,
     evaluation,
     expect,
     give_back,
@@ -96,6 +99,35 @@ def test_ids_are_unique_across_turns() -> None:
 def test_a_dispatch_of_its_own_is_taken_as_it_is() -> None:
     given = Dispatch(id="d9", kind="sequence", to_agent="a", runs=["r1"])
     assert trace(turn(run("a"), given)).turns[0].dispatches == [given]
+
+
+def test_a_dispatch_may_be_made_by_itself_and_its_fields_go_before_those_of_its_run() -> None:
+    made = dispatch("b", "go", id="d7", kind="transfer", result={"ok": True}, runs=["r2"])
+    assert made.prompt == Content(text="go")
+    assert made.result == Content(data={"ok": True})
+    assert trace(turn(run("a"), run("b"), made)).turns[0].dispatches == [made]
+    (stated,) = trace(run("a", delegate("b", from_agent="c"))).turns[0].dispatches
+    assert (stated.from_agent, stated.from_run) == ("c", "r1")
+
+
+def test_the_call_that_makes_a_dispatch_has_its_arguments() -> None:
+    (desk,) = trace(run("desk", delegate("b", tool="ask", arguments={"agent": "b"}))).turns[0].runs
+    asked = desk.steps[0]
+    assert isinstance(asked, ToolCall)
+    assert (asked.name, asked.arguments, asked.dispatch) == ("ask", {"agent": "b"}, "d1")
+
+
+def test_an_evaluation_has_a_folder_with_the_cases_in_their_order(
+    baton: Baton, tmp_path: Path
+) -> None:
+    results = [result("passed", id=name, repeat=repeat) for name in "ba" for repeat in (0, 1)]
+    folder = evaluation(*results, result("failed", id="c")).save(tmp_path / "stored")
+    outcome = baton("report", folder, "--json")
+    report = json.loads(outcome.out)
+    assert outcome.code == 1
+    assert [(one["case_id"], one["repeat"]) for one in report["results"]] == [
+        ("b", 0), ("b", 1), ("a", 0), ("a", 1), ("c", 0),
+    ]  # fmt: skip
 
 
 def test_data_is_data_and_text_is_text() -> None:
