@@ -35,6 +35,7 @@ from baton.providers.instrument.collector import Collected, Play, tracing
 from baton.providers.instrument.instrumentors import activate, built_in_off, switch_on
 from baton.providers.instrument.wire import Setup
 from baton.readers import Catalog
+from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import Span
 
 
@@ -101,8 +102,6 @@ def session_of(case: Case) -> str:
 
 
 def _read(case: Case, played: list[PlayedTurn], seen: Collected, setup: ProgramSetup) -> Trace:
-    from baton.readers.otlp.reader import read_spans
-
     if len(seen.spans) <= len(played):
         return _nothing_seen(setup)  # there is no span but those of the turns
     _hold_together(seen.spans, session_of(case))
