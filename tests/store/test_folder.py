@@ -105,7 +105,7 @@ def test_what_is_no_evaluation_is_refused(tmp_path: Path) -> None:
     (tmp_path / "evaluation.json").write_text("{")
     with pytest.raises(InputError, match=r"evaluation\.json"):
         read_evaluation(tmp_path)
-    with pytest.raises(InputError, match="name another --out"):
+    with pytest.raises(InputError, match="File exists; name another `out`"):
         EvaluationWriter(tmp_path / "evaluation.json", "x", header={})
 
 
