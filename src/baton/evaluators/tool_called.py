@@ -79,7 +79,11 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
         if not over and open_ and (not_recorded := self._not_recorded(trace, context)) is not None:
             return Unscored("skipped", not_recorded)
         met = not over and len(calls) >= self.least
-        details = ToolCalledDetails(calls=[_made(placed) for placed in calls])
+        details = ToolCalledDetails(
+            calls=[
+                MadeCall(call=call.id, agent=run.agent, status=call.status) for run, call in calls
+            ]
+        )
         proof = [Evidence(ids=[placed.call.id]) for placed in calls] if over else []
         return self.scored(float(met), self._said(len(calls)), details, proof)
 
@@ -126,7 +130,3 @@ def _least(min_calls: int | None, max_calls: int | None) -> int:
     if min_calls is not None:
         return min_calls
     return 1 if max_calls is None else 0
-
-
-def _made(placed: PlacedCall) -> MadeCall:
-    return MadeCall(call=placed.call.id, agent=placed.run.agent, status=placed.call.status)

@@ -309,8 +309,10 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
 
     def which(self, case: Case | None) -> Which:
         """Look at all turns where the option alone says what to look for."""
-        alone = self.mode == "single_tool" and not _states_tools(case)
-        return "every" if alone else "stated"
+        if self.mode != "single_tool":
+            return "stated"
+        states = case is not None and any(turn.tool_calls is not None for turn in case.turns)
+        return "stated" if states else "every"
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | Unknown:
         """Compare the calls of one turn; or say what is not known of it."""
@@ -407,10 +409,6 @@ def _elsewhere(
         if agents:
             found[tool] = agents[0]
     return found
-
-
-def _states_tools(case: Case | None) -> bool:
-    return case is not None and any(turn.tool_calls is not None for turn in case.turns)
 
 
 def _hand_off_tools(trace: Trace) -> set[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -132,23 +133,50 @@ def efficiency_of(trace: Trace) -> Efficiency:
     """
     efficiency = Efficiency()
     turns = trace.turns
+    runs = [run for turn in turns for run in turn.runs]
+    # A turn that goes on, or runs that were not recorded, may hold more than what is counted here.
     ended = all(turn.status != "incomplete" for turn in turns)
-    made = 0
+    all_runs = ended and _all_known(trace, turns, "runs")
+    made = calls = 0
     for turn in turns:
         for dispatch in turn.dispatches:
             made += dispatch.kind != "return"
+    for run in runs:
+        for step in run.steps:
+            calls += type(step) is ToolCall and step.dispatch is None
     _put(efficiency, "dispatches", made, ended and _all_known(trace, turns, "dispatches"))
-    runs = [run for turn in turns for run in turn.runs]
-    all_runs = ended and _all_known(trace, turns, "runs")
-    all_called = all_runs and _all_known(trace, runs, "steps.tool_call")
-    _put(efficiency, "tool_calls", _tool_calls(runs), all_called)
-    _spent(efficiency, trace, runs, ended=ended, all_runs=all_runs)
-    _cost(efficiency, trace, ended=ended)
+    _put(efficiency, "tool_calls", calls, all_runs and _all_known(trace, runs, "steps.tool_call"))
+    # Requests and tokens as the source sums them up, else over the runs.
+    whole = trace.usage
+    usages = [run.usage for run in runs if run.usage is not None]
+    for name, count_of in _SPENT:
+        count = count_of(whole) if whole is not None else None
+        if whole is not None and count is not None:
+            _put(efficiency, name, count, ended and whole.complete)
+            continue
+        of_runs = [count for usage in usages if (count := count_of(usage)) is not None]
+        if of_runs:
+            silent = any(run.usage is None and not known(trace, run, "usage") for run in runs)
+            every = len(of_runs) == len(usages) and all(usage.complete for usage in usages)
+            _put(efficiency, name, sum(of_runs), all_runs and every and not silent)
+    cost = known_cost(trace)
+    if cost is not None:
+        efficiency.cost_usd = cost
+        total = total_usage(trace)
+        every = total is not None and total.cost_usd is not None and total.complete
+        if not ended or not every or unpriced(trace):
+            efficiency.at_least.append("cost_usd")
     efficiency.models = sorted({run.model for run in runs if run.model is not None})
     seconds = _seconds(trace) if ended else None
     if seconds is not None:
         efficiency.timings["seconds"] = seconds
     return efficiency
+
+
+_SPENT: tuple[tuple[str, Callable[[Usage], int | None]], ...] = (
+    ("model_calls", attrgetter("requests")),
+    ("tokens", token_count),
+)
 
 
 def _all_known(trace: Trace, objects: Sequence[Turn] | Sequence[AgentRun], field: str) -> bool:
@@ -162,48 +190,6 @@ def _put(efficiency: Efficiency, name: str, count: int, whole: bool) -> None:
         setattr(efficiency, name, count)
     if count and not whole:
         efficiency.at_least.append(name)
-
-
-def _tool_calls(runs: Iterable[AgentRun]) -> int:
-    count = 0
-    for run in runs:
-        for step in run.steps:
-            if type(step) is ToolCall and step.dispatch is None:
-                count += 1
-    return count
-
-
-def _spent(
-    efficiency: Efficiency, trace: Trace, runs: list[AgentRun], *, ended: bool, all_runs: bool
-) -> None:
-    """Count requests and tokens as the source sums them up, else over the runs."""
-    whole = [trace.usage] if trace.usage is not None else []
-    for name, count_of in (("model_calls", _requests), ("tokens", token_count)):
-        of_trace = [count for usage in whole if (count := count_of(usage)) is not None]
-        if of_trace:
-            _put(efficiency, name, of_trace[0], ended and whole[0].complete)
-            continue
-        usages = [run.usage for run in runs if run.usage is not None]
-        of_runs = [count for usage in usages if (count := count_of(usage)) is not None]
-        if of_runs:
-            silent = any(run.usage is None and not known(trace, run, "usage") for run in runs)
-            every = len(of_runs) == len(usages) and all(usage.complete for usage in usages)
-            _put(efficiency, name, sum(of_runs), all_runs and every and not silent)
-
-
-def _cost(efficiency: Efficiency, trace: Trace, *, ended: bool) -> None:
-    cost = known_cost(trace)
-    if cost is None:
-        return
-    total = total_usage(trace)
-    whole = total is not None and total.cost_usd is not None and total.complete
-    efficiency.cost_usd = cost
-    if not ended or not whole or unpriced(trace):
-        efficiency.at_least.append("cost_usd")
-
-
-def _requests(usage: Usage) -> int | None:
-    return usage.requests
 
 
 def _seconds(trace: Trace) -> float | None:

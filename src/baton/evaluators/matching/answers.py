@@ -58,15 +58,13 @@ class AnswerDetails(Details, kw_only=True):
 
 def answer_details(rows: Iterable[Row], threshold: float) -> AnswerDetails:
     """Return the turns as details; the answer is quoted where it is below the threshold."""
-    return AnswerDetails(turns=_turns(rows, threshold))
-
-
-def _turns(rows: Iterable[Row], threshold: float) -> list[dict[str, Any]]:
-    return [
-        {"turn": row.number, "score": row.score, "threshold": threshold, **row.fields}
-        | ({"actual": quote(answer_text(row.turn))} if below([row], threshold) else {})
-        for row in rows
-    ]
+    turns = []
+    for row in rows:
+        turn = {"turn": row.number, "score": row.score, "threshold": threshold, **row.fields}
+        if not passes(row.score, threshold):
+            turn["actual"] = quote(answer_text(row.turn))
+        turns.append(turn)
+    return AnswerDetails(turns=turns)
 
 
 def evidence(rows: Iterable[Row]) -> list[Evidence]:
