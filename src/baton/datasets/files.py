@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from abc import abstractmethod
@@ -124,18 +125,22 @@ class JoinedCases(CaseSequence):
         return place.cases.source(place.position)
 
 
-def line_documents(file: str) -> tuple[int, Callable[[int], Document]]:
-    """Count the lines of a JSON-lines file that are not blank, and give their documents."""
+def line_documents(file: str, data: bytes | None = None) -> tuple[int, Callable[[int], Document]]:
+    """Count the lines of a JSON-lines file that are not blank, and give their documents.
+
+    ``data`` is what is in it, where that was read already: a small file is opened once.
+    """
     offsets, lines = array("Q"), array("L")
     at = 0
-    for number, line in enumerate(iter_lines(file), 1):
+    stream = iter_lines(file) if data is None else io.BytesIO(data)
+    for number, line in enumerate(stream, 1):
         if not line.isspace():
             offsets.append(at)
             lines.append(number)
         at += len(line)
 
     def document(index: int) -> Document:
-        with open(file, "rb") as stream:
+        with open(file, "rb") if data is None else io.BytesIO(data) as stream:
             stream.seek(offsets[index])
             return Document(file, stream.readline(), "json", lines[index])
 
@@ -257,7 +262,7 @@ def read_file(path: Path, about: About) -> FileCases | None:
     data = read_small(path) if path.is_file() else None
     lines = _json_lines_dialect(path, data)
     if lines is not None:
-        return _checked(file, lines, about, *line_documents(file))
+        return _checked(file, lines, about, *line_documents(file, data))
     return read_data(file, read_bytes(path) if data is None else data, about)
 
 

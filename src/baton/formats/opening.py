@@ -6,11 +6,12 @@ a terabyte that takes no room on the disk. All of these are told before anything
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -22,6 +23,7 @@ from baton.model.limits import FILE_BYTES, PIPE_BYTES, PIPE_SECONDS, Limit
 _HEAD = 4096
 _LARGE = 64 << 20
 _STEP = 1 << 20
+_BUFFER = 1 << 17  # lines of recordings are often longer than the 8 KiB that Python reads at once
 _File = str | PathLike[str]
 
 
@@ -49,24 +51,28 @@ def read_bytes(file: _File) -> bytes:
     """
     try:
         with _opened(file) as stream:
-            mode = os.fstat(stream.fileno())
-            if stat.S_ISFIFO(mode.st_mode):
+            if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
                 return b"".join(_pieces(stream.fileno(), file, FILE_BYTES))
-            most = current(FILE_BYTES)
-            if mode.st_size > most:
-                raise too_large(file, FILE_BYTES)
-            head = stream.read(_HEAD)
-            # A sparse file has no content but zeros, takes no room on the disk, and all its size
-            # in memory. Small files are left to the readers, which say what they miss in them.
-            if mode.st_size > _LARGE and b"\0" in head:
-                raise _problem_of_zeros(file)
-            stream.seek(0)  # in one piece: joining the head and the rest would hold both twice
-            data = stream.read(mode.st_size + 1)
-            # The size is 0 for some files that have content, below /proc for one; others grow.
-            if len(data) > mode.st_size:
-                data += stream.read(most - len(data) + 1)
+            return _read_all(stream, file)
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
+
+
+def _read_all(stream: BinaryIO, file: _File) -> bytes:
+    """Read an open regular file from its beginning."""
+    size, most = os.fstat(stream.fileno()).st_size, current(FILE_BYTES)
+    if size > most:
+        raise too_large(file, FILE_BYTES)
+    head = stream.read(_HEAD)
+    # A sparse file has no content but zeros, takes no room on the disk, and all its size
+    # in memory. Small files are left to the readers, which say what they miss in them.
+    if size > _LARGE and b"\0" in head:
+        raise _problem_of_zeros(file)
+    stream.seek(0)  # in one piece: joining the head and the rest would hold both twice
+    data = stream.read(size + 1)
+    # The size is 0 for some files that have content, below /proc for one; others grow.
+    if len(data) > size:
+        data += stream.read(most - len(data) + 1)
     if len(data) > most:
         raise too_large(file, FILE_BYTES)
     return data
@@ -83,15 +89,19 @@ def read_small(file: _File) -> bytes | None:
     """
     try:
         with _opened(file) as stream:
-            mode = os.fstat(stream.fileno())
-            # The size is 0 for some files that have content, below /proc for one.
-            if not stat.S_ISREG(mode.st_mode) or not 0 < mode.st_size <= _STEP:
-                return None
-            if mode.st_size > current(FILE_BYTES):
-                return None
-            data = stream.read(_STEP + 1)
+            return _read_small(stream)
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
+
+
+def _read_small(stream: BinaryIO) -> bytes | None:
+    mode = os.fstat(stream.fileno())
+    # The size is 0 for some files that have content, below /proc for one.
+    if not stat.S_ISREG(mode.st_mode) or not 0 < mode.st_size <= _STEP:
+        return None
+    if mode.st_size > current(FILE_BYTES):
+        return None
+    data = stream.read(_STEP + 1)
     return data if len(data) <= _STEP else None  # it grew
 
 
@@ -101,16 +111,20 @@ def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
     Raises:
         InputError: it cannot be read, is no regular file, or a line is too long.
     """
+    with open_file(file) as stream:
+        yield from _lines(stream, file, start)
+
+
+def _lines(stream: BinaryIO, file: _File, start: int) -> Iterator[bytes]:
     try:
-        with open_file(file) as stream:
-            most = current(FILE_BYTES)
-            if os.fstat(stream.fileno()).st_size > _LARGE:
-                _check_first_line(stream, file, most)
-            stream.seek(start)
-            while line := stream.readline(most + 1):
-                if len(line) > most:
-                    raise too_large(file, FILE_BYTES, "has a line of more than")
-                yield line
+        most = current(FILE_BYTES)
+        if os.fstat(stream.fileno()).st_size > _LARGE:
+            _check_first_line(stream, file, most)
+        stream.seek(start)
+        while line := stream.readline(most + 1):
+            if len(line) > most:
+                raise too_large(file, FILE_BYTES, "has a line of more than")
+            yield line
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
 
@@ -123,27 +137,31 @@ def first_of_lines(file: _File) -> bytes | None:
     Raises:
         InputError: as :func:`iter_lines`.
     """
+    with open_file(file) as stream:
+        return _first_of_lines(stream, file)
+
+
+def _first_of_lines(stream: BinaryIO, file: _File) -> bytes | None:
     at, start, end = 0, -1, -1
     try:
-        with open_file(file) as stream:
-            most = current(FILE_BYTES)
-            if os.fstat(stream.fileno()).st_size > _LARGE:
-                _check_first_line(stream, file, most)
-                stream.seek(0)
-            while piece := stream.read(_STEP):
-                rest = piece.lstrip() if start < 0 else piece
-                if start < 0 and rest:
-                    start = at + len(piece) - len(rest)
-                if start >= 0 and end < 0:
-                    _, newline, rest = rest.partition(b"\n")
-                    if newline:
-                        end = at + len(piece) - len(rest)
-                if end >= 0 and rest and not rest.isspace():
-                    if end - start > most:
-                        raise too_large(file, FILE_BYTES, "has a line of more than")
-                    stream.seek(start)
-                    return stream.read(end - start)
-                at += len(piece)
+        most = current(FILE_BYTES)
+        if os.fstat(stream.fileno()).st_size > _LARGE:
+            _check_first_line(stream, file, most)
+            stream.seek(0)
+        while piece := stream.read(_STEP):
+            rest = piece.lstrip() if start < 0 else piece
+            if start < 0 and rest:
+                start = at + len(piece) - len(rest)
+            if start >= 0 and end < 0:
+                _, newline, rest = rest.partition(b"\n")
+                if newline:
+                    end = at + len(piece) - len(rest)
+            if end >= 0 and rest and not rest.isspace():
+                if end - start > most:
+                    raise too_large(file, FILE_BYTES, "has a line of more than")
+                stream.seek(start)
+                return stream.read(end - start)
+            at += len(piece)
     except OSError as error:
         raise InputError(_problem(file, error.strerror or str(error))) from None
     return None
@@ -166,6 +184,78 @@ def open_file(file: _File) -> BinaryIO:
         stream.close()
         raise InputError(_problem(file, "is a pipe; a regular file is needed here"))
     return stream
+
+
+class InputFile:
+    """A regular file that is opened once, though several readers look at it to tell what it is.
+
+    The limits, and the problems, are those of the functions above. It stays open until ``close``,
+    or the end of a ``with``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stream: BinaryIO | None = None
+        self._small: bytes | None = None
+        self._looked = False
+
+    def stream(self) -> BinaryIO:
+        """Return the open file, at its beginning; raises InputError when it cannot be opened."""
+        if self._stream is None:
+            self._stream = open_file(self.path)
+        self._stream.seek(0)
+        return self._stream
+
+    def small(self) -> bytes | None:
+        """Return what :func:`read_small` returns; a small file is read once, too."""
+        if not self._looked:
+            try:
+                self._small = _read_small(self.stream())
+            except OSError as error:
+                raise InputError(_problem(self.path, error.strerror or str(error))) from None
+            self._looked = True
+        return self._small
+
+    def content(self) -> bytes:
+        """Return all of it, as :func:`read_bytes` does."""
+        data = self.small()
+        if data is not None:
+            return data
+        try:
+            return _read_all(self.stream(), self.path)
+        except OSError as error:
+            raise InputError(_problem(self.path, error.strerror or str(error))) from None
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield its lines, as :func:`iter_lines` does."""
+        data = self.small()
+        return _lines(self.stream(), self.path, 0) if data is None else iter(io.BytesIO(data))
+
+    def first_of_lines(self) -> bytes | None:
+        """Return the first line where there are several, as :func:`first_of_lines` does."""
+        data = self.small()
+        return (
+            _first_of_lines(self.stream(), self.path) if data is None else first_of_lines_in(data)
+        )
+
+    def close(self) -> None:
+        """Close it, and forget what was read; it may be opened again."""
+        if self._stream is not None:
+            self._stream.close()
+        self._stream, self._small, self._looked = None, None, False
+
+    def __enter__(self) -> InputFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def one_by_one(files: Iterable[InputFile]) -> Iterator[InputFile]:
+    """Yield files to be looked at, each closed again before the next one."""
+    for file in files:
+        with file:
+            yield file
 
 
 @contextmanager
@@ -209,7 +299,7 @@ def _opened(file: _File) -> BinaryIO:
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             what = "a socket" if stat.S_ISSOCK(mode) else "a device"
             raise InputError(_problem(file, f"is {what}; only files and pipes are read"))
-        return os.fdopen(descriptor, "rb")
+        return os.fdopen(descriptor, "rb", _BUFFER)
     except BaseException:
         os.close(descriptor)
         raise

@@ -11,6 +11,7 @@ import msgspec
 
 from baton.formats.claude_agents import agent_file, agents_folder, is_sdk_agents, sdk_agents
 from baton.formats.document import Document, read_bytes
+from baton.formats.opening import InputFile
 from baton.model import AgentCard, InputError
 
 Catalog = dict[str, AgentCard]
@@ -96,11 +97,15 @@ def _app_info(document: Document, value: dict[str, Any]) -> Catalog:
         raise InputError(document.problem(f"not an app-info answer of ADK: {error!r}")) from error
 
 
-def is_catalog_file(path: Path) -> bool:
+def is_catalog_file(file: Path | InputFile) -> bool:
     """Tell an app-info answer among the files of a folder, by its content."""
+    path = file.path if isinstance(file, InputFile) else file
     if path.stat().st_size > 4_000_000:
         return False
-    data = path.read_bytes()
+    try:
+        data = file.content() if isinstance(file, InputFile) else path.read_bytes()
+    except InputError:
+        return False  # who reads it says what is wrong with it
     if not data.lstrip().startswith(b"{") or not _ROOT.search(data):
         return False
     try:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from baton.formats.document import Document, raw_documents, read_bytes
+from baton.formats.document import Document, raw_documents
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines, read_small
+from baton.formats.opening import InputFile, iter_lines
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem, Source, Trace
 
@@ -111,8 +110,11 @@ class FileReader:
     is that name where ``path`` leads to a copy.
     """
 
-    def __init__(self, path: Path, catalog: Catalog, *, name: str | None = None) -> None:
-        self._path = path
+    def __init__(
+        self, file: Path | InputFile, catalog: Catalog, *, name: str | None = None
+    ) -> None:
+        self._input = file if isinstance(file, InputFile) else InputFile(file)
+        self._path = path = self._input.path
         self._file = str(path)
         self._catalog = catalog
         self._name = name or path.name
@@ -127,18 +129,20 @@ class FileReader:
         if self._is_bodies():
             yield from read_bodies(self._path, self._source("evaluation"))
             return
-        data = read_small(self._path)
-        if is_otlp(self._path, data):
+        with self._input:
+            yield from self._traces()
+
+    def _traces(self) -> Iterator[Trace]:
+        if is_otlp(self._input):
             from .otlp.reader import read_files
 
-            yield from read_files([self._path], self._catalog)
+            yield from read_files([self._input], self._catalog)
             return
-        first = self._json_lines(data)
+        first = self._json_lines()
         if first is not None:
-            yield from self._read_lines(first, data)
+            yield from self._read_lines(first)
             return
-        if data is None:
-            data = read_bytes(self._path)
+        data = self._input.content()
         start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         if looks_like_sse(data):
             source = Source(format="adk-sse", framework="google-adk", location=self._file)
@@ -162,9 +166,12 @@ class FileReader:
 
         That of an evaluation is not: a later one may stand for it.
         """
-        if self._is_bodies() or is_otlp(self._path):
+        if self._is_bodies():
             return False
-        return self._json_lines() not in (None, *_CLAUDE, "adk-event", "evaluation")
+        with self._input:
+            if is_otlp(self._input):
+                return False
+            return self._json_lines() not in (None, *_CLAUDE, "adk-event", "evaluation")
 
     def traces_in(self, lines: LineRange) -> Iterator[Trace]:
         """Yield the traces of some lines; raises InputError as :meth:`traces` does.
@@ -173,12 +180,9 @@ class FileReader:
         """
         yield from self._read_each_line(lines)
 
-    def _json_lines(self, data: bytes | None = None) -> Kind | None:
-        """Tell what the lines of a JSON-lines file are; ``None`` when it is none.
-
-        ``data`` is what is in it, where that was read already.
-        """
-        first = first_of_lines(self._path) if data is None else first_of_lines_in(data)
+    def _json_lines(self) -> Kind | None:
+        """Tell what the lines of a JSON-lines file are; ``None`` when it is none."""
+        first = self._input.first_of_lines()
         if first is None or not first.startswith(b"{"):
             return None
         try:
@@ -194,22 +198,20 @@ class FileReader:
         from .claude.reader import read_session_file, read_stream_file
 
         if kind == "claude-session":
-            yield read_session_file(self._path, self._catalog)
+            yield read_session_file(self._input, self._catalog)
         elif kind == "claude-stream":
-            yield from read_stream_file(self._path, read_bytes(self._path), self._catalog)
+            yield from read_stream_file(self._path, self._input.content(), self._catalog)
 
-    def _read_lines(self, kind: Kind, data: bytes | None) -> Iterator[Trace]:
+    def _read_lines(self, kind: Kind) -> Iterator[Trace]:
         if kind in _CLAUDE:
             yield from self._claude(kind)
             return
         if kind == "adk-event":
-            whole = read_bytes(self._path) if data is None else data
-            lines = [line for line in whole.splitlines() if line.strip()]
+            lines = [line for line in self._input.content().splitlines() if line.strip()]
             document = Document(self._file, b"[" + b",\n".join(lines) + b"]", "json")
             yield self._events(document)
             return
-        stream = iter_lines(self._path) if data is None else io.BytesIO(data)
-        yield from self._read_each_line(stream)
+        yield from self._read_each_line(self._input.lines())
 
     def _read_each_line(self, stream: Iterable[bytes]) -> Iterator[Trace]:
         yield from self._read_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.opening import copied, iter_lines
+from baton.formats.opening import InputFile, copied, iter_lines, one_by_one
 from baton.formats.own_files import LEADS_OUT, stays_in
 from baton.model import DEFINED, AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
@@ -33,6 +34,9 @@ NOT_A_TRACE = (
     "sessions, reports and results of Strands, judge-llm's results, and its own records"
 )
 EMPTY = "is empty"
+_KEPT_OPEN = 16
+"""Files that stay open from the look at what they are until they are read. Of a folder with more,
+each is closed in between: a process may have about a thousand files open."""
 
 
 def iter_traces(
@@ -87,7 +91,8 @@ def iter_together(
     ``named`` says that they were asked for one by one: one without traces is a problem then.
     """
     targets = files if named else []
-    yield from _read_units(_together(list(files), catalog), targets, on_problem, on_note)
+    units = _together([InputFile(file) for file in files], catalog)
+    yield from _read_units(units, targets, on_problem, on_note)
 
 
 def _read_units(
@@ -163,7 +168,7 @@ def _units(
             yield from _units_below(target, catalog, exclude, problems)
         else:
             yield _Unit(target, partial(_read_stream, target, catalog))
-    yield from _together(list(dict.fromkeys(files)), catalog)
+    yield from _together([InputFile(file) for file in dict.fromkeys(files)], catalog)
 
 
 def _units_below(
@@ -172,20 +177,28 @@ def _units_below(
     """List what a folder holds, with the definitions that lie in it."""
     left_out = {path.resolve() for path in exclude}
     links: list[Path] = []
-    files = files_below(target, links)
-    definitions = [file for file in files if is_catalog_file(file)]
-    known = dict(catalog)
-    for file in [*definitions, *claude_agents(target, links)]:
-        known = {**load_catalog(file), **known}
-    taken = {*definitions}
-    rest = [file for file in files if file not in taken and file.resolve() not in left_out]
-    problems += outside(links, exclude)
-    yield from _together(rest, known)
+    inputs = [InputFile(file) for file in files_below(target, links)]
+    with ExitStack() as opened:
+        for each in inputs:
+            opened.callback(each.close)
+        definitions = [each.path for each in _looked_at(inputs) if is_catalog_file(each)]
+        known = dict(catalog)
+        for file in [*definitions, *claude_agents(target, links)]:
+            known = {**load_catalog(file), **known}
+        problems += outside(links, exclude)
+        taken = {*definitions}
+        rest = [each for each in inputs if each.path not in taken]
+        yield from _together([e for e in rest if e.path.resolve() not in left_out], known)
 
 
-def _together(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
+def _looked_at(inputs: list[InputFile]) -> Iterable[InputFile]:
+    """Yield files to be looked at; they stay open unless there are many."""
+    return inputs if len(inputs) <= _KEPT_OPEN else one_by_one(inputs)
+
+
+def _together(inputs: list[InputFile], catalog: Catalog) -> Iterator[_Unit]:
     """List files; their traces name the agents that definitions were given of."""
-    for unit in _listed(files, catalog):
+    for unit in _listed(inputs, catalog):
         yield unit._replace(traces=partial(_defined, unit.traces, catalog)) if catalog else unit
 
 
@@ -198,20 +211,25 @@ def _defined(
         yield trace
 
 
-def _listed(files: list[Path], catalog: Catalog) -> Iterator[_Unit]:
+def _listed(inputs: list[InputFile], catalog: Catalog) -> Iterator[_Unit]:
     """List files, spans first; those of one session of Claude are read as one, at the end."""
-    folder = sort_files(files)
-    held: dict[str, list[Trace]] = {id_: [] for id_ in folder.ids()}
-    # Spans of several files are read together. A single file says by itself what it is.
-    spans = [file for file in folder.rest if is_otlp(file)] if len(files) > 1 else []
-    if spans:
-        yield _Unit(spans[0], partial(_hold_back, partial(_read_spans, spans, catalog), held))
-    for file in [*folder.rest, *folder.orphans]:
-        if file not in spans:
-            yield _Unit(file, partial(_hold_back, FileReader(file, catalog).traces, held))
-    for id_ in list(held):
-        file = folder.sessions.get(id_) or folder.streams[id_][0]
-        yield _Unit(file, partial(_read_session, folder, id_, catalog, held))
+    with ExitStack() as opened:
+        for each in inputs:
+            opened.callback(each.close)
+        folder = sort_files(_looked_at(inputs))
+        held: dict[str, list[Trace]] = {id_: [] for id_ in folder.ids()}
+        rest = [folder.input(file) for file in folder.rest]
+        # Spans of several files are read together. A single file says by itself what it is.
+        spans = [each for each in _looked_at(rest) if is_otlp(each)] if len(inputs) > 1 else []
+        if spans:
+            read_spans = partial(_read_spans, spans, catalog)
+            yield _Unit(spans[0].path, partial(_hold_back, read_spans, held))
+        for each in [*rest, *(folder.input(file) for file in folder.orphans)]:
+            if each not in spans:
+                yield _Unit(each.path, partial(_hold_back, FileReader(each, catalog).traces, held))
+        for id_ in list(held):
+            file = folder.sessions.get(id_) or folder.streams[id_][0]
+            yield _Unit(file, partial(_read_session, folder, id_, catalog, held))
 
 
 def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
@@ -234,7 +252,7 @@ def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
             ) from None
 
 
-def _read_spans(files: list[Path], catalog: Catalog) -> Iterator[Trace]:
+def _read_spans(files: list[InputFile], catalog: Catalog) -> Iterator[Trace]:
     from .otlp.reader import read_files
 
     return read_files(files, catalog)

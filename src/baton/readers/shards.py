@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.opening import current, too_large
+from baton.formats.opening import InputFile, current, one_by_one, too_large
 from baton.model import InputError, Problem, Trace
 from baton.model.limits import FILE_BYTES, SPAN_FILE_BYTES
 
@@ -114,7 +114,7 @@ def _cut(
     def shard(group: Iterable[Path]) -> Shard:
         return Shard(files=[str(path) for path in group], definitions=beside, named=named)
 
-    folder = sort_files(files)
+    folder = sort_files(one_by_one(map(InputFile, files)))
     spans = [file for file in folder.rest if is_otlp(file)]
     if spans and folder.ids():
         yield shard(files)

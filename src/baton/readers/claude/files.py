@@ -10,6 +10,7 @@ import msgspec
 
 from baton.formats.document import read_bytes
 from baton.formats.nesting import decode_json
+from baton.formats.opening import InputFile, one_by_one
 from baton.formats.own_files import stays_in
 from baton.model import InputError, Problem
 
@@ -44,28 +45,29 @@ class _Line(msgspec.Struct):
     hook_event_name: str | None = None
 
 
-def head(path: Path) -> Head | None:
+def head(file: InputFile) -> Head | None:
     """Look at the first lines of a file; ``None`` for one of another kind, or unreadable."""
     try:
-        with path.open("rb") as stream:
-            for _ in range(_HEAD_LINES):
-                line = msgspec.json.decode(stream.readline(_HEAD_BYTES), type=_Line)
-                if line.hook_event_name and line.session_id:
-                    return Head(line.session_id, False, False, hooks=True)
-                if not line.type:
-                    return None
-                if line.sessionId:
-                    return Head(line.sessionId, line.isSidechain is True, False)
-                if line.session_id and line.type in _STREAMED:
-                    return Head(line.session_id, False, True)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        stream = file.stream()
+        for _ in range(_HEAD_LINES):
+            line = msgspec.json.decode(stream.readline(_HEAD_BYTES), type=_Line)
+            if line.hook_event_name and line.session_id:
+                return Head(line.session_id, False, False, hooks=True)
+            if not line.type:
+                return None
+            if line.sessionId:
+                return Head(line.sessionId, line.isSidechain is True, False)
+            if line.session_id and line.type in _STREAMED:
+                return Head(line.session_id, False, True)
+    except (OSError, InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return None
 
 
 def session_file(agent_file: Path) -> Path | None:
     """Return the file of the session that a sub-agent's file belongs to, if it is there."""
-    found = head(agent_file)
+    with InputFile(agent_file) as file:
+        found = head(file)
     # A file may say what it likes: a session called `../../private` is not looked for.
     has_name = found is not None and Path(found.session).name == found.session
     places = [agent_file.parent / f"{found.session}.jsonl"] if found and has_name else []
@@ -86,8 +88,9 @@ def agent_files(main: Path, session: str) -> list[AgentFile]:
     below = own / "subagents"
     leads_out = not (stays_in(own, main.parent) and stays_in(below, main.parent))
     paths = sorted(below.rglob(AGENT_FILES)) if below.is_dir() and not leads_out else []
-    for path in sorted(main.parent.glob(AGENT_FILES)):
-        found = head(path)
+    beside = [InputFile(path) for path in sorted(main.parent.glob(AGENT_FILES))]
+    for file in one_by_one(beside):
+        found, path = head(file), file.path
         if path != main and found is not None and found.side and found.session == session:
             paths.append(path)
     return [
@@ -117,19 +120,26 @@ class Folder(NamedTuple):
     streams: dict[str, list[Path]]
     orphans: list[Path]
     rest: list[Path]
+    inputs: dict[Path, InputFile]
+
+    def input(self, path: Path) -> InputFile:
+        """Return the file that was looked at, which may be open, or one that was not yet."""
+        return self.inputs.get(path) or InputFile(path)
 
     def ids(self) -> list[str]:
         """Return the sessions there are, each once."""
         return list(dict.fromkeys([*self.sessions, *self.streams]))
 
 
-def sort_files(files: Iterable[Path]) -> Folder:
+def sort_files(files: Iterable[InputFile]) -> Folder:
     """Tell the files of Claude's sessions among the files of a folder."""
-    folder = Folder({}, {}, [], [])
+    folder = Folder({}, {}, [], [], {})
     sides: list[Path] = []
     hooks: list[tuple[str, Path]] = []
-    for path in files:
-        found = head(path) if path.suffix in _SUFFIXES else None
+    for file in files:
+        path = file.path
+        folder.inputs[path] = file
+        found = head(file) if path.suffix in _SUFFIXES else None
         if found is None:
             folder.rest.append(path)
         elif found.hooks:

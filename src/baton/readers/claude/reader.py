@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import read_bytes
+from baton.formats.opening import InputFile
 from baton.model import AgentRun, Dispatch, Dropped, InputError, Problem, Source, Trace, Turn, Usage
 from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
@@ -26,20 +27,23 @@ FORMAT, FRAMEWORK = "claude-session", "claude-agent-sdk"
 WARM_UP = "Warmup"
 
 
-def read_session(path: Path, *, source: Source, catalog: Catalog) -> Trace:
+def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog) -> Trace:
     """Read a session's file and those of its sub-agents; of a sub-agent's, its session.
 
     Raises:
         InputError: a line is not a JSON object, or a sub-agent's session is not there.
     """
-    found = head(path)
+    opened = recorded if isinstance(recorded, InputFile) else InputFile(recorded)
+    found, path = head(opened), opened.path
     if found is not None and found.side and path.name.startswith("agent-"):
         main = session_file(path)
         if main is None:
             message = f"is of a sub-agent of the session {found.session}, which is not there"
             raise InputError(Problem(file=str(path), message=message))
-        path = main
-    lines = read_lines(str(path), read_bytes(path))
+        opened.close()
+        opened, path = InputFile(main), main
+    with opened:
+        lines = read_lines(str(path), opened.content())
     id_ = next((entry.session for entry in lines.entries if entry.session), None) or path.stem
     links, files, dropped = Links(), [lines.entries], lines.dropped()
     others: dict[str, dict[str, object]] = {}
@@ -281,10 +285,11 @@ def _note(trace: Trace, other: Trace) -> None:
     trace.attributes.setdefault("merged_with", []).append(other.source.format)
 
 
-def read_session_file(path: Path, catalog: Catalog) -> Trace:
+def read_session_file(file: Path | InputFile, catalog: Catalog) -> Trace:
     """Read the file of a session and of its sub-agents; raises InputError."""
+    path = file.path if isinstance(file, InputFile) else file
     source = Source(format=FORMAT, framework=FRAMEWORK, location=str(path))
-    return read_session(path, source=source, catalog=catalog)
+    return read_session(file, source=source, catalog=catalog)
 
 
 def read_stream_file(path: Path, data: bytes, catalog: Catalog) -> list[Trace]:
@@ -307,13 +312,13 @@ def read_one(
     streams = [
         trace
         for path in folder.streams.get(id_, ())
-        for trace in read_stream_file(path, read_bytes(path), catalog)
+        for trace in read_stream_file(path, folder.input(path).content(), catalog)
     ]
     main = folder.sessions.get(id_)
     if main is None:
         traces = streams
     else:
-        transcript = read_session_file(main, catalog)
+        transcript = read_session_file(folder.input(main), catalog)
         for trace in streams:
             if trace.id == transcript.id:
                 merge_stream(transcript, trace)

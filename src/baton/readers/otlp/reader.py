@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from baton.formats.opening import InputFile
 from baton.model import (
     SCHEMA_VERSION,
     TARGETS,
@@ -405,7 +406,7 @@ def _top(node: Node) -> Node:
 _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
 
 
-def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
+def read_files(inputs: Sequence[InputFile], catalog: Catalog) -> Iterator[Trace]:
     """Yield the traces of files that belong together, one a conversation.
 
     The first trace lists what could not be read of them.
@@ -415,11 +416,12 @@ def read_files(files: Sequence[Path], catalog: Catalog) -> Iterator[Trace]:
             programs without agents.
     """
     lost: list[Dropped] = []
+    files = [each.path for each in inputs]
     place = str(files[0]) if len(files) == 1 else os.path.commonpath([f.parent for f in files])
     problems: list[Problem] = []
     conversations = spans = 0
     torn = False
-    for conversation in read_conversations(files, on_lost=lost.append):
+    for conversation in read_conversations(inputs, on_lost=lost.append):
         torn = torn or bool(lost)
         spans += len(conversation.spans)
         records, others = part(conversation)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from baton.formats.nesting import is_value_too_deep
-from baton.formats.opening import current
+from baton.formats.opening import InputFile, current
 from baton.model import Dropped, InputError, Problem
 from baton.model.limits import SPAN_FILE_BYTES
 from baton.readers.otlp.span import Conversation, Event, Span
@@ -24,25 +24,28 @@ from .trace_store import TraceStore
 _LONG = 16 << 20
 
 
-def file_records(path: Path, report: Report, limits: Limits) -> Iterator[Record]:
+def file_records(file: Path | InputFile, report: Report, limits: Limits) -> Iterator[Record]:
     """Yield the spans and log records of a file, or of a pipe.
 
     Raises:
         InputError: the file cannot be read, is none of the known forms, or is over a limit.
     """
     try:
-        with open(path, "rb", buffering=1 << 20) as stream:
-            if os.fstat(stream.fileno()).st_size > current(SPAN_FILE_BYTES):
-                most = f"{current(SPAN_FILE_BYTES):,} bytes, which is the limit"
-                message = f"is larger than {most}{SPAN_FILE_BYTES.raised_by()}"
-                raise InputError(Problem(file=report.file, message=message))
-            yield from _stream_records(stream, report, limits)
+        if isinstance(file, InputFile):
+            yield from _stream_records(file.stream(), report, limits)
+        else:
+            with open(file, "rb", buffering=1 << 20) as stream:
+                yield from _stream_records(stream, report, limits)
     except OSError as error:
         message = error.strerror or str(error)
         raise InputError(Problem(file=report.file, message=message)) from None
 
 
 def _stream_records(stream: BinaryIO, report: Report, limits: Limits) -> Iterator[Record]:
+    if os.fstat(stream.fileno()).st_size > current(SPAN_FILE_BYTES):
+        most = f"{current(SPAN_FILE_BYTES):,} bytes, which is the limit"
+        message = f"is larger than {most}{SPAN_FILE_BYTES.raised_by()}"
+        raise InputError(Problem(file=report.file, message=message))
     source = unpacked(unpacked(stream, report, limits), report, limits)
     head = source.read(HEAD)
     if source is stream and stream.seekable():
@@ -132,7 +135,7 @@ def _message(message: bytes, place: Place, report: Report, limits: Limits) -> It
         yield from proto_records(content, place, report, limits)
 
 
-File = str | os.PathLike[str]
+File = str | os.PathLike[str] | InputFile
 # What is read waits as objects, five times as large as the text, which a processor's cache is to
 # hold until they are written: with 4 MiB of text each span took 2 microseconds more.
 _IN_MEMORY = 512 << 10
@@ -155,13 +158,18 @@ def read_conversations(
         InputError: at the end, when something was wrong; what is whole was yielded before. At
             once, when a file cannot be read or is over a limit.
     """
-    paths = [files] if isinstance(files, str | os.PathLike) else files
+    several = [files] if isinstance(files, str | os.PathLike | InputFile) else files
     problems: list[Problem] = []
     store = TraceStore()
     try:
-        for path in paths:
-            report = Report(str(path))
-            _fill(store, Path(path), report, limits or Limits())
+        for one in several:
+            file = one if isinstance(one, InputFile) else Path(one)
+            report = Report(str(file.path if isinstance(file, InputFile) else file))
+            try:
+                _fill(store, file, report, limits or Limits())
+            finally:
+                if isinstance(file, InputFile):
+                    file.close()
             problems += report.all_problems()
             for lost in report.lost.values():
                 if on_lost is not None:
@@ -176,9 +184,9 @@ def read_conversations(
         raise InputError(problems)
 
 
-def _fill(store: TraceStore, path: Path, report: Report, limits: Limits) -> None:
+def _fill(store: TraceStore, file: Path | InputFile, report: Report, limits: Limits) -> None:
     flushed = 0
-    for record in file_records(path, report, limits):
+    for record in file_records(file, report, limits):
         _drop_deep_values(record, report)
         if type(record) is not Span:
             store.add_log(record)  # type: ignore[arg-type]

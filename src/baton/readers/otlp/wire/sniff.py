@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 from typing import Literal
 
+from baton.formats.opening import InputFile
 from baton.model import InputError
 
 from .protobuf import BYTES, NoProtobuf, fields
@@ -31,16 +31,20 @@ _TOGETHER = (
 _RARE = (*_SURE, b'"traceID"', b'"trace_id"')
 
 
-def is_otlp(path: Path | str, data: bytes | None = None) -> bool:
+def is_otlp(file: Path | str | InputFile) -> bool:
     """Tell whether a file holds spans or log records, in any form this package reads.
 
-    Looks at the first 64 KiB, unpacked. A file that cannot be read is none. ``data`` is what is
-    in it, where that was read already.
+    Looks at the first 64 KiB, unpacked. A file that cannot be read is none.
     """
+    if not isinstance(file, InputFile):
+        with InputFile(Path(file)) as opened:
+            return is_otlp(opened)
     try:
-        with open(path, "rb") if data is None else io.BytesIO(data) as stream:
-            source = unpacked(io.BufferedReader(stream), Report(str(path)), Limits())
-            head = source.read(HEAD)
+        stream = file.stream()
+    except InputError:
+        return False
+    try:
+        head = unpacked(stream, Report(str(file.path)), Limits()).read(HEAD)
     except InputError:
         return True
     except OSError:
