@@ -9,8 +9,22 @@ import pytest
 
 import baton
 from baton.model import AgentCard, known
+from baton.readers.otlp.reader import read_spans
 
-from .spans import Piece, agent, chain, edges, model, only, piece, read, together, tool, using
+from .spans import (
+    Piece,
+    agent,
+    chain,
+    edges,
+    model,
+    only,
+    piece,
+    read,
+    spans,
+    together,
+    tool,
+    using,
+)
 
 DATA = Path(__file__).parents[2] / "data"
 EXPORT = DATA / "otel" / "claude-export" / "mcp_parallel.json"
@@ -148,6 +162,16 @@ def test_a_dispatch_before_which_no_model_spoke_is_not_nested_in_another() -> No
     later = Piece(inside=(Piece(takes=0.5), shorter))
     turn = read(_span("conversation", "c", _turn("[Tool: Agent]"), together(longer, later)))
     assert {edge[0] for edge in edges(turn)} == {"main"}
+
+
+def test_a_call_while_two_sub_agents_were_at_work_is_given_to_nobody() -> None:
+    read_file = _span("tool_execution", "tool.Read", tool__name="Read")
+    inside = Piece(inside=(Piece(takes=1.0), read_file))
+    both = together(_flat("a", 6.0), _flat("b", 6.0), inside)
+    [trace] = read_spans(spans(_span("conversation", "c", _turn("[Tool: Agent]"), both)), [])
+    assert [call.name for run in trace.turns[0].runs for call in _calls(run)] == ["Agent", "Agent"]
+    lost = "calls of which the source does not tell whose they are"
+    assert lost in [dropped.what for dropped in trace.dropped]
 
 
 def test_delegates_at_work_at_the_same_time_were_issued_together() -> None:

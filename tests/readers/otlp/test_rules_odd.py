@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.readers.otlp.spans import Span
@@ -22,12 +23,14 @@ from .spans import (
     chain,
     edges,
     model,
+    piece,
     read,
     read_trace,
     spans,
     together,
     tool,
     tools,
+    using,
     workflow,
 )
 
@@ -106,3 +109,14 @@ def test_nodes_at_work_together_are_found_in_the_order_of_adding(
     nodes, node = [_node(each) for each in times], _node(one)
     found = list(Overlaps(nodes).around(node))
     assert found == [n for n in nodes if n.started <= node.ended and n.ended >= node.started]
+
+
+@pytest.mark.parametrize(
+    "made", ['{"tool_messages": [1, {"content": 5}, {"content": [1]}]}', '{"tool_messages": 7}']
+)
+def test_messages_of_haystack_that_are_none_are_left_out(made: str) -> None:
+    told = {"haystack.component.type": "ToolInvoker", "haystack.component.output": made}
+    inner = piece("haystack.agent.run", piece("haystack.agent.step.llm"))
+    invoker = using(piece("haystack.component.run", inner), **told)
+    turn = read(piece("haystack.agent.run", invoker, piece("haystack.agent.step.llm")))
+    assert all(run.agent == "main" for run in turn.runs)

@@ -149,7 +149,7 @@ def _invoked(made: Any) -> Reading:
         return MessageSpan(heard=lambda: messages) if messages else PlainSpan()
     (answer,) = answers
     says = ToolSpan(name=answer.name, call=answer.id, failed=answer.failed)
-    says.arguments = _origin(told).get("arguments")
+    says.arguments = _origin(told).get("arguments") if isinstance(told, list) else None
     if answer.failed:
         says.error = answer.result.plain() if answer.result is not None else None
     else:
@@ -158,9 +158,11 @@ def _invoked(made: Any) -> Reading:
     return says
 
 
-def _origin(told: Any) -> Mapping[str, Any]:
+def _origin(told: list[Any]) -> Mapping[str, Any]:
+    """Return the call that the first of some messages answers."""
     for message in told:
-        for block in message.get("content") or ():
+        blocks = message.get("content") if isinstance(message, Mapping) else None
+        for block in blocks if isinstance(blocks, list) else ():
             result = block.get("tool_call_result") if isinstance(block, Mapping) else None
             origin = result.get("origin") if isinstance(result, Mapping) else None
             if isinstance(origin, Mapping):
@@ -197,9 +199,10 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _called(invoker: Span, asked: Content | None) -> str | None:
     """Return the tool that passed on, word for word, what an agent was asked."""
     made = parsed(invoker.attributes.get(_COMPONENT + "output"))
-    if asked is None or not isinstance(made, Mapping):
+    told = made.get("tool_messages") if isinstance(made, Mapping) else None
+    if asked is None or not isinstance(told, list):
         return None
-    for message in made.get("tool_messages") or ():
+    for message in told:
         origin = _origin([message])
         arguments = origin.get("arguments")
         if isinstance(arguments, Mapping) and asked.plain() in arguments.values():

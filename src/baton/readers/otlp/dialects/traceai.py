@@ -245,10 +245,11 @@ def _place_by_time(own: list[Node], turns: list[Node]) -> None:
         ]  # fmt: skip
         # From the start of a background agent on, its calls and those of the main agent lie side by
         # side. Assigning them by time would be a guess.
-        if not around and launched <= node.started:
+        # So would it be where two sub-agents are at work at once, unless one lies within the other:
+        # then the inner one is at work.
+        side_by_side = len(around) > 1 and not _nested(around)
+        if side_by_side or (not around and launched <= node.started):
             node.says = as_plain(says, _NO_OWNER)
-        # Two sub-agents at work at once: a call within both times may be either one's, so it stays
-        # where it is. If one lies within the other, the inner one is at work.
         if len(around) == 1 or (around and _nested(around)):
             inner = max(around, key=lambda other: other.started)
             node.parent.children.remove(node)
