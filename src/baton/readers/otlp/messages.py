@@ -324,29 +324,6 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
     return [message for item in items if (message := read_message(item, role)) is not None]
 
 
-def last_said(value: Any, role: str) -> Content | None:
-    """Return what the last message of a role says, reading no more of a long list than needed."""
-    usual = _usual_messages(value)
-    if usual is not None:
-        for each in reversed(usual):
-            if _role(each.role) == role:
-                message = _usual_message(each)
-                if message is None:
-                    break
-                if message.content:
-                    return message.content
-        else:
-            return None
-    value = parsed(value)
-    if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
-        for item in reversed(value):
-            message = read_message(item) if _role(item["role"]) == role else None
-            if message is not None and message.content:
-                return message.content
-        return None
-    return last_of(read_messages(value), role)
-
-
 def last_of(messages: list[Message], role: str) -> Content | None:
     """Return what the last message of a role says."""
     found = (m.content for m in reversed(messages) if m.role == role and m.content)

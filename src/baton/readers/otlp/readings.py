@@ -17,7 +17,7 @@ import msgspec
 
 from baton.model import AgentCard, Content, Usage
 
-from .messages import Answer, Message, last_of, last_said, read_messages
+from .messages import Answer, Message, last_of, read_messages
 from .span import Span
 from .values import content
 
@@ -70,8 +70,6 @@ class _Conversing(_Reading, kw_only=True, eq=False):
 
     def asked(self) -> Content | None:
         """Return what the user, or whoever stands for one, said last to the model or agent."""
-        if self._heard is None and not callable(self.heard):
-            return None if self.heard is None else last_said(self.heard, "user")
         return last_of(self.heard_messages(), "user")
 
 
