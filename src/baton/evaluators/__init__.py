@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # only for editors and type checkers; `make schemas` writes t
     from .dispatch_routing import DispatchRouting as DispatchRouting
     from .dispatch_scope import DispatchScope as DispatchScope
     from .dispatch_target_known import DispatchTargetKnown as DispatchTargetKnown
+    from .duplicate_work import DuplicateWork as DuplicateWork
     from .equals import Equals as Equals
     from .handoff_loops import HandoffLoops as HandoffLoops
     from .interactions import Interactions as Interactions
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # only for editors and type checkers; `make schemas` writes t
     from .panel import Panel as Panel
     from .response import Response as Response
     from .response_match import ResponseMatch as ResponseMatch
+    from .result_contradicted import ResultContradicted as ResultContradicted
     from .result_used import ResultUsed as ResultUsed
     from .starts_with import StartsWith as StartsWith
     from .state_equals import StateEquals as StateEquals

@@ -73,6 +73,20 @@ def call_of(sender: AgentRun | None, dispatch: Dispatch) -> ToolCall | None:
     return next((call for call in calls if call.id == dispatch.call), None)
 
 
+def call_key(call: ToolCall) -> bytes:
+    """Return what two calls have in common that ask for the same: name and arguments."""
+    return msgspec.json.encode((call.name, call.arguments), order="deterministic")
+
+
+def same_result(first: ToolCall, second: ToolCall) -> bool:
+    """Tell whether two equal calls worked and had the same result, as far as both are recorded."""
+    if not {first.status, second.status} <= {"ok", "unknown"}:
+        return False
+    if first.result is None or second.result is None:
+        return True
+    return first.result.plain() == second.result.plain()
+
+
 def steps_of(sender: AgentRun | None, dispatch: Dispatch) -> list[str]:
     """Return the ids that show a dispatch: its own, its call or hand-over, and its answer."""
     ids = [dispatch.id]

@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-import msgspec
-
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
 from .caller_texts import Piece, all_recorded, given_out, had_before
 from .dispatch_completed import reports_failure
 from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
-from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
-from .words import COMMON, UNITS, gives_verdict, wants_verdict
+from .finding import (
+    TOO_LONG,
+    Answer,
+    Clear,
+    Finding,
+    NotRecorded,
+    call_key,
+    same_result,
+    sender_of,
+)
+from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
 
 # A statement of the form `label: number` (`timeout: 30`, `the fee is €4`, `die Miete ist 900`).
 # Only where a result and an answer give the same label with different numbers do they contradict
@@ -87,20 +94,21 @@ def repeated_calls(trace: Trace, trip: RoundTrip) -> Repeated:
     if not all(known(trace, run, "steps.tool_call") for run in trip.runs):
         return Repeated(0, [])
     made = [s for run in trip.runs for s in run.steps if isinstance(s, ToolCall)]
-    child = {_same(call) for call in made if call.dispatch is None}
+    child = {call_key(call): call for call in made if call.dispatch is None}
     after = [s for s in trip.after if isinstance(s, ToolCall) and s.dispatch is None]
     again: dict[bytes, str] = {}
+    changed = False
     for i, call in enumerate(after):
-        if _same(call) in child and not _prepares(call, after[i + 1 :]):
-            again.setdefault(_same(call), call.id)
+        first = child.get(call_key(call))
+        if first is None:
+            # What another call may have changed is looked at again: an edit, then the tests.
+            changed = True
+        elif not changed and same_result(first, call) and not _prepares(call, after[i + 1 :]):
+            again.setdefault(call_key(call), call.id)
     # Half, because one call in common is normal: the caller opens the file its helper spoke of. Who
     # did all of the work again repeats most calls, but may skip a detour of the helper.
     enough = bool(again) and 2 * len(again) >= len(child)
     return Repeated(len(child), list(again.values()) if enough else [])
-
-
-def _same(call: ToolCall) -> bytes:
-    return msgspec.json.encode((call.name, call.arguments), order="deterministic")
 
 
 # `Read(src/retry.py)` by the caller, after a helper read it, and then `Edit(src/retry.py)`: coding
@@ -156,6 +164,8 @@ class _Case(NamedTuple):
     had: Reading
     pieces: list[Piece]
     said: Reading
+    own: list[Fact]
+    """Facts that came up again after the caller's own calls had returned them."""
 
     @property
     def share(self) -> float:
@@ -206,9 +216,32 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
         )
     said = read(*(piece.text for piece in pieces))
     # Loosely, because callers round: 231,800 in the result is "about 232,000" in the answer.
-    found = [fact for fact in facts if said.holds(fact, loosely=True)]
-    case = _Case(trip, facts, found, had, pieces, said)
+    shown = [fact for fact in facts if said.holds(fact, loosely=True)]
+    own = _fetched_itself(trip, shown)
+    found = [fact for fact in shown if fact not in own]
+    case = _Case(trip, facts, found, had, pieces, said, own)
     return _judged(trace, turn, case, result, limits)
+
+
+def _fetched_itself(trip: RoundTrip, shown: list[Fact]) -> list[Fact]:
+    """Return the facts that the caller gave out only after its own calls had returned them.
+
+    They prove no use: who ignores a result and does its work again answers with the same facts.
+    """
+    left, own = list(shown), Reading((), frozenset(), None)
+    results: list[str] = []
+    for step in trip.after:
+        given = ""
+        if isinstance(step, Said):
+            given = plain_text(step.content)
+        elif isinstance(step, ToolCall):
+            given = f"{step.name}\n{plain_text(step.arguments)}"
+        reading = read(given)
+        left = [f for f in left if own.holds(f) or not reading.holds(f, loosely=True)]
+        if isinstance(step, ToolCall) and step.dispatch is None and step.result is not None:
+            results.append(plain_text(step.result))
+            own = read(*results)
+    return [fact for fact in left if own.holds(fact)]
 
 
 def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) -> Answer:
@@ -217,6 +250,13 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     if again is not None:
         return [again]
     if case.share < limits.ignored_below:
+        if case.own:
+            return NotRecorded(
+                says=f"{_told(case)}, but {len(case.own)} of them from the caller's own calls as "
+                "well: which it used can't be told"
+            )
+        if reports_failure(result) and any(reports_failure(text) for text in _words(turn, case)):
+            return Clear(says="the failure or refusal was passed on", details=details)
         doubt = _doubt(trace, turn, case, result)
         if doubt is not None:
             return NotRecorded(says=f"{_told(case)}, but {doubt}")
@@ -303,6 +343,9 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     # "Are we ready for the release?" - "Not yet." may rest on everything that came back.
     if wants_verdict(asked) and any(gives_verdict(text) for text in _words(turn, case)):
         return "the caller was asked whether something is so, and says so"
+    # "They are full that night" passes on "No table: fully booked" in no word of it.
+    if is_negative(result) and any(is_negative(text) for text in _words(turn, case)):
+        return "result and answer are both negative"
     spoken, answered = case.said.language, read(result).language
     # Facts are compared as words. A German answer to an English result shares only its numbers.
     if spoken and answered and spoken != answered:

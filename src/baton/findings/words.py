@@ -297,6 +297,19 @@ def forbids(text: str) -> bool:
     return _STRICT.search(text) is not None
 
 
+_NEGATIVE = re.compile(
+    r"\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|\w+n['’]t|without|unpaid|denied|refused|"
+    r"sadly|unfortunately|sorry|afraid|too late|ruled out|unable|impossible|full|"
+    r"nein|nicht|kein\w*|leider|non|pas|aucun\w*|ningun\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def is_negative(text: str) -> bool:
+    """Tell whether a text may say that something is not so, or could not be done."""
+    return _NEGATIVE.search(text) is not None
+
+
 # What follows is for questions that ask for a judgement. "Is the parcel insured?" is answered well
 # by "Not yet.", although no fact of what a helper found shows in it.
 _QUESTION = re.compile(r"[^.!?\n]*\?")

@@ -1,0 +1,26 @@
+"""``duplicate_work``: whether an agent did what another one, or its caller, had done already."""
+
+from __future__ import annotations
+
+from baton.findings.duplicate_work import duplicate_work
+from baton.findings.finding import Answer
+from baton.model import Dispatch, EvalContext, Trace, Turn
+
+from .base import DispatchEvaluator
+
+
+class DuplicateWork(DispatchEvaluator, frozen=True, kw_only=True):
+    """Fails a dispatch whose work another agent did before, or whose calls its caller had made."""
+
+    type = "duplicate_work"
+    summary = "whether an agent did work that another agent or its caller had done already"
+
+    def answer(
+        self,
+        trace: Trace,
+        turn: Turn,
+        dispatch: Dispatch,
+        context: EvalContext,  # noqa: ARG002 - names do not matter here
+    ) -> Answer:
+        """See :func:`baton.findings.duplicate_work.duplicate_work`."""
+        return duplicate_work(trace, turn, dispatch)

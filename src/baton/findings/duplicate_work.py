@@ -1,0 +1,235 @@
+"""Was work done that another agent had done already, or that the caller had the result of?"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known
+from baton.model.views import TooMuchTextError, dispatch_view, index_of
+
+from .caller_texts import given_besides
+from .dispatch_completed import reports_failure
+from .facts import HARD, Fact, Reading, plain_text, read, weight
+from .finding import (
+    TOO_LONG,
+    Answer,
+    Clear,
+    Finding,
+    NotRecorded,
+    call_key,
+    receivers_of,
+    same_result,
+)
+
+# Work that is meant to be done again, and agents whose work that is: "Verify the list", "Run it
+# with a second source", `fact_checker`. A bare "check" is no such word: "Check where order 7 is".
+_VERIFIES = re.compile(
+    r"""\b(?:verif\w+|(?:double|cross)[- ]?check\w*|re-?check\w*|confirm\w*|validat\w+|audit\w*
+        |review\w*|make\ sure|second\ (?:source|opinion|look)|independent\w*|compare\ with
+        |check\ (?:that|whether\ (?:the|this|that)\ (?:answer|result|list)
+            |(?:the|this|that|my|our|its|their)\ (?:answer|result|list|work|text|draft|figures?))
+        |nochmals?\ prüf\w*|überprüf\w*|bestätig\w*|vérifi\w+|confirmer|verifica\w*)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_VERIFIER = re.compile(
+    r"verif|check|review|critic|audit|valid|judge|jury|juror|qa\b|test", re.IGNORECASE
+)
+# The share of the later agent's new facts that the earlier one had found, and the least weight of
+# these: two numbers or names. One fact in common is chance, or what both were asked about.
+_ALIKE = 0.6
+_LEAST = 4
+# How many earlier dispatches of a turn each one is held against; the latest are most alike.
+_COMPARED = 20
+
+
+class _Work(NamedTuple):
+    """What a dispatch led to: the calls its runs made, and what came of it."""
+
+    dispatch: Dispatch
+    runs: list[AgentRun]
+    calls: dict[bytes, ToolCall]
+    asked: str
+    answer: str
+
+
+def duplicate_work(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
+    """Hold the work of a dispatch against that of earlier agents, and the caller's own.
+
+    Faults: ``duplicate_work`` (another agent was asked for the same, or made the same calls, and
+    found the same), ``repeats_caller`` (most of its calls are the caller's, whose results it
+    had). Work that is meant to be done again is none: verifying, a panel that is asked together,
+    another try after a failure.
+    """
+    try:
+        return _judged(trace, turn, dispatch)
+    except TooMuchTextError:
+        return NotRecorded(says=TOO_LONG)
+
+
+def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
+    if dispatch.kind not in ("delegate", "transfer"):
+        return NotRecorded(says=f"a {dispatch.kind} is made by the program, which may repeat work")
+    if dispatch.prompt is None and not known(trace, dispatch, "prompt"):
+        return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
+    work = _work_of(trace, dispatch)
+    if not work.runs and not work.answer:
+        return NotRecorded(says="nothing is recorded of the work: record the agents' spans")
+    if _is_verifying(work):
+        return Clear(says="the work was to be done again: it verifies")
+    own = _repeats_caller(trace, work)
+    if own is not None:
+        return [own]
+    earlier = [
+        each
+        for each in turn.dispatches
+        if each.id != dispatch.id and index_of(trace).place_of[each.id] < _place(trace, dispatch)
+    ]
+    if not index_of(trace).spend(min(len(earlier), _COMPARED)):
+        return NotRecorded(says=TOO_LONG)
+    compared = 0
+    for other in earlier[-_COMPARED:][::-1]:
+        if not _may_duplicate(other, dispatch):
+            continue
+        compared += 1
+        proof = _same_work(trace, _work_of(trace, other), work)
+        if proof is not None:
+            return [_duplicate(other, dispatch, *proof)]
+    if not compared:
+        return NotRecorded(says="no other agent had done anything before")
+    return Clear(says="no agent before had done this work")
+
+
+def _place(trace: Trace, dispatch: Dispatch) -> int:
+    return index_of(trace).place_of[dispatch.id]
+
+
+def _may_duplicate(other: Dispatch, dispatch: Dispatch) -> bool:
+    """Tell whether two dispatches set two agents to work, by themselves and to an end."""
+    if other.kind not in ("delegate", "transfer") or other.to_agent == dispatch.to_agent:
+        return False
+    # An agent that was called below the other one does a part of its work.
+    if set(other.runs) & {dispatch.from_run} or set(dispatch.runs) & {other.from_run}:
+        return False
+    # Two agents that are asked together for the same are a panel.
+    together = other.group is not None and other.group == dispatch.group
+    return not together and other.status == "completed"
+
+
+def _work_of(trace: Trace, dispatch: Dispatch) -> _Work:
+    runs = receivers_of(trace, dispatch)
+    calls: dict[bytes, ToolCall] = {}
+    for run in runs:
+        for step in run.steps:
+            if (
+                isinstance(step, ToolCall)
+                and step.dispatch is None
+                and known(trace, step, "arguments")
+            ):
+                calls.setdefault(call_key(step), step)
+    asked = plain_text(dispatch.prompt) if dispatch.prompt is not None else ""
+    answer = dispatch.result or next((run.output for run in runs if run.output is not None), None)
+    return _Work(dispatch, runs, calls, asked, plain_text(answer) if answer is not None else "")
+
+
+def _is_verifying(work: _Work) -> bool:
+    return bool(_VERIFIES.search(work.asked) or _VERIFIER.search(work.dispatch.to_agent))
+
+
+def _repeats_caller(trace: Trace, work: _Work) -> Finding | None:
+    """Find a receiver whose calls are mostly those of its caller, with the same results."""
+    view = dispatch_view(trace, work.dispatch)
+    before = {
+        call_key(step): step
+        for step in view.before
+        if isinstance(step, ToolCall) and step.dispatch is None and step.result is not None
+    }
+    again = [
+        call for key, call in work.calls.items() if key in before and same_result(before[key], call)
+    ]
+    # A file that caller and helper both open is normal, where the helper does more than that.
+    if not again or 2 * len(again) <= len(work.calls):
+        return None
+    made = [before[call_key(call)].id for call in again]
+    return Finding(
+        kind="repeats_caller",
+        says=f"`{work.dispatch.to_agent}` made {len(again)} of its {len(work.calls)} calls again, "
+        f"whose results `{work.dispatch.from_agent}` had: hand them on",
+        evidence=[Evidence(ids=[work.dispatch.id, *made, *(call.id for call in again)])],
+        details={"repeated": [call.name for call in again]},
+    )
+
+
+def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str]] | None:
+    """Say what proves that two agents did the same work, with the steps; ``None`` = nothing."""
+    if not first.answer or _failed(first):
+        return None
+    if first.asked and (first.asked, first.answer) == (second.asked, second.answer):
+        return "it was asked the same and answered the same", []
+    again = [
+        (first.calls[key], call)
+        for key, call in second.calls.items()
+        if key in first.calls and same_result(first.calls[key], call)
+    ]
+    mostly = bool(again) and 3 * len(again) >= 2 * len(second.calls)
+    alike = _found_the_same(trace, first, second)
+    steps = [call.id for pair in again for call in pair]
+    if mostly and (len(again) > 1 or alike or _asked_alike(first, second)):
+        return f"{len(again)} of its {len(second.calls)} calls", steps
+    # With calls that mostly differ the work was another one, whatever came of it.
+    if alike and not (first.calls and second.calls and not again):
+        return f"its answer names the same: {', '.join(alike[:4])}", steps
+    return None
+
+
+def _failed(work: _Work) -> bool:
+    """Tell an answer that only reports a failure: another agent has to try then."""
+    # "2 of 5 tests fail: test_login, test_refund" speaks of failure, and is a result.
+    found = read(work.answer).without(read(work.asked))
+    return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)
+
+
+def _asked_alike(first: _Work, second: _Work) -> bool:
+    """Tell whether two prompts ask for the same, in about the same words."""
+    one, two = read(first.asked).facts, read(second.asked)
+    hard = [fact for fact in one if fact.kind in HARD]
+    if not one or not all(two.holds(fact) for fact in hard):
+        return False
+    # "Where is order 88?" and "Refund order 88." share one fact.
+    shared = sum(two.holds(fact) for fact in one)
+    return shared > 1 and 2 * shared >= len(one)
+
+
+def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
+    """Return what both found out, where that is most of what the later one found out."""
+    # What the later agent was given it did not find out: "Rank these by price: ...".
+    given = [second.asked, first.asked]
+    for run in second.runs:
+        given += [plain_text(run.input)] if run.input is not None else []
+        given += [piece.text for piece in given_besides(trace, run)]
+    had = read(*given)
+    if _asks_for_more(first, second):
+        return []
+    new = read(second.answer).without(had)
+    same = _shared(new, read(first.answer))
+    enough = weight(same) >= _LEAST and weight(same) >= _ALIKE * weight(new)
+    return [fact.text for fact in same] if enough else []
+
+
+def _shared(facts: list[Fact], other: Reading) -> list[Fact]:
+    return [fact for fact in facts if other.holds(fact)]
+
+
+def _asks_for_more(first: _Work, second: _Work) -> bool:
+    """Tell whether the later prompt has a number or name of its own: it is about something else."""
+    before = read(first.asked, first.answer)
+    return any(f.kind in HARD and not before.holds(f) for f in read(second.asked).facts)
+
+
+def _duplicate(other: Dispatch, dispatch: Dispatch, proof: str, steps: list[str]) -> Finding:
+    return Finding(
+        kind="duplicate_work",
+        says=f"`{dispatch.to_agent}` did what `{other.to_agent}` had done already: {proof}",
+        evidence=[Evidence(ids=[other.id, dispatch.id, *steps])],
+        details={"first": other.id},
+    )

@@ -1,0 +1,461 @@
+"""Does a caller state another value than the result that it got?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+from baton.model.views import RoundTrip, TooMuchTextError, index_of, round_trip
+
+from .caller_texts import Piece, had_before
+from .facts import Fact, Reading, plain_text, read, rounded_keys
+from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
+from .quantities import in_digits
+from .words import clauses, sentences
+
+# An answer with more values than these is a table or report, and each is held against each.
+_MOST = 60
+# Words by which a clause speaks of another value on purpose: "normal is 12 to 16", "Last year it
+# was 12.1", "I suggest 60 s", "3 EUR are left". They count where the result does not use them.
+_OTHERWISE = re.compile(
+    r"""\b(?:normal\w*|usual\w*|typical\w*|average|last|previous\w*|earlier|former\w*|another|others?
+        |would|should|could|might|suggest\w*|recommend\w*|propos\w*|advis\w*|want\w*|need\w*|instead
+        |left|remain\w*|rest|free|total|together|altogether|sum|difference|combined|more|less|larger
+        |smaller|longer|shorter|by\ law|if|once|ago|before|after|until|since|in\ time|warn\w*|again
+        |your\ own|our\ own|bring|plus|minus|not\ \w+\ but|wrong\w*|correct\w*|mistake\w*)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "Be at pier 4 at 14:15" for the ferry of 14:30.
+_COMING = re.compile(
+    r"\b(?:be (?:at|there|ready|in|on)|come|arrive|get (?:to|there)|meet|show up|check in|"
+    r"leave (?:home|here|the)|set off|go to|wake|start from)\b",
+    re.IGNORECASE,
+)
+# "For 30 kg Icepost is out" speaks of a parcel of the user's, not of the limit of 20 kg.
+_SUPPOSES = re.compile(r"\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE)
+# A caller that changed something says the new value: "The timeout is now 60".
+_CHANGES = re.compile(
+    r"\b(?:set|sets|changed?|raised?|lower(?:ed)?|updated?|increased?|reduced?|now|new|switched|moved|"
+    r"replaced?|edited|bumped|geändert|gesetzt)\b",
+    re.IGNORECASE,
+)
+# What a result says may not be changed: "MAX_ATTEMPTS must stay 3".
+_STAYS = re.compile(
+    r"\b(?:must (?:stay|remain|not)|has to (?:stay|remain)|keep|fixed|unchanged|never|do not|don't|"
+    r"may not|not be changed|at most|at least|muss|darf nicht)\b",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(
+    r"\b(?:nearly|almost|about|roughly|around|approx\w*|circa|over|above|under|below|some|up to|"
+    r"a little|just|(?:more|less|fewer) than|at (?:least|most)|gut|knapp|etwa|rund|fast)\b",
+    re.IGNORECASE,
+)
+# How many words a clause may have that neither the result nor the request has. With a number that
+# looks like a slip (`4,130.75` for `4,310.75`) three may be new, else none: what says something new
+# may speak of something else ("Your train costs 9 GBP" after a flight of 64 GBP).
+_NEW_WORDS_OF_SLIP = 3
+_NEW_WORDS = 0
+# Twice, and days, weeks, months and hours of one another.
+_CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
+# Days and months are written so as well, and are no numbers of their own: "31/03".
+_SHORT_DATE = re.compile(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
+
+
+class _Value(NamedTuple):
+    """A number, time, date or name of a text, with the clause that it stands in."""
+
+    fact: Fact
+    clause: str
+    words: frozenset[str]
+
+    @property
+    def kind(self) -> str:
+        """What it may be compared with: values of the same unit, times, dates, names."""
+        for key in self.fact.keys:
+            if key.startswith("u:"):
+                return key.split(":")[1]
+        if any(key.startswith("t:") for key in self.fact.keys):
+            return "time"
+        if any(key.startswith("d:") for key in self.fact.keys):
+            return "date"
+        return self.fact.kind
+
+    @property
+    def numbers(self) -> frozenset[float]:
+        """The values that it may have."""
+        return frozenset(float(key[2:]) for key in self.fact.keys if key.startswith("n:"))
+
+    @property
+    def sizes(self) -> frozenset[float]:
+        """The values in the base unit of its kind; without a unit, the values themselves."""
+        sizes = {float(k.rsplit(":", 1)[1]) for k in self.fact.keys if k.startswith("u:")}
+        return frozenset(sizes) or self.numbers
+
+    @property
+    def digits(self) -> str:
+        """Its digits, without marks and zeros at the ends that say nothing."""
+        return re.sub(r"\D", "", self.fact.text)
+
+
+class _Known(NamedTuple):
+    """What the caller may say without contradicting the result: ``values`` are the result's."""
+
+    result: str
+    said: Reading
+    values: list[_Value]
+    others: list[_Value]
+    words: frozenset[str]
+
+
+def result_contradicted(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
+    """Hold the numbers, times, dates and names of a caller against those of a result.
+
+    Faults: ``contradicted`` (another value of the same thing) and ``limit_broken`` (what the
+    result says must stay was changed). A value that was said anywhere before, that follows from
+    others, or that the caller may say of something else is none.
+    """
+    try:
+        return _judged(trace, turn, dispatch)
+    except TooMuchTextError:
+        return NotRecorded(says=TOO_LONG)
+
+
+def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
+    trip = round_trip(trace, dispatch)
+    run = sender_of(trace, dispatch)
+    if trip.result is None:
+        return NotRecorded(says="nothing came back that could be contradicted")
+    if run is None or not known(trace, run, "steps.said"):
+        return NotRecorded(says="what the caller said was not recorded: record its messages")
+    result = plain_text(trip.result)
+    values = list(_values(result))
+    if not values:
+        return NotRecorded(says="the result holds no number, time, date or name")
+    if len(values) > _MOST:
+        return NotRecorded(says=f"the result holds {len(values)} values: too many to compare")
+    before = had_before(trace, turn, dispatch)
+    others = _results_of_others(trace, turn, dispatch)
+    if not index_of(trace).spend(len(before) + len(others) + len(trip.after)):
+        return NotRecorded(says=TOO_LONG)
+    said = [result, *(piece.text for piece in before), *others]
+    faults = list(_faults(trip, turn, result, values, said))
+    if faults:
+        return faults
+    return Clear(says="nothing that the caller says is against the result")
+
+
+def _faults(
+    trip: RoundTrip, turn: Turn, result: str, values: list[_Value], said: list[str]
+) -> Iterator[Finding]:
+    """Go along what the caller gave out; what a tool told it counts from then on."""
+    reported: set[str] = set()
+    for piece, is_call, reply in _given_out(trip, turn):
+        mine = list(_values(piece.text))
+        if len(mine) <= _MOST:
+            against = _known_now(result, values, said)
+            for finding in _against(trip.dispatch, piece, mine, against, is_call=is_call):
+                if finding.says not in reported:
+                    reported.add(finding.says)
+                    yield finding
+        if is_call:
+            said = [*said, piece.text, reply]
+
+
+def _given_out(trip: RoundTrip, turn: Turn) -> Iterator[tuple[Piece, bool, str]]:
+    for step in trip.after:
+        if isinstance(step, Said) and not step.thought:
+            yield Piece(step.id, plain_text(step.content)), False, ""
+        elif isinstance(step, ToolCall):
+            reply = plain_text(step.result) if step.result is not None else ""
+            yield Piece(step.id, plain_text(step.arguments)), True, reply
+    if turn.output is not None:
+        yield Piece(turn.id, plain_text(turn.output)), False, ""
+
+
+def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str]:
+    """Return what came back from other dispatches of the turn: they may say another value."""
+    results = (d.result for d in turn.dispatches if d.id != dispatch.id and d.result is not None)
+    runs = [run for run in turn.runs if run.id != dispatch.from_run and run.id not in dispatch.runs]
+    outputs = (run.output for run in runs if run.output is not None)
+    cards = (card.instructions for card in trace.agents.values() if card.instructions)
+    return [*map(plain_text, results), *map(plain_text, outputs), *cards]
+
+
+def _values(text: str) -> Iterator[_Value]:
+    for sentence in sentences(_SHORT_DATE.sub(" ", in_digits(text))):
+        for clause in clauses(sentence):
+            reading = read(clause.text)
+            words = frozenset(
+                key for fact in reading.facts if fact.kind == "word" for key in fact.keys
+            )
+            for fact in reading.facts:
+                if fact.kind in ("number", "identifier") and any(c.isdigit() for c in fact.text):
+                    yield _Value(fact, clause.text, words)
+
+
+def _known_now(result: str, values: list[_Value], said: list[str]) -> _Known:
+    reading = read(*said)
+    others = [value for text in said[1:] for value in _values(text)]
+    words = frozenset(key for key in reading.keys if key.startswith("w:"))
+    return _Known(result, reading, values, others, words)
+
+
+def _against(
+    dispatch: Dispatch, piece: Piece, mine: list[_Value], against: _Known, *, is_call: bool
+) -> Iterator[Finding]:
+    answer = read(piece.text)
+    lost = [v for v in against.values if not answer.holds(v.fact, loosely=True)]
+    for value in mine:
+        limit = _broken_limit(value, against)
+        if limit is not None:
+            yield _finding(dispatch, piece, limit, value, "limit_broken")
+            continue
+        if _is_changed(value.clause, against.result):
+            continue
+        unit = _other_unit(value, against)
+        if unit is not None and not is_call:
+            yield _finding(dispatch, piece, unit, value, "contradicted")
+            continue
+        if against.said.holds(value.fact, loosely=True) or _is_rounded(value, against):
+            continue
+        meant = _meant(value, lost, mine, against, is_call=is_call)
+        if meant is not None:
+            yield _finding(dispatch, piece, meant, value, "contradicted")
+
+
+def _meant(
+    value: _Value, lost: list[_Value], mine: list[_Value], against: _Known, *, is_call: bool
+) -> _Value | None:
+    """Find the value of the result that this one stands for, and differs from."""
+    if _speaks_otherwise(value.clause, against.result):
+        return None
+    alike = [v for v in lost if v.kind == value.kind and not _in_another_unit(v, value)]
+    if value.kind == "time" and _COMING.search(value.clause):
+        return None
+    if not alike or _follows(value, mine, against):
+        return None
+    new = value.words - against.words
+    near = [v for v in alike if _is_slip(value, v)]
+    if near and len(new) <= _NEW_WORDS_OF_SLIP:
+        return near[0]
+    if is_call or len(new) > _NEW_WORDS or _SUPPOSES.match(value.clause):
+        return None
+    if _ABOUT.search(value.clause) and any(_near(value.sizes, v.sizes, 0.15) for v in alike):
+        return None
+    # Which value it stands for shows by the words around: "arrival 18:05" for "arrival 19:05".
+    shared = sorted(
+        ((len(_labels(v) & _labels(value)), i) for i, v in enumerate(alike)), reverse=True
+    )
+    best = shared[0]
+    # The only value of its unit in the result, in a clause that says nothing else: "86 % full".
+    only = [v for v in against.values if v.kind == value.kind]
+    if len(only) == 1 and value.kind not in ("number", "identifier") and value.words and not new:
+        return only[0]
+    if best[0] == 0 or (len(shared) > 1 and shared[1][0] == best[0]):
+        return None
+    return alike[best[1]]
+
+
+def _labels(value: _Value) -> frozenset[str]:
+    """Return what says which value it is: words of its clause, and other values beside it."""
+    beside = (f for f in read(value.clause).facts if f.keys != value.fact.keys)
+    return value.words | frozenset(key for fact in beside for key in fact.keys)
+
+
+def _speaks_otherwise(clause: str, result: str) -> bool:
+    own = {word.casefold() for word in _OTHERWISE.findall(clause)}
+    return bool(own - {word.casefold() for word in _OTHERWISE.findall(result)})
+
+
+def _is_changed(clause: str, result: str) -> bool:
+    own = {word.casefold() for word in _CHANGES.findall(clause)}
+    return bool(own - {word.casefold() for word in _CHANGES.findall(result)})
+
+
+def _broken_limit(value: _Value, against: _Known) -> _Value | None:
+    """Find what the result says must stay as it is, and the caller gives another value."""
+    if value.kind != "number" or against.said.holds(value.fact):
+        return None
+    name = re.search(
+        rf"(\w*_\w+|[A-Z]{{3,}})\W+(?:\w+\W+){{0,2}}{re.escape(value.fact.text)}(?!\w)",
+        value.clause,
+    )
+    if name is None:
+        return None
+    for other in against.values:
+        stays = _STAYS.search(other.clause)
+        named = re.search(rf"(?<![\w.]){re.escape(name[1])}(?!\w)", other.clause)
+        if stays and named and other.kind == "number" and value.numbers:
+            return other
+    return None
+
+
+def _other_unit(value: _Value, against: _Known) -> _Value | None:
+    """Find the same number with another unit: `4,310.75 USD` for `4,310.75 EUR`."""
+    sizes = {key for key in value.fact.keys if key.startswith("u:")}
+    if not sizes or sizes & against.said.keys or len(value.digits) < 2:
+        return None
+    if len(value.words - against.words) > _NEW_WORDS or _speaks_otherwise(
+        value.clause, against.result
+    ):
+        return None
+    for other in against.values:
+        theirs = {key for key in other.fact.keys if key.startswith("u:")}
+        if theirs and not theirs & sizes and other.numbers & value.numbers:
+            return other
+    return None
+
+
+def _is_rounded(value: _Value, against: _Known) -> bool:
+    """Tell a value of the result that is rounded, or given in another unit."""
+    rounded = (rounded_keys(key) for other in against.values for key in other.fact.keys)
+    if any(keys & value.fact.keys for keys in rounded):
+        return True
+    for other in against.values:
+        if other.kind != value.kind or not value.numbers or value.sizes == value.numbers:
+            continue
+        # "80 feet" are 24.5 m, by and large.
+        if _unit_of(other) != _unit_of(value) and _near(value.sizes, other.sizes, 0.03):
+            return True
+    return False
+
+
+def _unit_of(value: _Value) -> float:
+    size, number = next(iter(value.sizes), 1.0), next(iter(value.numbers), 1.0)
+    return round(size / number, 6) if number else 1.0
+
+
+def _near(some: Iterable[float], others: Iterable[float], share: float) -> bool:
+    others = list(others)
+    return any(abs(a - b) <= share * abs(b) for a in some for b in others)
+
+
+def _is_slip(value: _Value, other: _Value) -> bool:
+    """Tell a value that differs as slips do: digits swapped, one digit, a zero too many."""
+    mine, theirs = value.digits, other.digits
+    if value.kind in ("date", "time"):
+        return _shares_part(value.fact, other.fact)
+    if value.kind == "identifier" and re.sub(r"\d", "", value.fact.text.casefold()) != re.sub(
+        r"\d", "", other.fact.text.casefold()
+    ):
+        return False
+    if len(mine) < 2 and len(theirs) < 2:
+        return False
+    if sorted(mine) == sorted(theirs):
+        return True
+    if len(mine) == len(theirs) and len(mine) >= 3:
+        return sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1
+    return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
+
+
+def _in_another_unit(one: _Value, other: _Value) -> bool:
+    """Tell values per something else: 9.8 g/dL are 98 g/L."""
+    units = _unit_text(one), _unit_text(other)
+    return units[0] != units[1] and "/" in "".join(units)
+
+
+def _unit_text(value: _Value) -> str:
+    """Return the word behind a number, a slash and what follows it included."""
+    number = re.match(r"\D*[\d.,'’]*\d", value.fact.text)
+    written = number[0] if number is not None else value.fact.text
+    at = value.clause.find(written)
+    behind = value.clause[at + len(written) :] if at >= 0 else ""
+    match = re.match(r"\s?((?:[^\W\d]+|%)(?:/[^\W\d]+)?)", behind)
+    return match[1].casefold() if match is not None else ""
+
+
+def _shares_part(one: Fact, other: Fact) -> bool:
+    """Tell two dates of one day or month, or two times of one hour or minute."""
+    parts = [
+        re.split(r"[:-]", key[2:])
+        for fact in (one, other)
+        for key in fact.keys
+        if key.startswith(("t:", "d:"))
+    ]
+    half = sum(key.startswith(("t:", "d:")) for key in one.keys)
+    return any(
+        len(a) == len(b) == 2 and (a[0] == b[0] or a[1] == b[1])
+        for a in parts[:half]
+        for b in parts[half:]
+    )
+
+
+def _follows(value: _Value, mine: list[_Value], against: _Known) -> bool:
+    """Tell a value that can be worked out from others: a sum, difference, product or share."""
+    if value.kind in ("time", "date"):
+        return _is_shifted(value, mine, against)
+    base = [*against.values, *against.others, *(v for v in mine if v is not value)]
+    if len(base) > 2 * _MOST:
+        return True
+    same = [size for v in base if v.kind == value.kind for size in v.sizes]
+    counts = [n for v in base if v.kind == "number" for n in v.numbers]
+    made = [a * b for a in same for b in (*counts, *_CONSTANTS)]
+    made += [a / b for a in same for b in (*counts, *_CONSTANTS) if b]
+    # Small numbers are sums of others by chance.
+    if value.kind != "number" or any(n >= 100 for n in value.numbers):
+        made += [a + b for i, a in enumerate(same) for b in same[i + 1 :]]
+        made += [abs(a - b) for i, a in enumerate(same) for b in same[i + 1 :]]
+    if value.kind == "number":
+        sizes = [n for v in base for n in v.numbers]
+        made += [a * b for i, a in enumerate(sizes) for b in sizes[i + 1 :]]
+    if value.kind == "share":
+        whole = [(v.kind, size) for v in base for size in v.sizes]
+        made += [a / b for kind, a in whole for other, b in whole if kind == other and b > a]
+        made += [1 - a for a in same]
+        return any(abs(a - b) <= 0.006 for a in value.sizes for b in made)
+    if value.kind == "duration" and any(v.kind == "time" for v in base):
+        times = [m for v in base if v.kind == "time" for m in _moments(v.fact)]
+        made += [60 * abs(a - b) for i, a in enumerate(times) for b in times[i + 1 :]]
+    return _near(value.sizes, made, 0.002)
+
+
+def _is_shifted(value: _Value, mine: list[_Value], against: _Known) -> bool:
+    """Tell a time or date that lies as far from a known one as a number says."""
+    near = [*against.values, *against.others, *mine]
+    spans = {n for other in near for n in other.numbers}
+    for moment in _moments(value.fact):
+        for known_key in against.said.keys:
+            for other in _moment(known_key):
+                if value.kind == "time" and known_key.startswith("t:"):
+                    apart = abs(moment - other)
+                    if apart in spans or apart / 60 in spans:
+                        return True
+                elif value.kind == "date" and known_key.startswith("d:"):
+                    if abs(moment - other) in spans or abs(moment - other) / 7 in spans:
+                        return True
+    return False
+
+
+def _moments(fact: Fact) -> Iterator[float]:
+    for key in fact.keys:
+        yield from _moment(key)
+
+
+def _moment(key: str) -> Iterator[float]:
+    """Yield minutes of the day, or days of a year of 31-day months."""
+    if key.startswith("t:"):
+        hour, minute = key[2:].split(":")
+        yield 60.0 * int(hour) + int(minute)
+    elif key.startswith("d:") and key.count("-") == 1:
+        month, day = key[2:].split("-")
+        yield 31.0 * int(month) + int(day)
+
+
+def _finding(dispatch: Dispatch, piece: Piece, meant: _Value, value: _Value, kind: str) -> Finding:
+    return Finding(
+        kind=kind,
+        says=f"`{dispatch.to_agent}` said `{_shown(meant)}`, the caller `{_shown(value)}`",
+        evidence=[
+            Evidence(ids=[dispatch.id], quote=meant.clause.strip()[:120]),
+            Evidence(ids=[piece.id], quote=value.clause.strip()[:120]),
+        ],
+        details={"result": meant.fact.text, "said": value.fact.text},
+    )
+
+
+def _shown(value: _Value) -> str:
+    """Return a value with its unit, as it is written."""
+    unit = _unit_text(value) if value.sizes != value.numbers else ""
+    return f"{value.fact.text} {unit}".strip()

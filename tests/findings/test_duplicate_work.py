@@ -1,0 +1,84 @@
+"""`duplicate_work`: work that another agent, or the caller, had done already."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.model import Score, Trace
+from baton.testing import verdicts
+from baton.testing.build import call, delegate, run, trace
+
+ASKED, FOUND = "Where is order 5521?", "It is with Speedline and arrives on 7 March."
+
+
+def two_agents(prompt: str, answer: str, *calls: str, to: str = "support", **second: int) -> Trace:
+    first = [call("get_order", {"id": 5521}, "SPL-88"), call("track", {"id": "SPL-88"}, "7 March")]
+    made = [call(name, {"id": 5521 if name == "get_order" else "SPL-88"}) for name in calls]
+    return trace(
+        run(
+            "desk",
+            delegate("tracker", ASKED, result=FOUND, group=second.get("first_group")),
+            delegate(to, prompt, result=answer, group=second.get("group")),
+        ),
+        run("tracker", *first, output=FOUND),
+        run(to, *made, output=answer),
+        "Help me",
+    )
+
+
+def last(made: Trace) -> Score:
+    return verdicts("duplicate_work", made)[-1]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "calls"),
+    [
+        ("Track order 5521.", "Due March 7, by Speedline.", ()),
+        ("When does order 5521 come?", "The carrier did not answer.", ("get_order", "track")),
+        (ASKED, FOUND, ()),
+    ],
+)
+def test_the_same_work_by_another_agent_is_found(
+    prompt: str, answer: str, calls: tuple[str, ...]
+) -> None:
+    score = last(two_agents(prompt, answer, *calls))
+    assert score.status == "failed"
+    assert score.reason.startswith("`support` did what `tracker` had done already")
+    assert {"d1", "d2"} <= set(score.evidence[0].ids)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "calls"),
+    [
+        ("Refund order 5521.", "Refunded 40 EUR.", ("get_order",)),
+        ("Where is order 5512?", "It arrives on 9 March with Nordpost.", ()),
+        ("Verify that order 5521 arrives on 7 March.", "Yes, 7 March, Speedline.", ("track",)),
+        ("Tell the customer: Speedline brings 5521 on 7 March.", "Speedline, 7 March.", ()),
+    ],
+)
+def test_other_work_on_the_same_matter_is_none(
+    prompt: str, answer: str, calls: tuple[str, ...]
+) -> None:
+    assert last(two_agents(prompt, answer, *calls)).status == "passed"
+
+
+def test_a_panel_is_asked_together_on_purpose() -> None:
+    assert last(two_agents(ASKED, FOUND, first_group=1, group=1)).status != "failed"
+
+
+def test_an_agent_that_checks_does_so_again_on_purpose() -> None:
+    assert last(two_agents(ASKED, FOUND, to="fact_checker")).status == "passed"
+
+
+def test_a_call_whose_result_the_caller_had_is_found() -> None:
+    made = trace(
+        run(
+            "desk",
+            call("get_order", {"id": 7}, "lamp"),
+            delegate("packer", "Pack order 7.", result="Packed."),
+        ),
+        run("packer", call("get_order", {"id": 7}, "lamp"), output="Packed."),
+        "Pack 7",
+    )
+    score = last(made)
+    assert (score.status, score.details["findings"][0]["kind"]) == ("failed", "repeats_caller")

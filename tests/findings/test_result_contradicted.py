@@ -1,0 +1,67 @@
+"""`result_contradicted`: another number, time, date or name than the result's."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.testing import verdict
+
+from .trips import called, said, trip
+
+RESULTS = {
+    "balance": "The balance of account 9 is 4,310.75 EUR as of 31 March.",
+    "ferry": "Next ferry: 17:40 from pier 6, 12.50 EUR per person, arrival 19:05.",
+    "retry": "MAX_ATTEMPTS is 3 and must stay 3; TIMEOUT is 30 s.",
+    "flight": "Norwegian DY1303 leaves Gatwick at 07:05 for 64 GBP; a bag costs 22 GBP more.",
+}
+
+
+def judged(name: str, answer: str) -> str:
+    return verdict("result_contradicted", trip(RESULTS[name], said(answer))).status
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("balance", "Account 9 has a balance of 4,130.75 EUR."),
+        ("balance", "The balance of account 9 is 4,310.75 USD."),
+        ("balance", "The balance of account 9 is 4,310.75 EUR as of 31 May."),
+        ("ferry", "The next ferry leaves at 17:04 from pier 6."),
+        ("ferry", "From pier 6 at 17:40; arrival is 18:05."),
+        ("ferry", "It is 21.50 EUR per person, from pier 6 at 17:40."),
+        ("retry", "I set MAX_ATTEMPTS to 5."),
+        ("flight", "Norwegian DY1330 leaves Gatwick at 07:05."),
+    ],
+)
+def test_another_value_is_found(name: str, answer: str) -> None:
+    assert judged(name, answer) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("balance", "You have about 4,300 euros on account 9."),
+        ("balance", "4,310.75 EUR; after the rent of 900 EUR 3,410.75 EUR are left."),
+        ("ferry", "Be at pier 6 at 17:20."),
+        ("ferry", "For two people that makes 25 EUR."),
+        ("ferry", "The trip takes 85 minutes."),
+        ("retry", "TIMEOUT is 30 s. I suggest 60 s."),
+        ("retry", "I set TIMEOUT to 45 s."),
+        ("flight", "With a bag it is 86 GBP."),
+        ("flight", "Your train at 05:12 costs 9 GBP."),
+    ],
+)
+def test_what_is_rounded_derived_or_of_something_else_is_none(name: str, answer: str) -> None:
+    assert judged(name, answer) == "passed"
+
+
+def test_a_value_that_a_tool_told_in_between_is_none() -> None:
+    made = trip(RESULTS["balance"], called("pay", amount="180.00"), said("It is 4,130.75 EUR now."))
+    assert verdict("result_contradicted", made).status == "passed"
+
+
+def test_a_limit_that_has_to_stay_may_not_be_changed_by_a_call() -> None:
+    made = trip(RESULTS["retry"], called("edit", text="MAX_ATTEMPTS = 6"), said("Done."))
+    score = verdict("result_contradicted", made)
+    assert (score.status, score.details["findings"][0]["kind"]) == ("failed", "limit_broken")
+    assert score.evidence[1].ids == ["call"]
