@@ -102,6 +102,11 @@ def given_besides(trace: Trace, run: AgentRun) -> list[Piece]:
     return pieces
 
 
+def emitted(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
+    """Return what steps say, call with and hand on."""
+    return list(_emitted(_by_id(trace), steps))
+
+
 def shown_by(trace: Trace, run: AgentRun) -> list[Piece]:
     """Return what a run said, called with and answered: what it knew."""
     return _shown(_by_id(trace), run)

@@ -90,11 +90,16 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
     lost = _lost_on_the_way(trace, dispatch)
     if lost is not None:
         return [lost]
+    if _begins_anew(dispatch) and dispatch.prompt is None:
+        return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
+    request = _request(trace, turn, dispatch)
+    # Before anything is read: what receivers say may be long.
+    if isinstance(request, NotRecorded) and dispatch.kind != "sequence":
+        return request
     given, unseen = _given(trace, dispatch)
     output = _of_output(trace, turn, dispatch, given)
     if isinstance(output, Finding):
         return NotRecorded(says=unseen) if unseen else [output]
-    request = _request(trace, turn, dispatch)
     answer: Answer = request if isinstance(request, NotRecorded) else []
     if not isinstance(request, NotRecorded):
         answer = _of_request(trace, turn, dispatch, limits, request, given)
@@ -369,6 +374,11 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
     return Piece(turn.id, plain_text(turn.input))
 
 
+def _begins_anew(dispatch: Dispatch) -> bool:
+    """Tell a receiver that begins with an empty history, so that its prompt is all it knows."""
+    return dispatch.kind == "delegate" and dispatch.continues is None
+
+
 def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
     """Return what the receiver was given as far as it shows, and why there may be more."""
     pieces = asked(dispatch)[1:]
@@ -379,14 +389,11 @@ def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
     card = trace.agents.get(dispatch.to_agent)
     pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
     given = read(*(piece.text for piece in pieces))
-    # A delegate begins with an empty history, so its prompt is all it knows. An agent that is
-    # continued remembers what it was told before, and one that gets control by a transfer or next
-    # in a graph usually sees the whole conversation: there the first request to its model has to be
-    # recorded, as it holds all that it was given.
-    if dispatch.kind == "delegate" and dispatch.continues is None:
-        untold = dispatch.prompt is None
-        why = "the prompt was not recorded: record the arguments of calls" if untold else ""
-        return given, why
+    # An agent that is continued remembers what it was told before, and one that gets control by a
+    # transfer or next in a graph usually sees the whole conversation: there the first request to
+    # its model has to be recorded, as it holds all that it was given.
+    if _begins_anew(dispatch):
+        return given, ""
     recorded = (known(trace, run, "input") and known(trace, run, "context") for run in runs)
     if runs and all(recorded):
         return given, ""

@@ -347,9 +347,8 @@ def _more_measures(text: str) -> Iterator[str]:
         yield f"n:{float(f'{match[1]}.{match[2]}'):g}"
     for match in _HOURS_MINUTES.finditer(text):
         yield measure_key("duration", 3600 * int(match[1]) + 60 * int(match[2]))
-    for word, key in _WORDS.items():
-        if re.search(rf"\b{word}\b", text, re.IGNORECASE):
-            yield from key
+    for match in _SHARES.finditer(text):
+        yield from _WORDS[match[0].lower()]
 
 
 # Words that may stand for a number, and are none by themselves.
@@ -362,6 +361,9 @@ _WORDS = {
     "couple": ("n:2",),
     "thrice": ("n:3",),
 }
+
+
+_SHARES = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
 def share_key(share: float) -> str:

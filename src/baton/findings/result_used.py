@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, counted, known
+from baton.model import Dispatch, Evidence, Said, Step, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
-from .caller_texts import Piece, all_recorded, given_out, had_before
+from .caller_texts import Piece, all_recorded, emitted, given_out, had_before
 from .dispatch_completed import reports_failure
 from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
 from .finding import (
@@ -217,20 +217,31 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     said = read(*(piece.text for piece in pieces))
     # Loosely, because callers round: 231,800 in the result is "about 232,000" in the answer.
     shown = [fact for fact in facts if said.holds(fact, loosely=True)]
-    own = _fetched_itself(trip, shown)
+    own = _fetched_itself(trace, trip, shown)
     found = [fact for fact in shown if fact not in own]
     case = _Case(trip, facts, found, had, pieces, said, own)
     return _judged(trace, turn, case, result, limits)
 
 
-def _fetched_itself(trip: RoundTrip, shown: list[Fact]) -> list[Fact]:
+def _is_fetched(step: Step) -> bool:
+    return isinstance(step, ToolCall) and step.dispatch is None and step.result is not None
+
+
+def _fetched_itself(trace: Trace, trip: RoundTrip, shown: list[Fact]) -> list[Fact]:
     """Return the facts that the caller gave out only after its own calls had returned them.
 
     They prove no use: who ignores a result and does its work again answers with the same facts.
     """
-    left, own = list(shown), Reading((), frozenset(), None)
-    results: list[str] = []
-    for step in trip.after:
+    fetched = [i for i, step in enumerate(trip.after) if _is_fetched(step)]
+    if not fetched:
+        return []
+    # What was given out before the first of these calls was had from the result.
+    before = read(*(piece.text for piece in emitted(trace, trip.after[: fetched[0] + 1])))
+    left = [fact for fact in shown if not before.holds(fact, loosely=True)]
+    own, results = Reading((), frozenset(), None), []
+    for step in trip.after[fetched[0] :]:
+        if not left or not index_of(trace).spend(1 + len(left) // 100):
+            return []
         given = ""
         if isinstance(step, Said):
             given = plain_text(step.content)
@@ -238,7 +249,7 @@ def _fetched_itself(trip: RoundTrip, shown: list[Fact]) -> list[Fact]:
             given = f"{step.name}\n{plain_text(step.arguments)}"
         reading = read(given)
         left = [f for f in left if own.holds(f) or not reading.holds(f, loosely=True)]
-        if isinstance(step, ToolCall) and step.dispatch is None and step.result is not None:
+        if isinstance(step, ToolCall) and _is_fetched(step) and step.result is not None:
             results.append(plain_text(step.result))
             own = read(*results)
     return [fact for fact in left if own.holds(fact)]
