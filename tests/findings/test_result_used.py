@@ -7,6 +7,7 @@ import pytest
 from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.findings.result_used import Limits, result_used
 from baton.model import Content, Dispatch, HandedOff, Said, Trace, Turn
+from baton.testing import build
 
 from .trips import called, said, trip
 
@@ -259,3 +260,40 @@ def test_a_judgement_that_was_asked_for_need_not_repeat_what_it_rests_on(user: s
 @pytest.mark.parametrize("user", ["Which packages stop us?", "Can you list the packages?"])
 def test_who_asks_for_the_facts_themselves_has_to_get_them(user: str) -> None:
     assert kinds(judge(trip(LIBRARIES, said(VERDICT), user=user))) == ["ignored"]
+
+
+def test_a_caller_that_does_the_work_again_and_answers_from_that_did_not_use_it() -> None:
+    grep = {"pattern": "import requests"}
+    found = "a.py b.py c/d.py"
+    made = build.trace(
+        build.run(
+            "lead",
+            build.delegate("searcher", "Which files do?", result="a.py, b.py and c/d.py do."),
+            build.call("Grep", grep, found),
+            "a.py, b.py and c/d.py.",
+        ),
+        build.run("searcher", build.call("Grep", grep, found), output="a.py, b.py and c/d.py do."),
+        "Which files import requests?",
+    )
+    made.turns[0].output = Content(text="a.py, b.py and c/d.py.")
+    turn = made.turns[0]
+    answer = result_used(made, turn, turn.dispatches[0])
+    assert isinstance(answer, list)
+    assert answer[0].kind == "regenerated"
+
+
+def test_a_look_after_another_call_is_no_repetition() -> None:
+    tests = {"command": "pytest"}
+    made = build.trace(
+        build.run(
+            "lead",
+            build.delegate("tester", "Run the tests.", result="test_login fails in session.py."),
+            build.call("Edit", {"path": "session.py"}, "ok"),
+            build.call("Bash", tests, "1 failed"),
+            "session.py is fixed as far as test_login goes.",
+        ),
+        build.run("tester", build.call("Bash", tests, "1 failed"), output="test_login fails."),
+        "Fix the tests",
+    )
+    turn = made.turns[0]
+    assert not isinstance(result_used(made, turn, turn.dispatches[0]), list)
