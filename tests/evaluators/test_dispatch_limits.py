@@ -18,6 +18,7 @@ from baton.model import (
     InputError,
     Trace,
     Turn,
+    Usage,
 )
 from baton.testing import build, verdict
 from baton.testing.build import case, dispatch, run, trace
@@ -227,3 +228,18 @@ def test_a_limit_is_kept_exactly_when_its_count_is_within_it(
         found = score(actual, **options)
         assert (found.status == "passed") == (counts[option] <= limit), option
         assert bool(found.evidence) == (found.status == "failed"), option
+
+
+def test_the_context_of_an_agent_that_got_work_has_a_limit() -> None:
+    usage = Usage(input_tokens=900, cache_read_tokens=300, requests=2)
+    made = build.trace(
+        build.run("lead", build.delegate("helper", "Go", result="Gone.")),
+        build.run("helper", output="Gone.", usage=usage),
+        "Go",
+    )
+    assert verdict("dispatch_limits", made, max_context_tokens=600).status == "passed"
+    over = verdict("dispatch_limits", made, max_context_tokens=599)
+    assert over.status == "failed"
+    assert "600 tokens a request of `helper`" in over.reason
+    made.turns[0].runs[1].usage = None
+    assert verdict("dispatch_limits", made, max_context_tokens=599).status == "skipped"

@@ -76,6 +76,14 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         describe("US dollars for all dispatches to an agent in the case, by its name."),
     ] = None
 
+    max_context_tokens: Annotated[
+        Count | None,
+        describe(
+            "Input tokens, cached ones included, of a model request of an agent that got work, on "
+            "average over the requests of its run."
+        ),
+    ] = None
+
     def check(self) -> None:
         """Check that there is a limit."""
         require_one(self)
@@ -134,6 +142,31 @@ def _of_turn(
         yield _visits(trace, turn, place, limit, context)
     if (limit_usd := options.max_cost_usd) is not None:
         yield dispatch_costs(trace, issued, place, limit_usd, not_recorded, context)
+    if (limit := options.max_context_tokens) is not None:
+        yield _context_tokens(turn, place, limit, not_recorded, context)
+
+
+def _context_tokens(
+    turn: Turn, place: str, limit: int, not_recorded: str | None, context: EvalContext
+) -> Measure:
+    """Measure the run with the largest requests; sources sum up tokens, so it is their mean."""
+    largest, words, beyond = 0, f"{place}no agent got work", []
+    for run in turn.runs:
+        if not run.started_by:
+            continue
+        name, usage = _name(run, context), run.usage
+        if usage is None or usage.input_tokens is None or not usage.complete:
+            supply = "record the tokens of model requests"
+            not_recorded = not_recorded or f"{place}what `{name}` read is not recorded: {supply}"
+        if usage is None or usage.input_tokens is None:
+            continue
+        cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
+        mean = (usage.input_tokens + cached) // max(usage.requests or 1, 1)
+        if mean > limit:
+            beyond += [run.id, *run.started_by]
+        if mean >= largest:
+            largest, words = mean, f"{place}{mean} tokens a request of `{name}`"
+    return Measure("max_context_tokens", limit, largest, words, beyond, not_recorded)
 
 
 def _depth(
