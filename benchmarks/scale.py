@@ -24,7 +24,8 @@ from baton import __version__
 from baton.model import InputError
 from baton.readers.shards import Shard, iter_shards
 from baton.runner.backends.distribute import score_on
-from baton.runner.backends.protocol import Done, Job, Outcome, Recipe, make_backend
+from baton.runner.backends.protocol import Done, Job, Outcome, Recipe
+from baton.runner.backends.registry import make_backend
 from baton.runner.plan import WITHOUT_CASES, make_plan
 from baton.session.worker import Worker
 

@@ -257,7 +257,7 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
         "providers/base.py",
         "providers/instrument/player.py",
         "providers/python.py",
-        "runner/backends/protocol.py",
+        "runner/backends/registry.py",
     }
 
 

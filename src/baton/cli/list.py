@@ -14,7 +14,7 @@ from baton.model import InputError, suggestion
 from baton.providers.registry import provider_entries
 from baton.reports.registry import report_entries
 from baton.reports.text import console_for
-from baton.runner.backends.protocol import backend_entries
+from baton.runner.backends.registry import backend_entries
 
 _RUBRICS = "evaluators that ask a judge"
 

@@ -25,7 +25,7 @@ from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked, remember, secrets_in
 from baton.plugins import Entry
 from baton.reports.registry import report_entry
-from baton.runner.backends.protocol import backend_spec
+from baton.runner.backends.registry import backend_spec
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, Specs, make_plan
 from baton.runner.prices import ModelPrice, read_prices
 

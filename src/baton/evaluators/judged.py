@@ -266,3 +266,15 @@ class Judged(EvaluatorTraits):
         if question.left_out:
             reason += f" (not shown to the judge: {said_of(question.left_out)})"
         return self.scorer.scored(verdict.value, reason, details, verdict.evidence, use)
+
+
+class RubricEntry(msgspec.Struct, frozen=True):
+    """Makes the evaluator of a rubric, as a class makes the other evaluators."""
+
+    options_type: ClassVar[type[RubricOptions]] = RubricOptions
+
+    rubric: Rubric
+
+    def from_options(self, name: str | None, options: Mapping[str, Any]) -> Judged:
+        """Make it; raises InputError for each option that is wrong."""
+        return Judged(self.rubric, name, options)

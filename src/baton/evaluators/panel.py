@@ -15,8 +15,8 @@ from baton.model.score import passes
 from baton.plugins import Alias, Entry, Origin, refused_options
 
 from .base import EvaluatorTraits, describe
-from .judged import Judged
-from .judging.rubric import Maker, RubricOptions
+from .judged import Judged, RubricEntry
+from .judging.rubric import RubricOptions
 from .judging.verdicts import JudgedDetails, details_of, summed, worst_first
 from .registry import evaluator_entry
 
@@ -238,7 +238,7 @@ def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequenc
     except InputError as error:
         raise InputError(Problem(path="config.rubric", message=str(error))) from None
     maker = entry.target
-    if not isinstance(maker, Maker):
+    if not isinstance(maker, RubricEntry):
         message = f"`{options.rubric}` asks no judge"
         raise InputError(Problem(path="config.rubric", message=message))
     if options.options.get("judge", {}).get("model") is not None:

@@ -141,7 +141,7 @@ _FLAGS: Mapping[str, Any] = {"true": True, "false": False}
 
 
 def _entry_of_rubric(rubric: Rubric) -> Entry:
-    from .judging.rubric import Maker
+    from .judged import RubricEntry
 
     aliases = []
     for alias in rubric.aliases:
@@ -165,4 +165,4 @@ def _entry_of_rubric(rubric: Rubric) -> Entry:
                 unused=tuple(alias.unused),
             )
         )
-    return Entry(rubric.name, Maker(rubric), rubric.summary, tuple(aliases))
+    return Entry(rubric.name, RubricEntry(rubric), rubric.summary, tuple(aliases))

@@ -17,7 +17,8 @@ from baton.datasets.filter import choose
 from baton.judges.settings import settings_of
 from baton.model import InputError
 from baton.providers.base import ConfiguredProvider
-from baton.runner.backends.protocol import Backend, Recipe, make_backend
+from baton.runner.backends.protocol import Backend, Recipe
+from baton.runner.backends.registry import make_backend
 from baton.runner.backends.work import JobWorker, Setup
 from baton.runner.plan import Plan, Specs, judge_options
 

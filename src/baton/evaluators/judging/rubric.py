@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from baton.model import CaseRubric, Unit
 from baton.plugins import FROM_CASES, FROM_CONFIGS, FROM_FILES, JUDGE_FROM_FILES
-
-if TYPE_CHECKING:
-    from baton.evaluators.judged import Judged
-
 
 Direction = Literal["higher", "lower"]
 Report = Literal["each", "mean", "pooled"]
@@ -279,17 +275,3 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """What replaces parts of the rubric that make it another question."""
         parts = {name: getattr(self, name) for name in ("unit", "inputs", "prompt", "answer")}
         return {name: part for name, part in parts.items() if part is not None}
-
-
-class Maker(msgspec.Struct, frozen=True):
-    """Makes the evaluator of a rubric."""
-
-    options_type: ClassVar[type[RubricOptions]] = RubricOptions
-
-    rubric: Rubric
-
-    def from_options(self, name: str | None, options: Mapping[str, Any]) -> Judged:
-        """Make it; raises InputError for each option that is wrong."""
-        from baton.evaluators.judged import Judged
-
-        return Judged(self.rubric, name, options)

@@ -1,27 +1,18 @@
-"""What a backend is: it takes jobs and gives outcomes, both as JSON; and finding one by name."""
+"""What a backend is: it takes jobs and gives outcomes, both as JSON."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import msgspec
 
-from baton.formats.explain import checked
-from baton.model import AgentCard, CaseResult, InputError, Problem, suggestion
+from baton.model import AgentCard, CaseResult, Problem
 from baton.model.redact import ON, Redaction
-from baton.plugins import Entry
-from baton.plugins.user_code import load_function
 from baton.readers.shards import Shard
 from baton.runner.plan import RunOptions
 from baton.store import Encoded
-
-if TYPE_CHECKING:
-    from .work import JobWorker
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -153,68 +144,3 @@ class Waiting(ABC):
     @abstractmethod
     def hand_out(self) -> None:
         """Give jobs that wait to workers that are free."""
-
-
-@cache
-def backend_entries() -> tuple[Entry, ...]:
-    """Return all backends. Most runs use none of them, so they are imported here."""
-    from .local import Local
-    from .ray import Ray
-
-    return (
-        Entry("local", Local, "processes on this machine"),
-        Entry("ray", Ray, "a Ray cluster, or one made for the run"),
-    )
-
-
-def backend_entry(name: str) -> Entry:
-    """Find a backend by its name; raises InputError with the nearest ones."""
-    known = {entry.type: entry for entry in backend_entries()}
-    if name not in known:
-        raise InputError(f"unknown backend `{name}`; {suggestion(name, known)}")
-    return known[name]
-
-
-def backend_spec(stated: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Check ``ray`` or ``{"type": "ray", ...}``; what it names is not started.
-
-    Raises:
-        InputError: an unknown backend, with the nearest name, or wrong options of one of ours.
-    """
-    spec = {"type": stated} if isinstance(stated, str) else dict(stated)
-    kind = spec.get("type")
-    if not isinstance(kind, str):
-        raise InputError(Problem(path="type", message="is missing: which backend is it?"))
-    if ":" not in kind:
-        try:
-            entry = backend_entry(kind)
-        except InputError as error:
-            raise InputError(Problem(path="type", message=str(error))) from None
-        checked(spec, entry.target.options_type)
-    return spec
-
-
-def make_backend(spec: Mapping[str, Any], folder: Path, worker: Callable[[], JobWorker]) -> Backend:
-    """Build a backend; one of the user's own, ``module:name``, is looked for in ``folder``.
-
-    That is called with all options but the type, and returns a :class:`Backend`; ``worker`` makes
-    what does the jobs of the others.
-
-    Raises:
-        InputError: it cannot be built.
-    """
-    kind = spec["type"]
-    if ":" not in kind:
-        made: Backend = backend_entry(kind).target(spec, worker)
-        return made
-    function = load_function(kind, folder)
-    own = {name: value for name, value in spec.items() if name != "type"}
-    try:
-        backend = function(**own)
-    except TypeError as error:
-        raise InputError(Problem(path="backend", message=f"`{kind}`: {error}")) from None
-    lacks = [name for name in ("submit", "take", "room") if not hasattr(backend, name)]
-    if lacks:
-        message = f"`{kind}` does not make a backend: it has no `{'`, no `'.join(lacks)}`"
-        raise InputError(Problem(path="backend", message=message))
-    return backend  # type: ignore[no-any-return]
