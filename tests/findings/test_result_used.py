@@ -297,3 +297,30 @@ def test_a_look_after_another_call_is_no_repetition() -> None:
     )
     turn = made.turns[0]
     assert not isinstance(result_used(made, turn, turn.dispatches[0]), list)
+
+
+QUEUE = "Queue eu-west holds 1,204 messages of 3 senders; Ida Brand restarted worker-17 at 14:20."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The backlog is far from gone: more than a thousand entries have to be handled first.",
+        "Roughly 1,000 entries wait there, so better start tomorrow morning with the import.",
+        "Dort warten rund 1.200 Einträge, der Import sollte also besser morgen beginnen.",
+    ],
+)
+def test_a_rounded_number_may_be_that_of_the_result(answer: str) -> None:
+    judged = judge(trip(QUEUE, said(answer)))
+    assert isinstance(judged, NotRecorded | Clear), judged
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Our kitchen offers about 400 vegetarian menus and drinks, shall I send a brochure?",
+        "Our kitchen offers vegetarian menus, over a million sold, shall I send a brochure?",
+    ],
+)
+def test_a_rounded_number_of_something_else_excuses_nothing(answer: str) -> None:
+    assert kinds(judge(trip(QUEUE, said(answer)))) == ["ignored"]

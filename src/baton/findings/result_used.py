@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, Step, ToolCall, Trace, Turn, counted, known
@@ -21,6 +22,7 @@ from .finding import (
     same_result,
     sender_of,
 )
+from .quantities import in_digits
 from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
 
 # A statement of the form `label: number` (`timeout: 30`, `the fee is €4`, `die Miete ist 900`).
@@ -32,6 +34,37 @@ _STATED = re.compile(
     rf"\bist\b|\bkostet\b|\best\b|\bcoûte\b|\bes\b|\bcuesta\b)\s?(?:now\s|only\s|still\s)?"
     rf"(?P<sign>[$€£¥]?)\s?(?P<value>{NUMBER})(?![\w:/-])(?P<unit>\s?%|\s?[^\W\d]+)?"
 )
+
+
+# "More than a thousand" passes on 1,204 messages, and "nearly half" 48 %: a caller may say how much
+# it was in place of the number.
+_ROUNDED = re.compile(
+    r"\b(?:more than|less than|fewer than|over|under|above|below|about|around|roughly|approximately"
+    r"|nearly|almost|close to|at least|up to|circa|mehr als|weniger als|über|unter|etwa|rund|fast"
+    r"|knapp|plus de|moins de|environ|presque|más de|menos de|casi|cerca de)\s+"
+    rf"(?P<number>{NUMBER})",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(NUMBER)
+# How far a rounded number may be from the real one: "more than a thousand" is said of 1,999.
+_ROUNDED_BY = 2
+
+
+def _rounds(answer: str, result: str) -> bool:
+    """Tell whether an answer gives a rounded amount that a number of the result comes to."""
+    rounded = {
+        key for m in _ROUNDED.finditer(in_digits(answer)) for key in number_keys(m["number"])
+    }
+    if not rounded:
+        return False
+    keys = {key for m in _NUMBERS.finditer(in_digits(result)) for key in number_keys(m[0])}
+    values = sorted(float(key[2:]) for key in keys)
+    for key in rounded:
+        number = float(key[2:])
+        nearest = bisect_left(values, number / _ROUNDED_BY)
+        if number and nearest < len(values) and values[nearest] <= number * _ROUNDED_BY:
+            return True
+    return False
 
 
 class Contradiction(NamedTuple):
@@ -357,6 +390,8 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     # "They are full that night" passes on "No table: fully booked" in no word of it.
     if is_negative(result) and any(is_negative(text) for text in _words(turn, case)):
         return "result and answer are both negative"
+    if any(_rounds(text, result) for text in _words(turn, case)):
+        return "the caller gives a rounded number that the result comes to"
     spoken, answered = case.said.language, read(result).language
     # Facts are compared as words. A German answer to an English result shares only its numbers.
     if spoken and answered and spoken != answered:
