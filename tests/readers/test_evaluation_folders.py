@@ -99,14 +99,21 @@ def test_a_repeat_that_has_no_trace_is_an_error_when_it_is_scored_again(
     assert errors == ["no trace for case `bye`, repeat 2"]
 
 
-def test_one_of_scores_alone_says_that_it_holds_no_trace(
+def test_one_of_recordings_shows_them_while_they_are_there(
     baton: Baton, tmp_path: Path, recordings: Path
 ) -> None:
-    assert baton("score", recordings / "support_desk" / "refund.sse", "--out", "kept").code == 0
+    recording = tmp_path / "refund.sse"
+    recording.write_bytes((recordings / "support_desk" / "refund.sse").read_bytes())
+    assert baton("score", recording, "--out", "kept").code == 0
     (folder,) = (tmp_path / "kept").iterdir()
     outcome = baton("show", folder)
+    assert outcome.code == 0
+    assert outcome.out.startswith("refund ")
+    assert f"reads what it was made of: {recording}" in outcome.err
+    recording.unlink()
+    outcome = baton("show", folder)
     assert outcome.code == 2
-    assert "no trace in" in outcome.err
+    assert "refund.sse" in outcome.err
 
 
 def load(folder: Path) -> list[baton.Trace]:

@@ -191,7 +191,9 @@ def test_a_provider_is_opened_before_the_first_case_and_closed_after_the_last() 
 
 def test_a_dataset_that_is_gone_in_mid_run_makes_errors_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_text("".join(f'{{"id": "{n}", "input": "hi", "agents": ["desk"]}}\n' for n in "abc"))
+    # Larger than what is kept in memory as a whole: such a file is read a case at a time.
+    more = {"input": "hi", "agents": ["desk"], "metadata": {"notes": "x" * 500_000}}
+    path.write_text("".join(json.dumps({"id": n} | more) + "\n" for n in "abc"))
 
     def play(case: Case) -> Trace:
         path.unlink(missing_ok=True)

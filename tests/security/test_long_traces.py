@@ -32,10 +32,10 @@ SECONDS = 60
     ("shape", "size"),
     [
         (delegates, 5_000),
-        (nested_in_calls, 4_500),
         (ping_pong, 4_500),
-        (ping_pong_to_nobody, 5_000),
-        (tools, 50_000),
+        pytest.param(nested_in_calls, 4_500, marks=pytest.mark.heavy),
+        pytest.param(ping_pong_to_nobody, 5_000, marks=pytest.mark.heavy),
+        pytest.param(tools, 50_000, marks=pytest.mark.heavy),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

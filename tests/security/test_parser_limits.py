@@ -243,7 +243,7 @@ def test_thousands_of_unknown_keys_are_told_at_once(suffix: str, tmp_path: Path)
 
 def test_a_key_of_a_megabyte_is_compared_with_nothing(tmp_path: Path) -> None:
     file = tmp_path / "cases.json"
-    keys = {"ab" * 500_000 + str(n): 1 for n in range(20)}
+    keys = {"ab" * 500_000 + str(n): 1 for n in range(8)}
     file.write_text(json.dumps({"cases": [{"id": "a", "input": "Hi", **keys}]}))
     began = time.process_time()
     with pytest.raises(InputError):

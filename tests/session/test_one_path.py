@@ -52,8 +52,7 @@ def test_every_input_is_opened_once_and_the_index_is_read_once(tmp_path: Path, f
         (tmp_path / file).write_bytes(record * times)
     counts = opened(tmp_path, "score", file, "-d", "cases.yaml", "--out", "out")
     assert counts["cases.yaml"] == 1
-    # Whether lines are those of Claude is asked of the file before anything else.
-    assert counts[file] == (2 if form == "lines" else 1)
+    assert counts[file] == 1
     assert counts["index.jsonl"] == 1
 
 
