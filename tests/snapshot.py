@@ -33,6 +33,8 @@ EVALUATORS = (
     "dispatch_completed",
     "context_carried",
     "result_used",
+    "result_contradicted",
+    "duplicate_work",
     "handoff_loops",
     "dispatch_limits",
     "latency",
