@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.heavy
 def test_findings_spare_calls_and_settle_nothing_wrongly() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "accuracy.cascade"],

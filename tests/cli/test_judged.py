@@ -247,6 +247,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, llm: LlmServer) -> None:
     assert sum(header["cases"].values()) >= 2
 
 
+@pytest.mark.heavy
 def test_a_run_that_is_killed_and_run_again_asks_for_no_verdict_twice(
     tmp_path: Path, llm: LlmServer
 ) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.torture.fuzz import made
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +19,7 @@ def _torture(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.heavy
 def test_a_share_of_the_million_inputs_is_read_or_refused() -> None:
     result = _torture("--share", "0.002", "--seed", "11")
     assert result.returncode == 0, result.stdout + result.stderr

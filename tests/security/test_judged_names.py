@@ -112,6 +112,7 @@ def test_statements_of_a_case_are_data_and_those_of_a_config_are_ours(
     assert "The statements:\nitem_1:\n    It is polite." in llm.requests[0].system
 
 
+@pytest.mark.heavy
 def test_a_tenth_of_the_injections_stay_data_for_every_judged_evaluator(tmp_path: Path) -> None:
     done = torture(tmp_path, part=10, rounds=[False])
     assert done.found == []

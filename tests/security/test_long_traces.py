@@ -65,6 +65,7 @@ def _talkative(size: int) -> list[Trace]:
     return read_spans(writer.spans, [])
 
 
+@pytest.mark.heavy
 def test_a_trace_with_more_text_than_is_read_of_one_is_skipped_and_not_failed() -> None:
     traces = _talkative(1_200)
     began = time.process_time()

@@ -52,6 +52,7 @@ def test_no_drop_is_green_and_red_no_oftener_than_was_stated() -> None:
     assert found["same"] >= 185
 
 
+@pytest.mark.heavy
 def test_many_axes_raise_no_more_false_alarms() -> None:
     found = changes(3, 200, drop=0.0, noise=0.1, cases=24, min_effect=0.0, axes=6)
     assert found["worse"] <= 200 * 0.05
