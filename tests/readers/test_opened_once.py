@@ -80,9 +80,7 @@ def test_files_of_a_folder_are_opened_once(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_many_files_keeps_few_of_them_open(tmp_path: Path) -> None:
-    descriptors = Path("/proc/self/fd")
-    if not descriptors.is_dir():
-        pytest.skip("open files are not listed here")
+    descriptors = Path("/dev/fd")
     for number in range(200):
         (tmp_path / f"{number}.jsonl").write_bytes(_spans() if number % 2 else _record())
     before = len(list(descriptors.iterdir()))

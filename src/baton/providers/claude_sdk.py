@@ -339,7 +339,7 @@ async def _inbox(conversation: Conversation) -> AsyncIterator[Inbox]:
                 await inbox.put(message)
         except Lost as error:
             end = error
-        except Exception:
+        except Exception:  # raised again: the turn ends at once, and the fault is not lost
             await inbox.put(end)
             raise
         await inbox.put(end)

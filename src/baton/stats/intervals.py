@@ -31,9 +31,9 @@ _PAIRS = 65_536
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A figure and what it may as well be, at a confidence (0 to 1).
 
-    ``low`` and ``high`` are ``None`` where the data cannot tell: fewer than two values, or values
-    that are all the same, whose spread is unknown. ``n`` is the number of observations; 0
-    where that was not kept.
+    ``low`` and ``high`` are ``None`` where the spread cannot be estimated: with fewer than two
+    values, or when all values are equal. ``n`` is the number of observations, or 0 where it was
+    not stored.
     """
 
     value: float
