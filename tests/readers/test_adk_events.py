@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import baton
 from baton.model import GotBack, Said, ToolCall, Trace, known
 from baton.model.views import agent_chain, tool_calls
 
@@ -206,6 +207,26 @@ def test_an_error_frame_alone_refuses_the_hand_over_it_names(adk: Any) -> None:
     assert (dispatch.status, dispatch.runs) == ("refused", [])
     assert dispatch.error == "agent 'ghost' not found."
     assert trace.turns[0].status == "failed"
+
+
+def test_an_error_that_only_mentions_the_target_made_the_hand_over_fail(adk: Any) -> None:
+    frame = {"error": "billing: connection reset by peer", "error_details": {}}
+    (dispatch,) = adk.read([*adk.hand_over("desk", "billing"), frame]).turns[0].dispatches
+    assert (dispatch.status, dispatch.error) == ("failed", "billing: connection reset by peer")
+
+
+def test_an_agent_that_a_person_has_to_allow_first_is_still_to_answer(adk: Any) -> None:
+    asked = {"originalFunctionCall": {"id": "c1", "name": "billing"}}
+    events = [
+        adk.event("desk", adk.call("billing", "c1", request="Refund 42.")),
+        adk.event(
+            "desk", adk.call("adk_request_confirmation", "r1", **asked), longRunningToolIds=["r1"]
+        ),
+    ]
+    trace = adk.read(events, agents=("billing",))
+    assert [dispatch.status for dispatch in trace.turns[0].dispatches] == ["waiting"]
+    (result,) = baton.score([trace], evaluators=["dispatch_completed"]).results
+    assert [score.status for score in result.scores] == ["skipped"]
 
 
 def test_an_agent_that_recovers_from_an_error_completes_its_turn(adk: Any) -> None:

@@ -9,12 +9,23 @@ depths follow from the links, and no time lies before the one it has to follow.
 from __future__ import annotations
 
 import itertools
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from baton.model import AgentRun, Dispatch, GotBack, HandedOff, Said, Step, ToolCall, Turn
-from baton.model.trace import DispatchKind
+from baton.model import (
+    AgentRun,
+    Content,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    Said,
+    Step,
+    ToolCall,
+    Turn,
+)
+from baton.model.trace import DispatchKind, DispatchStatus, RunStatus, TurnStatus
 
 from .catalog import Catalog
 
@@ -65,14 +76,30 @@ def allow_tools(dispatch: Dispatch, tools: Any, source: Any) -> None:
     dispatch.unknown = without(dispatch.unknown, *_TOOLS)
 
 
-def first_unanswered(steps: Iterable[Step]) -> ToolCall | None:
-    """Return the first call that got no answer: what proves that a recording ends too early."""
-    return next((s for s in steps if type(s) is ToolCall and s.status == "unanswered"), None)
+def ends_early(steps: Iterable[Step], on_its_way: Dispatch | None = None) -> str | None:
+    """Say what proves that a recording ends before its turn did; ``None`` when nothing does.
+
+    More was to come after a call that got no answer, and after a transfer that is ``on_its_way``.
+    """
+    for step in steps:
+        if type(step) is ToolCall and step.status == "unanswered":
+            return f"the recording ends before `{step.name}` is answered"
+    if on_its_way is not None:
+        return f"the recording ends before `{on_its_way.to_agent}` gets to work"
+    return None
 
 
-def ends_before_answer(call: ToolCall) -> str:
-    """Say that a recording ends before a call is answered."""
-    return f"the recording ends before `{call.name}` is answered"
+# How an error says that there is no agent of a name: "Agent billing not found in the agent tree" of
+# ADK. "billing: connection refused" names the agent as well, which may well exist.
+_NO_AGENT = re.compile(
+    r"not found|no such|unknown|not exist|cannot find|could not find|invalid|not a valid",
+    re.IGNORECASE,
+)
+
+
+def _says_there_is_none(error: str, agent: str) -> bool:
+    named = re.search(rf"(?<!\w){re.escape(agent)}(?!\w)", error)
+    return named is not None and _NO_AGENT.search(error) is not None
 
 
 class TraceBuilder:
@@ -96,6 +123,7 @@ class TraceBuilder:
         self._handed_off, self._got_back = handed_off, got_back
         self._runs: dict[str, AgentRun] = {}
         self._dispatches: dict[str, Dispatch] = {}
+        self._unseen: dict[str, AgentRun] = {}
         self.new_id = Ids().new
 
     def turn(self, wanted_id: str | None = None, **known: Any) -> Turn:
@@ -146,22 +174,95 @@ class TraceBuilder:
         return dispatch
 
     def start(self, dispatch: Dispatch, run: AgentRun) -> None:
-        """Note that a dispatch started a run; a run where several branches join has several."""
+        """Note that a dispatch started a run; a run where several branches join has several.
+
+        Only a delegate waits for an answer: any other dispatch is completed with that.
+        """
         dispatch.runs.append(run.id)
         run.started_by.append(dispatch.id)
+        if dispatch.kind != "delegate":
+            dispatch.status, dispatch.error = "completed", None
 
-    def unseen_run(self, turn: Turn, dispatch: Dispatch, **known: Any) -> AgentRun:
-        """Add the run of an agent of which only the call and its answer are seen."""
-        missing = [] if known.get("input") is not None else ["input"]
+    def unseen_run(self, turn: Turn, dispatch: Dispatch, given: Content | None = None) -> AgentRun:
+        """Add the run of an agent of which only the call and its answer are seen.
+
+        It ends as its dispatch does, also when the answer is noted later. ``given`` is its input.
+        """
+        missing = [] if given is not None else ["input"]
         run = self.run(
             turn,
             dispatch.to_agent,
+            input=given,
             started=dispatch.started,
             unknown=[*missing, "context", "steps", "tools_offered", "model", "usage"],
-            **{"status": "unknown", **known},
         )
         self.start(dispatch, run)
+        self._unseen[dispatch.id] = run
+        _end_as(run, dispatch)
         return run
+
+    def answer(
+        self,
+        dispatch: Dispatch,
+        status: DispatchStatus,
+        at: float | None,
+        *,
+        result: Content | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Note how a dispatch ended, and with which answer or error."""
+        dispatch.status, dispatch.result, dispatch.error = status, result, error
+        dispatch.ended = not_before(dispatch.started, at)
+        unseen = self._unseen.get(dispatch.id)
+        if unseen is not None:
+            _end_as(unseen, dispatch)
+
+    def end_turn(
+        self,
+        turn: Turn,
+        status: TurnStatus,
+        error: str | None = None,
+        *,
+        last: AgentRun | None = None,
+        waiting: Iterable[AgentRun] = (),
+    ) -> None:
+        """Say how a turn ended, and with it what became of everything that got no answer.
+
+        - *Completed*: the program went on without the answers, so they stay ``unanswered``.
+        - *Failed*: a transfer that reached nobody failed by what made its sender fail, else by
+          what made the turn fail; it is refused where that says that there is no such agent. The
+          agent of a delegate may have been at work, so that one stays ``unanswered``.
+        - *Waiting* for a person: so do the open calls of the runs that are ``waiting``, and the
+          dispatches that these make.
+        - *Incomplete*: the answers may have come later, so they stay ``unanswered``; how ``last``
+          ended, the run that the recording ends in, is unknown.
+        """
+        turn.status, turn.error = status, error
+        senders = {run.id: run for run in turn.runs}
+        waiting_calls: set[str] = set()
+        for run in waiting:
+            run.status = "waiting"
+            for step in run.steps:
+                if type(step) is ToolCall:
+                    if status == "waiting" and step.status == "unanswered":
+                        step.status = "waiting"
+                    if step.status == "waiting":
+                        waiting_calls.add(step.id)
+        if status == "incomplete" and last is not None and last.status == "completed":
+            last.status = "unknown"
+        for dispatch in turn.dispatches:
+            if dispatch.status != "unanswered":
+                continue
+            if dispatch.call in waiting_calls:
+                dispatch.status = "waiting"
+            elif dispatch.kind == "transfer":
+                sender = senders.get(dispatch.from_run or "")
+                why = error if status == "failed" else None
+                if sender is not None and sender.status == "failed":
+                    why = sender.error
+                if why:
+                    refused = _says_there_is_none(why, dispatch.to_agent)
+                    dispatch.status, dispatch.error = "refused" if refused else "failed", why
 
     def handed_off(self, dispatch: Dispatch) -> HandedOff:
         """Return the step that says that the sender handed work over."""
@@ -205,6 +306,14 @@ class TraceBuilder:
                 depth += each.kind == "delegate"
                 depths[each.id] = each.depth = depth
         return self.turns
+
+
+_RUN_STATUS: dict[DispatchStatus, RunStatus] = {"completed": "completed", "failed": "failed"}
+
+
+def _end_as(run: AgentRun, dispatch: Dispatch) -> None:
+    run.status = _RUN_STATUS.get(dispatch.status, "unknown")
+    run.output, run.error, run.ended = dispatch.result, dispatch.error, dispatch.ended
 
 
 class Timeline:

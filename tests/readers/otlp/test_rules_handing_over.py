@@ -249,6 +249,13 @@ def test_a_transfer_to_an_agent_that_never_starts_is_unanswered() -> None:
     assert only(turn).runs == []
 
 
+def test_a_transfer_to_an_agent_that_the_error_says_is_none_was_refused() -> None:
+    asked = model(calls=[call("transfer_to_agent", "1", agent_name="garage")])
+    move = tool("transfer_to_agent", args={"agent_name": "garage"})
+    turn = read(agent("desk", asked, move, error="Agent 'garage' not found in the agent tree."))
+    assert (only(turn).to_agent, only(turn).status) == ("garage", "refused")
+
+
 def test_delegates_nest_as_deep_as_their_spans_do() -> None:
     deep = tool("ask_c", agent("c", model("42")), result="42")
     turn = read(agent("a", model(), tool("ask_b", agent("b", model(), deep), result="42")))

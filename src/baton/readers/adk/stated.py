@@ -231,7 +231,6 @@ def _transfer(
     turn: Turn, builder: TraceBuilder, run: AgentRun, receiver: AgentRun, call: ToolCall | None
 ) -> None:
     dispatch = builder.dispatch(turn, "transfer", run, receiver.agent, None, call)
-    dispatch.status = "completed"
     run.steps.append(builder.handed_off(dispatch))
     builder.start(dispatch, receiver)
 
@@ -250,7 +249,7 @@ def _link(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
             _transfer(turn, builder, sender, receiver, None)
         else:
             dispatch = builder.dispatch(turn, "sequence", sender, receiver.agent, None)
-            dispatch.status, dispatch.basis = "completed", "order"
+            dispatch.basis = "order"
             builder.start(dispatch, receiver)
 
 

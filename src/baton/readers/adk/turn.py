@@ -7,12 +7,8 @@ from typing import Any, NamedTuple
 
 from baton.formats.adk import TRANSFER_TOOL, Actions, Event, FunctionCall, FunctionResponse, Part
 from baton.model import AgentRun, Content, Dispatch, Said, ToolCall, Turn
-from baton.readers.builder import (
-    TraceBuilder,
-    ends_before_answer,
-    first_unanswered,
-    not_before,
-)
+from baton.model.trace import TurnStatus
+from baton.readers.builder import TraceBuilder, ends_early, not_before
 from baton.readers.catalog import Catalog
 
 from .wire import add_usage, error_of, result_content, said_content
@@ -29,13 +25,12 @@ _NONE_PAUSED: set[str] = set()
 class OpenCall:
     """A tool call that may still be answered, maybe in a later turn."""
 
-    __slots__ = ("answered", "call", "dispatch", "inner", "run")
+    __slots__ = ("answered", "call", "dispatch", "run")
 
     def __init__(self, call: ToolCall, run: AgentRun) -> None:
         self.call = call
         self.run = run
         self.dispatch: Dispatch | None = None
-        self.inner: AgentRun | None = None
         self.answered = False
 
 
@@ -192,39 +187,23 @@ class _TurnReader:
     def finish(self, torn: bool) -> Turn:
         """Settle what is still open."""
         turn = self._turn
-        turn.error = self._error
         waiting = [
             run
             for run in turn.runs
             if any(isinstance(step, ToolCall) and step.status == "waiting" for step in run.steps)
         ]
-        if self._error is not None:
-            turn.status = "failed"
+        status: TurnStatus = "waiting" if waiting else "completed"
+        error = self._error
+        if error is not None:
+            status = "failed"
         elif torn or self._cut:
-            turn.status, turn.error = "incomplete", _TRUNCATED
+            status, error = "incomplete", _TRUNCATED
         elif not (waiting or turn.output):
-            # An unanswered call, or a transfer that has not arrived, proves that more was to
-            # come; without these there just was no answer.
-            open_call = first_unanswered(step for run in turn.runs for step in run.steps)
-            turn.status = "incomplete"
-            if open_call is not None:
-                turn.error = ends_before_answer(open_call)
-            elif (pending := self._pending()) is not None:
-                turn.error = f"the recording ends before `{pending.to_agent}` gets to work"
-        elif waiting:
-            turn.status = "waiting"
-        for run in waiting:
-            run.status = "waiting"
-        if turn.status == "incomplete" and turn.runs and turn.runs[-1].status == "completed":
-            turn.runs[-1].status = "unknown"
-        for dispatch in self._transfers:
-            if dispatch.runs:
-                dispatch.status = "completed"
-            elif self._error is not None:
-                # ADK raises when it cannot find the agent, and names it in the message:
-                # "Agent billing not found in the agent tree".
-                dispatch.error = self._error
-                dispatch.status = "refused" if dispatch.to_agent in self._error else "failed"
+            # Where nothing proves that more was to come, there just was no answer.
+            steps = (step for run in turn.runs for step in run.steps)
+            status, error = "incomplete", ends_early(steps, self._pending())
+        last = turn.runs[-1] if turn.runs else None
+        self._builder.end_turn(turn, status, error, last=last, waiting=waiting)
         return turn
 
     def _pending(self) -> Dispatch | None:
@@ -318,7 +297,7 @@ class _TurnReader:
             dispatch = self._builder.dispatch(
                 self._turn, "sequence", sender, run.agent, run.started
             )
-            dispatch.status, dispatch.basis, dispatch.group = "completed", "order", group
+            dispatch.basis, dispatch.group = "order", group
             self._builder.start(dispatch, run)
         return run
 
@@ -404,7 +383,7 @@ class _TurnReader:
         dispatch.group = group
         dispatch.prompt = Content(text=request) if plain else Content(data=arguments)
         opened.dispatch = dispatch
-        opened.inner = self._builder.unseen_run(self._turn, dispatch, input=dispatch.prompt)
+        self._builder.unseen_run(self._turn, dispatch, dispatch.prompt)
 
     def _read_request(self, wire: FunctionCall) -> None:
         """Note which tool waits for a person; the request is ADK's own call, not the model's."""
@@ -465,8 +444,8 @@ class _TurnReader:
             call.error = error
             call.result = None if error else result_content(wire.response)
             return
-        dispatch.ended = not_before(dispatch.started, event.timestamp)
         if dispatch.kind == "transfer":
+            dispatch.ended = not_before(dispatch.started, event.timestamp)
             # An event that answers several calls carries out only the one that it names.
             target = event.actions.transfer_to_agent if event.actions else None
             parts = (event.content.parts if event.content else None) or []
@@ -477,13 +456,13 @@ class _TurnReader:
                 dispatch.status, dispatch.error = "refused", error
                 self._transfers.remove(dispatch)
             return
-        dispatch.error = error
-        dispatch.result = None if error else result_content(wire.response)
-        dispatch.status = "failed" if error else "completed"
-        if opened.inner is not None:
-            opened.inner.output, opened.inner.error = dispatch.result, error
-            opened.inner.status = dispatch.status
-            opened.inner.ended = dispatch.ended
+        self._builder.answer(
+            dispatch,
+            "failed" if error else "completed",
+            event.timestamp,
+            result=None if error else result_content(wire.response),
+            error=error,
+        )
         opened.run.steps.append(self._builder.got_back(dispatch, event.timestamp))
 
 

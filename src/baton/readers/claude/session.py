@@ -16,7 +16,8 @@ from baton.model import (
     Trace,
     Turn,
 )
-from baton.readers.builder import MAIN, ends_before_answer, first_unanswered, not_before
+from baton.model.trace import TurnStatus
+from baton.readers.builder import MAIN, ends_early, not_before
 
 from .agents import DISPATCH_TOOLS, Cards, Links
 from .threads import STOPPED, TERMINAL, Calls, Delivery, Thread, Threads, seen
@@ -582,36 +583,34 @@ def _settle_turn(session: SessionReader, turn: Turn, *, torn: bool) -> None:
         run.usage = session.threads.usage.of_run(run, stated)
         if run.usage is not None and run.id in session.partial:
             run.usage.complete = False
+    status: TurnStatus = "completed"
     if error is not None:
-        turn.status, turn.error = "failed", error
-        main.status, main.error = "failed", error
+        status, main.status, main.error = "failed", "failed", error
     elif main.agent == MAIN:
-        _settle_end(session, turn, main, torn)
+        status, error = _end(session, turn, main, torn)
+    session.threads.builder.end_turn(turn, status, error, last=main)
     turn.output = None if turn.status == "failed" else main.output
     turn.ended = not_before(turn.started, main.ended)
     if main.tools_offered is None:
         main.tools_offered = _offered(session, turn)
 
 
-def _settle_end(session: SessionReader, turn: Turn, main: AgentRun, torn: bool) -> None:
+def _end(
+    session: SessionReader, turn: Turn, main: AgentRun, torn: bool
+) -> tuple[TurnStatus, str | None]:
     """Say whether a turn came to its end, and what proves it where it did not."""
-    open_call = first_unanswered(main.steps)
-    last = turn is session.threads.turns[-1]
     if main.id in session.interrupted:
-        turn.status, turn.error = "incomplete", "the user interrupted the turn"
         main.status = "cancelled"
-    elif torn:
-        turn.status, turn.error = "incomplete", CUT_OFF
-    elif open_call is not None:
-        turn.status = "incomplete"
-        turn.error = ends_before_answer(open_call)
-    elif session.stream and last and not session.ended_turn:
-        turn.status, turn.error = "incomplete", NO_RESULT
-    elif main.output is None and main.id not in session.succeeded:
-        turn.status = "incomplete"
-        turn.error = "the recording ends before the turn is answered"
-    if turn.status == "incomplete" and main.status == "completed":
-        main.status = "unknown"
+        return "incomplete", "the user interrupted the turn"
+    if torn:
+        return "incomplete", CUT_OFF
+    error = ends_early(main.steps)
+    last = turn is session.threads.turns[-1]
+    if error is None and session.stream and last and not session.ended_turn:
+        error = NO_RESULT
+    elif error is None and main.output is None and main.id not in session.succeeded:
+        error = "the recording ends before the turn is answered"
+    return ("completed" if error is None else "incomplete"), error
 
 
 def _offered(session: SessionReader, turn: Turn) -> list[str] | None:

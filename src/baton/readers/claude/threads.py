@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from baton.model import AgentRun, Content, Dispatch, ToolCall, Turn
+from baton.model.trace import DispatchStatus
 from baton.readers.builder import MAIN, TraceBuilder, not_before
 
 from .agents import DISPATCH_TOOLS, SEND_TOOL, Links, result_record
@@ -161,9 +162,18 @@ class Threads:
             issued[0].group = self.builder.next_group(self.turn_of(dispatch.id))
         dispatch.group = issued[0].group
 
-    def got_back(self, thread: Thread, dispatch: Dispatch, at: float | None) -> None:
+    def answer(
+        self,
+        thread: Thread,
+        dispatch: Dispatch,
+        status: DispatchStatus,
+        at: float | None,
+        *,
+        result: Content | None = None,
+        error: str | None = None,
+    ) -> None:
         """Note that the answer to a dispatch reached the thread that made it."""
-        dispatch.ended = not_before(dispatch.started, at)
+        self.builder.answer(dispatch, status, at, result=result, error=error)
         if thread.run is not None:
             thread.run.steps.append(self.builder.got_back(dispatch, at))
             seen(thread.run, at)
@@ -393,41 +403,36 @@ class Calls:
                 self._settle(opened, dispatch, *self._early.pop(opened.id))
         else:
             opened.call.status, dispatch.mode = "ok", "foreground"
-            dispatch.result = answer_content(block.get("content"), record)
-            dispatch.status = "completed"
             self.last_usage[dispatch.id] = dict_at(record, "usage")
             if record.get("totalTokens") == 0:
                 self.unspent.add(dispatch.id)
-            self._threads.got_back(opened.thread, dispatch, entry.at)
+            result = answer_content(block.get("content"), record)
+            self._threads.answer(opened.thread, dispatch, "completed", entry.at, result=result)
 
     def _failed(
         self, opened: OpenCall, dispatch: Dispatch, wrong: Trouble, at: float | None
     ) -> None:
         started = bool(dispatch.runs)
         refused = not started and (wrong.by is not None or unstarted(wrong.text))
-        dispatch.status = "refused" if refused else "failed"
-        dispatch.error = wrong.text
-        opened.call.status = "refused" if refused else "failed"
+        status: Literal["refused", "failed"] = "refused" if refused else "failed"
+        opened.call.status = status
         opened.call.refused_by = (wrong.by or "runtime") if refused else None
-        self._threads.got_back(opened.thread, dispatch, at)
+        self._threads.answer(opened.thread, dispatch, status, at, error=wrong.text)
 
     def _settle(
         self, opened: OpenCall, dispatch: Dispatch, notice: Notice, at: float | None
     ) -> None:
         if dispatch.status != "unanswered":
             return
+        receiver = self._threads.main if opened.run.agent == MAIN else opened.thread
         if notice.status == "completed":
-            dispatch.status = "completed"
-            dispatch.result = Content(text=notice.result) if notice.result is not None else None
-        else:
-            dispatch.status = "failed"
-            stopped = notice.status in ("stopped", "killed")
-            reason = notice.result or _FAILED.sub("", notice.summary)
-            dispatch.error = STOPPED if stopped else reason or None
-        self._threads.got_back(self._receiver(opened), dispatch, at)
-
-    def _receiver(self, opened: OpenCall) -> Thread:
-        return self._threads.main if opened.run.agent == MAIN else opened.thread
+            result = Content(text=notice.result) if notice.result is not None else None
+            self._threads.answer(receiver, dispatch, "completed", at, result=result)
+            return
+        error = notice.result or _FAILED.sub("", notice.summary) or None
+        if notice.status in ("stopped", "killed"):
+            error = STOPPED
+        self._threads.answer(receiver, dispatch, "failed", at, error=error)
 
 
 class _Waiting(msgspec.Struct):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from baton.model import AgentCard, Content, Dispatch, Turn
-from baton.model.trace import DispatchKind
+from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
 from .dialects.handover import prompt_of
@@ -204,7 +203,6 @@ class _Linker:
     def _follow(self, kind: DispatchKind, sender: RunSpans, run: RunSpans) -> Dispatch:
         """Add a dispatch that happens to a run when another one has ended."""
         dispatch = self._dispatch(kind, sender, run.agent, sender.run.ended)
-        dispatch.status = "completed"
         dispatch.ended = not_before(dispatch.started, run.run.started)
         self._builder.start(dispatch, run.run)
         return dispatch
@@ -236,7 +234,7 @@ class _Linker:
             dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
         elif (child is not None and not child.named) or (child is None and action.target is None):
             dispatch.unknown.append("to_agent")
-        _answer(dispatch, action, child)
+        self._answer(dispatch, action, child)
         _describe(dispatch, action)
         if dispatch.prompt is None:
             # The call passes something on that is no text: what the agent was given says what.
@@ -246,22 +244,43 @@ class _Linker:
             elif dispatch.context:
                 dispatch.prompt, dispatch.context = Content(data=dispatch.context), {}
         if child is None and dispatch.status != "refused":
-            status: Literal["completed", "failed", "unknown"] = "unknown"
-            if dispatch.status in ("completed", "failed"):
-                status = "completed" if dispatch.status == "completed" else "failed"
-            self._builder.unseen_run(
-                self._turn,
-                dispatch,
-                output=dispatch.result,
-                status=status,
-                error=dispatch.error,
-                ended=dispatch.ended,
-            )
+            self._builder.unseen_run(self._turn, dispatch)
         if dispatch.status not in ("unanswered", "unknown"):
             self._got_back(run, dispatch)
         if action.node is not None:
             self._delegates[id(action.node)] = dispatch
         return dispatch
+
+    def _answer(self, dispatch: Dispatch, action: Action, child: RunSpans | None) -> None:
+        """Note what came of a delegate; a tool may make a text of its agent's failure."""
+        late, own = action.late, child.run if child is not None else None
+        launched = action.tool is not None and action.tool.launched
+        if late is not None or launched or _outlived(action, child):
+            # The call only launched it: the answer came later, or is not recorded.
+            dispatch.mode, dispatch.status = "background", "unknown"
+            if late is None:
+                dispatch.unknown.append("result")
+            elif late.failed:
+                error = late.result.plain() if late.result is not None else None
+                self._builder.answer(dispatch, "failed", late.at, error=error)
+            else:
+                self._builder.answer(dispatch, "completed", late.at, result=late.result)
+            return
+        ended = own.ended if own is not None and action.node is None else action.ended
+        if action.failed:
+            status: DispatchStatus = "failed" if own is not None else "refused"
+            self._builder.answer(dispatch, status, ended, error=action.error)
+        elif ended is not None or action.answer is not None:
+            # An empty answer is one: what the agent said on the way did not reach its caller.
+            result = action.result
+            if own is not None and (result is None or _same_text(result, own.output)):
+                result = own.output
+            if own is not None and own.status == "failed":
+                self._builder.answer(dispatch, "failed", ended, result=result, error=own.error)
+                return
+            self._builder.answer(dispatch, "completed", ended, result=result)
+            if result is None and (action.step is None or "result" in action.step.unknown):
+                dispatch.unknown.append("result")
 
     def _delegate_without_call(self, owner: RunSpans, run: RunSpans) -> None:
         """Note that a run called another one of which no tool call tells."""
@@ -269,15 +288,15 @@ class _Linker:
         says = run.first.says
         agent = says if type(says) is AgentSpan else AgentSpan()
         dispatch.basis = "stated" if same_name(agent.called_by, owner.agent) else "structure"
-        dispatch.prompt, dispatch.result = agent.task or run.run.input, run.run.output
+        dispatch.prompt = agent.task or run.run.input
         if dispatch.prompt is None:
             dispatch.unknown.append("prompt")
-        dispatch.status = "failed" if run.run.status == "failed" else "completed"
-        if dispatch.status == "failed":
-            dispatch.error, dispatch.result = run.run.error, None
-        elif dispatch.result is None:
-            dispatch.unknown.append("result")
-        dispatch.ended = run.run.ended
+        ended = run.run.ended
+        if run.run.status == "failed":
+            self._builder.answer(dispatch, "failed", ended, error=run.run.error)
+        else:
+            self._builder.answer(dispatch, "completed", ended, result=run.run.output)
+            dispatch.unknown += ["result"] if dispatch.result is None else []
         self._builder.start(dispatch, run.run)
         self._got_back(owner, dispatch)
 
@@ -357,7 +376,6 @@ class _Linker:
 
     def _arrived(self, transfer: _Transfer, run: RunSpans) -> None:
         dispatch, step = transfer.dispatch, transfer.action.step
-        dispatch.status, dispatch.error = "completed", None
         dispatch.unknown = without(dispatch.unknown, "to_agent")
         dispatch.ended = not_before(dispatch.started, run.run.started)
         if step is not None and step.status == "unanswered":
@@ -678,41 +696,6 @@ def _describe(dispatch: Dispatch, action: Action) -> None:
         if dispatch.mode != "background":
             action.step.result = action.step.error = None
         action.step.unknown = without(action.step.unknown, "result")
-
-
-def _answer(dispatch: Dispatch, action: Action, child: RunSpans | None) -> None:
-    """Settle what came of a delegate; a tool may make a text of its agent's failure."""
-    late, own = action.late, child.run if child is not None else None
-    launched = action.tool is not None and action.tool.launched
-    if late is not None or launched or _outlived(action, child):
-        # The call only launched it: the answer came later, or is not told.
-        dispatch.mode, dispatch.status = "background", "unknown"
-        if late is None:
-            dispatch.unknown.append("result")
-            return
-        dispatch.ended = not_before(dispatch.started, late.at)
-        dispatch.status = "failed" if late.failed else "completed"
-        if late.failed:
-            dispatch.error = late.result.plain() if late.result is not None else None
-        else:
-            dispatch.result = late.result
-        return
-    ended = own.ended if own is not None and action.node is None else action.ended
-    dispatch.ended = not_before(dispatch.started, ended)
-    if action.failed:
-        dispatch.status = "failed" if own is not None else "refused"
-        dispatch.error = action.error
-    elif ended is not None or action.answer is not None:
-        # An empty answer is one: what the agent said on the way did not reach its caller.
-        told = action.result
-        dispatch.result = told if told is not None or own is None else own.output
-        if own is not None and _same_text(dispatch.result, own.output):
-            dispatch.result = own.output
-        dispatch.status = "completed"
-        if own is not None and own.status == "failed":
-            dispatch.status, dispatch.error = "failed", own.error
-        elif dispatch.result is None and (action.step is None or "result" in action.step.unknown):
-            dispatch.unknown.append("result")
 
 
 def _outlived(action: Action, child: RunSpans | None) -> bool:

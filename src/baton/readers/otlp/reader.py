@@ -27,6 +27,7 @@ from baton.model import (
     Turn,
     Usage,
 )
+from baton.model.trace import TurnStatus
 from baton.model.views import sum_usage
 from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
@@ -145,7 +146,7 @@ class _Reader:
         link(turn, runs, actions, self.builder)
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)
-        _finish(turn, nodes, runs, self._torn)
+        _finish(self.builder, turn, nodes, runs, self._torn)
         self._contexts.add(turn, runs)
         for node in nodes:
             # Else parents and children keep each other until the garbage collector looks for such
@@ -310,7 +311,9 @@ def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:
     return None
 
 
-def _finish(turn: Turn, nodes: list[Node], runs: list[RunSpans], torn: bool) -> None:
+def _finish(
+    builder: TraceBuilder, turn: Turn, nodes: list[Node], runs: list[RunSpans], torn: bool
+) -> None:
     """Fill in what a turn is besides its runs."""
     top = [run for run in runs if run.place is None] or runs
     frames: list[tuple[Node, WorkflowSpan | PlainSpan]] = []
@@ -330,56 +333,40 @@ def _finish(turn: Turn, nodes: list[Node], runs: list[RunSpans], torn: bool) -> 
     if turn.output is None and last.run.status == "completed":
         answers = (last_of(says.spoken_messages(), "assistant") for _, says in frames)
         turn.output = next((content for content in answers if content), None)
-    _settle(turn, nodes, frames, last, torn)
-    by_id = {run.id: run for run in turn.runs}
-    for dispatch in turn.dispatches:
-        if dispatch.kind != "transfer" or dispatch.status != "unanswered":
-            continue
-        # What made the sender, or else the turn, fail is why the transfer did not arrive.
-        sender = by_id.get(dispatch.from_run or "")
-        error = turn.error if turn.status == "failed" else None
-        if sender is not None and sender.status == "failed":
-            error = sender.error
-        if error:
-            dispatch.status, dispatch.error = "failed", error
+    status, error = _end(nodes, frames, last, torn)
+    if last.run.status == "failed":
+        turn.output = None
+    waiting = [last.run] if status == "waiting" else []
+    builder.end_turn(turn, status, error, waiting=waiting)
     turn.unknown += [name for name in ("input", "started") if getattr(turn, name) is None]
     if "output" in last.run.unknown and last.run.status != "failed":
         turn.output = None
         turn.unknown.append("output")
 
 
-def _settle(
-    turn: Turn,
+def _end(
     nodes: list[Node],
     frames: Sequence[tuple[Node, WorkflowSpan | PlainSpan]],
     last: RunSpans,
     torn: bool,
-) -> None:
+) -> tuple[TurnStatus, str | None]:
     """Tell how a turn ended; ``frames`` stand around its runs, of which ``last`` ended last."""
     broken = [(node, says) for node, says in frames if node.span.status == ERROR]
     failed = next(((n, says) for n, says in broken if _top(n) is _top(last.first)), None)
     if last.run.status == "failed":
-        turn.status, turn.error, turn.output = "failed", last.run.error, None
-        return
+        return "failed", last.run.error
     if failed is not None:
-        turn.status, turn.error = "failed", failed[1].error or error_text(failed[0].span)
-        return
+        return "failed", failed[1].error or error_text(failed[0].span)
     if last.run.ended is None:
-        turn.status = "incomplete"
-        turn.error = f"the recording ends before `{last.run.agent}` has ended"
-        return
+        return "incomplete", f"the recording ends before `{last.run.agent}` has ended"
     lost = _lost_parents(nodes, torn)
     if lost:
-        turn.status = "incomplete"
-        turn.error = f"spans are missing: {lost} of the spans around those recorded"
-        return
+        return "incomplete", f"spans are missing: {lost} of the spans around those recorded"
     # The program stopped for a person, and did not go on after that.
     asked = max((node.ended for node in nodes if node.says.waits), default=None)
     if asked is not None and all(node.started <= asked for node in nodes):
-        turn.status = last.run.status = "waiting"
-        for step in last.run.steps:
-            if type(step) is ToolCall and step.status == "unanswered":
-                step.status = "waiting"
+        return "waiting", None
+    return "completed", None
 
 
 def _lost_parents(nodes: list[Node], torn: bool) -> int:

@@ -257,7 +257,7 @@ class Nodes:
             self.dispatches_told = False  # a nested one of which nothing is told
             return
         dispatch = self.builder.dispatch(self.turn, kind, sender, receiver.agent, None)
-        dispatch.status, dispatch.basis = "completed", "structure"
+        dispatch.basis = "structure"
         dispatch.unknown += [] if sender is not None else ["from_run", "from_agent"]
         self.builder.start(dispatch, receiver)
         if sender is not None and kind == "transfer":
@@ -333,13 +333,12 @@ def _turn(result: MultiAgentResult, nodes: Nodes, top: Level) -> Turn:
         if turn.output is None:
             turn.unknown.append("output")
     elif result.status == "failed":
-        turn.status = "failed"
-        turn.error = "; ".join(run.error for run in turn.runs if run.error) or None
-        turn.unknown += ["error"] if turn.error is None else []
-    elif result.status == "interrupted":
-        turn.status = "waiting"
+        error = "; ".join(run.error for run in turn.runs if run.error) or None
+        nodes.builder.end_turn(turn, "failed", error)
+        turn.unknown += ["error"] if error is None else []
     else:
-        turn.status = "incomplete"
+        waits = result.status == "interrupted"
+        nodes.builder.end_turn(turn, "waiting" if waits else "incomplete")
     return turn
 
 

@@ -25,6 +25,7 @@ from baton.model import (
     Trace,
     Turn,
 )
+from baton.model.trace import DispatchStatus
 from baton.readers.adk.wire import dropped_keys
 from baton.readers.builder import MAIN, Timeline, TraceBuilder, allow_tools, not_before
 from baton.readers.catalog import Catalog
@@ -146,7 +147,7 @@ class Dispatches:
             dispatch = self._builder.dispatch(
                 self._turn, "sequence", sender, receiver.agent, sender.ended
             )
-            dispatch.status, dispatch.basis = "completed", "structure"
+            dispatch.basis = "structure"
             dispatch.ended = not_before(sender.ended, receiver.started)
             dispatch.unknown += ["to_agent"] if "agent" in receiver.unknown else []
             dispatch.unknown += [n for n in ("started", "ended") if getattr(dispatch, n) is None]
@@ -162,15 +163,15 @@ class Dispatches:
         at = call.at if call is not None and call.at is not None else run.started
         dispatch = self._builder.dispatch(self._turn, "delegate", sender, to_agent, at, call)
         dispatch.basis = "structure"
-        dispatch.ended = call.ended if call is not None else run.ended
         dispatch.unknown += [] if name is not None else ["to_agent"]
         if call is not None:
-            _answer(dispatch, call, agent)
+            self._answer(dispatch, call, agent)
         else:
             dispatch.unknown.append("prompt")
-            dispatch.result = run.output
-            dispatch.status = "completed" if run.output is not None else "unknown"
-            dispatch.unknown += [] if run.output is not None else ["result"]
+            told = run.output is not None
+            status: DispatchStatus = "completed" if told else "unknown"
+            self._builder.answer(dispatch, status, run.ended, result=run.output)
+            dispatch.unknown += [] if told else ["result"]
         dispatch.unknown += [] if dispatch.ended is not None else ["ended"]
         _offer(dispatch, run)
         self._builder.start(dispatch, run)
@@ -180,6 +181,20 @@ class Dispatches:
         if dispatch.status == "failed" and run.status == "unknown":
             run.status, run.error = "failed", dispatch.error
             run.unknown.remove("output")
+
+    def _answer(self, dispatch: Dispatch, call: ToolCall, agent: Span) -> None:
+        """Move what a call said and got back to its dispatch."""
+        dispatch.prompt, dispatch.context = _prompt(call.arguments, agent.user_prompt)
+        if call.status == "failed":
+            self._builder.answer(dispatch, "failed", call.ended, error=call.error)
+            call.error = None
+        elif call.status == "unanswered":
+            dispatch.ended = call.ended
+        else:
+            result, call.result = call.result, None
+            if result is not None and result.text == agent.agent_response:
+                result = answer_content(agent)
+            self._builder.answer(dispatch, "completed", call.ended, result=result)
 
     def _transfer(self, sender: AgentRun, timeline: Timeline, call: Call, asked: Handed) -> None:
         step = call.step
@@ -196,7 +211,6 @@ class Dispatches:
             dispatch.status, dispatch.error, step.error = "refused", step.error, None
             step.status, step.refused_by, dispatch.ended = "refused", "runtime", step.ended
         elif receiver is not None:
-            dispatch.status = "completed"
             dispatch.unknown += [] if dispatch.ended is not None else ["ended"]
             step.result = None
         if step.at is None:
@@ -210,20 +224,6 @@ def _offer(dispatch: Dispatch, run: AgentRun) -> None:
     """Allow the tools that the receiver was offered, where that is told."""
     if run.tools_offered is not None:
         allow_tools(dispatch, run.tools_offered, "offered")
-
-
-def _answer(dispatch: Dispatch, call: ToolCall, agent: Span) -> None:
-    """Move what a call said and got back to its dispatch."""
-    dispatch.prompt, dispatch.context = _prompt(call.arguments, agent.user_prompt)
-    if call.status == "failed":
-        dispatch.status, dispatch.error, call.error = "failed", call.error, None
-    elif call.status == "unanswered":
-        dispatch.status = "unanswered"
-    else:
-        dispatch.status = "completed"
-        dispatch.result, call.result = call.result, None
-        if dispatch.result is not None and dispatch.result.text == agent.agent_response:
-            dispatch.result = answer_content(agent)
 
 
 def _prompt(arguments: Any, received: str | None) -> tuple[Content | None, dict[str, Any]]:
@@ -259,7 +259,7 @@ def read_turn(trace: SpanTrace, builder: TraceBuilder) -> ReadTurn:
     made = Dispatches(builder, turn, tree, names, runs, calls)
     if not made.all_told:
         turn.unknown.append("dispatches")
-    _ends(turn, tree, made)
+    _ends(builder, turn, tree, made)
     return ReadTurn([(agent, names.of(agent)) for agent in tree.agents], tree.unread)
 
 
@@ -298,7 +298,7 @@ def _content(run: AgentRun, agent: Span) -> None:
         run.unknown.append("output")
 
 
-def _ends(turn: Turn, tree: Tree, made: Dispatches) -> None:
+def _ends(builder: TraceBuilder, turn: Turn, tree: Tree, made: Dispatches) -> None:
     """Take what the user said and was told from the agents that no other agent started."""
     pairs = zip(tree.agents, turn.runs, strict=False)
     outer = [(span, run) for span, run in pairs if tree.starter(span).agent is None]
@@ -313,7 +313,7 @@ def _ends(turn: Turn, tree: Tree, made: Dispatches) -> None:
         turn.input = Content(text=text) if text else None
         turn.output = last.output if last is not None else None
         if last is not None and last.output is None:
-            turn.status = "incomplete"
+            builder.end_turn(turn, "incomplete")
     turn.unknown += [name for name in ("input", "output") if getattr(turn, name) is None]
 
 
