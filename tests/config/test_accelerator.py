@@ -98,6 +98,28 @@ def test_each_printed_file_of_cases_runs_with_the_printed_config(
     assert bad.code == 1
 
 
+def test_messages_in_other_words_are_left_to_a_judge(baton: Run, folder: Path) -> None:
+    path = config(folder, "reworded")
+    said = (folder / "desk.py").read_text()
+    said += """
+def reworded(message, case):
+    return swarm(says=["The research is done.", "Here is the design.", "Built.", "I looked at it."])
+
+def headless(message, case):
+    return swarm(NODES[1:], SAYS[1:])
+"""
+    (folder / "desk.py").write_text(said)
+    outcome = baton("eval", path, PRINTED / "swarm.json", "--json")
+    (result,) = json.loads(outcome.out)["results"]
+    status = {score["evaluator_type"]: score["status"] for score in result["scores"]}
+    assert status == {"agent_chain": "passed", "interactions": "skipped"}
+    assert outcome.code == 0
+    outcome = baton("eval", config(folder, "headless"), PRINTED / "swarm.json", "--json")
+    (result,) = json.loads(outcome.out)["results"]
+    status = {score["evaluator_type"]: score["status"] for score in result["scores"]}
+    assert status["interactions"] == "failed"
+
+
 def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
     read = load_config(CONFIG)
     assert read.plan.pass_rule == MeanRule(mean=0.8)
@@ -173,14 +195,14 @@ def test_what_is_wrong_with_the_section_is_said_with_its_line(
     [
         "OutputEvaluator", "HelpfulnessEvaluator", "FaithfulnessEvaluator",
         "GoalSuccessRateEvaluator", "ToolSelectionAccuracyEvaluator",
-        "ToolParameterAccuracyEvaluator",
+        "ToolParameterAccuracyEvaluator", "InteractionsEvaluator",
     ],
 )  # fmt: skip
 def test_an_evaluator_that_asks_a_model_wants_one_to_be_named(
     baton: Run, folder: Path, name: str
 ) -> None:
     ours = "providers: [{type: python, target: 'desk.py:good'}]\n"
-    rubrics = "evaluatorConfig: {defaultRubrics: {OutputEvaluator: Be right.}}\n"
+    rubrics = "evaluatorConfig: {defaultRubrics: {OutputEvaluator: Be right., InteractionsEvaluator: x}}\n"
     path = written(folder, f"{ours}{rubrics}evaluators: [{name}]\n")
     outcome = baton("eval", path, PRINTED / "single_agent.json")
     assert outcome.code == 2
@@ -188,10 +210,8 @@ def test_an_evaluator_that_asks_a_model_wants_one_to_be_named(
     assert not (folder / ".baton").exists()
 
 
-@pytest.mark.parametrize("name", ["StructuredOutputEvaluator", "InteractionsEvaluator"])
-def test_the_evaluators_of_the_accelerator_that_ask_nobody_have_their_names(
-    tmp_path: Path, name: str
-) -> None:
+def test_the_evaluator_of_the_accelerator_that_asks_nobody_has_its_name(tmp_path: Path) -> None:
+    name = "StructuredOutputEvaluator"
     text = f"evaluatorConfig: {{}}\nevaluators: [{name}]\n"
     (planned,) = load_config(written(tmp_path, text)).plan.evaluators
     assert planned.entry is not None

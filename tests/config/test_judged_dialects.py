@@ -187,11 +187,12 @@ def test_an_experiment_says_who_judges_in_which_words(tmp_path: Path) -> None:
     assert found.version != found.shape.version
 
 
-def test_visits_are_compared_and_judged_by_the_rubric_of_each_node(tmp_path: Path) -> None:
+def test_visits_are_judged_by_the_rubric_of_each_node_and_count_once(tmp_path: Path) -> None:
     rubric = {"planner": "It plans.", "writer": "It writes."}
     found = experiment(tmp_path, {"evaluator_type": "InteractionsEvaluator", "rubric": rubric})
-    assert list(found) == ["interactions", "interaction_quality"]
-    assert found["interaction_quality"].options.rubric == rubric
+    assert list(found) == ["InteractionsEvaluator"]
+    assert found["InteractionsEvaluator"].type == "interaction_quality"
+    assert found["InteractionsEvaluator"].options.rubric == rubric
 
 
 @pytest.mark.parametrize("kind", ["AttackSuccessEvaluator", "MultimodalOutputEvaluator"])
@@ -226,8 +227,8 @@ def test_default_rubrics_stand_in_where_an_evaluator_states_none(tmp_path: Path)
     found: dict[str, Any] = {e.evaluator.name: e.evaluator for e in config.plan.evaluators}
     assert found["OutputEvaluator"].options.rubric == "Be right."
     assert found["TrajectoryEvaluator"].options.rubric == "Be thorough."
-    assert found["interaction_quality"].options.rubric == "Be clear."
-    assert "interactions" in found
+    assert found["InteractionsEvaluator"].options.rubric == "Be clear."
+    assert len(found) == len(config.plan.evaluators) == 3
     assert config.judge is not None
     assert config.judge.model == "bedrock:us.anthropic.claude-sonnet-4-20250514-v1:0"
     assert any("first of `supportedModels`" in note for note in config.notes)

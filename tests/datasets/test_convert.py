@@ -265,6 +265,15 @@ def test_judge_llms_own_words_are_no_adk_and_become_it(tmp_path: Path) -> None:
     assert losses == []
 
 
+def test_a_key_of_a_call_that_nobody_knows_is_a_loss(tmp_path: Path) -> None:
+    data = {"tool_uses": [{"id": "1", "name": "f", "args": {"a": 1}, "note": 2}]}
+    path = written(tmp_path, eval_set(message(intermediate_data=data)))
+    (_, (case,), losses) = turned(path, "judge-llm")
+    (call,) = case.turns[0].tool_calls or []
+    assert (call.name, call.arguments) == ("f", {"a": 1})
+    assert "conversation[0].intermediate_data.tool_uses[0].note" in fields(losses)
+
+
 def test_a_file_is_json_or_yaml(tmp_path: Path) -> None:
     path = written(tmp_path, eval_set(message()))
     with pytest.raises(InputError, match=r"\.json, \.yaml or \.yml"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from baton.evaluators import Interactions
 from baton.evaluators.agent_chain import longest_common
-from baton.evaluators.matching.assignment import best_alignment
+from baton.evaluators.matching.visits import Place, lay
 from baton.model import (
     AgentCard,
     Content,
@@ -59,6 +59,29 @@ def test_every_visit_counts_and_not_only_the_last_of_a_node() -> None:
     found = score(ABAB, visit("a"), visit("a"), visit("a"))
     assert found.value == pytest.approx(2 / 3)
     assert found.reason == ("turn 1: `a` ran 2 times, none left in order; 2 of 3 visits took place")
+
+
+def test_an_agent_that_speaks_twice_in_a_row_makes_two_visits_in_one_run() -> None:
+    spoken = run("a", Said(id="s", content=Content(text="first this")), output="then that")
+    trace = build.trace(turn(spoken, run("b", output="done"), output="done"))
+    two = [visit("a", "first this"), visit("a", "then that")]
+    assert value(trace, *two, visit("b", "done"), allow_extra=False) == 1
+    assert value(trace, *two[::-1]) == 0.5
+    assert value(trace, visit("a", "this"), visit("a", "this")) == 0.5
+    assert value(trace, visit("a"), visit("a")) == 0.5
+    trace.unknown = ["run.steps.said"]
+    assert score(trace, *two, visit("a", "and more")).status == "skipped"
+
+
+def test_other_words_are_left_to_a_judge_on_request() -> None:
+    trace = swarm(("a", "The research is complete."), ("b", ""))
+    reworded = visit("a", "I have finished the research")
+    assert score(trace, reworded).status == "failed"
+    open_ = score(trace, reworded, visit("b"), reworded="unknown")
+    assert open_.status == "skipped"
+    assert "`interaction_quality` asks a judge" in open_.reason
+    assert score(trace, visit("b", "anything"), reworded="unknown").status == "failed"
+    assert score(trace, reworded, visit("c"), reworded="unknown").status == "failed"
 
 
 def test_order_counts_and_the_best_way_to_lay_the_visits_is_taken() -> None:
@@ -191,8 +214,11 @@ def test_a_case_without_interactions_is_skipped() -> None:
 def test_without_more_than_names_the_alignment_is_the_longest_common_subsequence(
     expected: str, actual: str
 ) -> None:
-    places = best_alignment([[int(e == a) for a in actual] for e in expected])
-    found = [(e, p) for e, p in zip(expected, places, strict=True) if p is not None]
+    def gain(visit: int, place: Place) -> int:
+        return int(place.text is None and expected[visit] == actual[place.run])
+
+    places = lay(len(expected), [0] * len(actual), gain)
+    found = [(e, p.run) for e, p in zip(expected, places, strict=True) if p is not None]
     assert len(found) == longest_common(expected, actual)
     assert all(actual[place] == name for name, place in found)
     assert all(first[1] < second[1] for first, second in combinations(found, 2))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import baton
-from baton.model import Content, ExpectedVisit, Score, Trace
+from baton.model import Content, ExpectedVisit, Said, Score, Trace
 from baton.testing import verdict
 from baton.testing.build import case
 
@@ -71,3 +72,23 @@ def test_structured_output_of_pydantic_ai_is_read_from_its_spans(name: str) -> N
 def test_a_text_of_a_swarm_does_not_tell_that_there_was_no_structured_output() -> None:
     found = fields(recorded("strands", "swarm_ping_pong.json"), maps=2)
     assert (found.status, found.value) == ("skipped", None)
+
+
+def test_an_eval_set_whose_agents_speak_again_passes_with_itself(tmp_path: Path) -> None:
+    said = [("desk", "Let me see"), ("desk", "One more"), ("rates", "It is 3"), ("desk", "So, 3")]
+    responses = [[agent, [{"text": text}]] for agent, text in said]
+    turn = {
+        "user_content": {"parts": [{"text": "hi"}]},
+        "final_response": {"parts": [{"text": "bye"}]},
+        "intermediate_data": {"tool_uses": [], "intermediate_responses": responses},
+    }
+    path = tmp_path / "set.evalset.json"
+    cases = [{"eval_id": "c", "conversation": [turn]}]
+    path.write_text(json.dumps({"eval_set_id": "s", "eval_cases": cases}))
+    (trace,) = baton.load_traces(path)
+    runs = trace.turns[0].runs
+    texts = [[s.content.text for s in run.steps if isinstance(s, Said)] for run in runs]
+    assert texts == [["Let me see", "One more"], ["It is 3"], ["So, 3"]]
+    names = ["interactions", "intermediate_responses"]
+    (result,) = baton.score(path, path, evaluators=names)
+    assert [score.status for score in result.scores] == ["passed", "passed"]

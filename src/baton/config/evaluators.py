@@ -82,13 +82,20 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
     """Choose by what is stated.
 
     Eval sets of judge-llm tell what agents said on the way, not who set them to work, and a
-    final state that judge-llm itself never looks at: it may go unscored.
+    final state that judge-llm itself never looks at: it may go unscored. Messages of Strands are
+    for a judge, who takes other words as well: without one, what is not found may go unscored.
     """
     wanted = [name for field, name in STATED if field in stated]
     theirs = format_ == "judge-llm"
     names = ["intermediate_responses" if theirs and n == "interactions" else n for n in wanted]
+    of_judge = {"interactions"} if format_ == "strands" else set()
+    may_be_left = of_judge | ({"state_equals"} if theirs else set())
     return [
-        EvaluatorSpec(type=name, optional=theirs and name == "state_equals")
+        EvaluatorSpec(
+            type=name,
+            optional=name in may_be_left,
+            config={"reworded": "unknown"} if name in of_judge else {},
+        )
         for name in dict.fromkeys(names or ["agent_chain"])
     ]
 

@@ -305,6 +305,7 @@ _JUDGE_LLM = {
         "user_content",
     },
     "data": {"intermediate_responses", "tool_uses"},
+    "tool_use": {"args", "id", "input_data", "name"},
 }
 _OPEN = {"session_input", "usage_metadata"}
 
@@ -373,6 +374,9 @@ def _is_judge_llm(case: dict[str, Any]) -> bool:
         and all(
             _said(turn) <= _JUDGE_LLM["turn"]
             and _said(_data(turn)) <= _JUDGE_LLM["data"]
+            and all(
+                _said(use) <= _JUDGE_LLM["tool_use"] for use in _data(turn).get("tool_uses") or ()
+            )
             and all(isinstance(r, dict) for r in _data(turn).get("intermediate_responses") or ())
             for turn in _turns(case)
         )

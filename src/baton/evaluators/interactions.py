@@ -1,6 +1,6 @@
 """``interactions``: which agents had their turn, after whom, and what they said of it.
 
-Known to Strands as ``InteractionsEvaluator``; the part of it that needs no judge.
+It proves what needs no judge; ``interaction_quality`` asks one, as Strands' evaluator does.
 """
 
 from __future__ import annotations
@@ -10,12 +10,19 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from baton.evaluators.matching.assignment import best_alignment
 from baton.evaluators.matching.texts import Match
-from baton.evaluators.matching.visits import GRADED, Fit, Played, Sure, Terms, VisitsEvaluator
+from baton.evaluators.matching.visits import (
+    GRADED,
+    Fit,
+    Place,
+    Played,
+    Sure,
+    Terms,
+    VisitsEvaluator,
+    lay,
+)
 from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, Trace, Turn, known
 from baton.model.score import passes
-from baton.plugins import Alias
 
 from .base import Details, Pair, describe
 
@@ -77,7 +84,6 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
 
     type = "interactions"
     summary = "which agents ran, which agent started them, and what they said"
-    aliases = (Alias("interactions", "InteractionsEvaluator"),)
     details = InteractionsDetails
 
     match: Annotated[
@@ -89,6 +95,13 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         msgspec.Meta(ge=0, le=1),
         describe("What a message has to score by `jaccard`, `recall` and `rouge1`."),
     ] = 0.8
+    reworded: Annotated[
+        Literal["failed", "unknown"],
+        describe(
+            "What a message is that an agent did not say in these words; `unknown` leaves it to a "
+            "judge, where the agent said anything at all."
+        ),
+    ] = "failed"
     dependencies: Annotated[
         Literal["exact", "ignore"],
         describe(
@@ -112,22 +125,20 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         """Lay the visits that a turn states against its runs, in order."""
         visits, runs = pair.expected.interactions or [], pair.turn.runs
         played = Played(trace, pair.turn, context.agent_names)
-        terms = self._terms()
-        fits = [[played.fit(visit, run, terms) for run in runs] for visit in visits]
-        sure, maybe = _lay(fits, Sure.YES), _lay(fits, Sure.MAYBE)
+        table = _Table(visits, runs, played, self._terms())
+        sure, maybe = table.lay(Sure.YES), table.lay(Sure.MAYBE)
         complete = known(trace, pair.turn, "runs")
-        least = _count(fits, sure, Sure.YES)
-        most = _count(fits, maybe, Sure.MAYBE) if complete else len(visits)
-        extra = [run for place, run in enumerate(runs) if place not in sure]
+        least = table.count(sure, Sure.YES)
+        most = table.count(maybe, Sure.MAYBE) + table.unrecorded(maybe)
+        most = most if complete else len(visits)
+        used = {place.run for place in sure if place is not None}
+        extra = [run for number, run in enumerate(runs) if number not in used]
         if not self.allow_extra:
-            left = len(runs) - sum(place is not None for place in maybe)
+            left = len(runs) - len({place.run for place in maybe if place is not None})
             least = least if complete and not extra else 0
             most = 0 if len(runs) > len(visits) or (complete and left) else most
-        seen = [
-            _seen(visit, runs, row, sure[number])
-            for number, (visit, row) in enumerate(zip(visits, fits, strict=True))
-        ]
-        unsure = _unsure(visits, fits, maybe) if complete else "not all agents that ran are known"
+        seen = [table.seen(number, place) for number, place in enumerate(sure)]
+        unsure = table.unsure(maybe) if complete else "not all agents that ran are known"
         return SeenTurn(pair.number, pair.turn, seen, extra, least, most, unsure)
 
     def _terms(self) -> Terms:
@@ -135,6 +146,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
             match=None if self.match == "ignore" else self.match,
             enough=self.match_threshold if self.match in GRADED else 1.0,
             reading=self.reading,
+            reworded=self.reworded == "unknown",
             dependencies=self.dependencies == "exact",
             order=self.order,
         )
@@ -163,42 +175,92 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         return [self.scored(value, said, details, proof)]
 
 
-def _lay(fits: list[list[Fit]], level: Sure) -> list[int | None]:
-    """Lay visits against runs so that most are met, and of the others most stand by their agent."""
-    if not fits:
-        return []
-    big = len(fits) + len(fits[0]) + 1
-    weights = [
-        [big if fit.met >= level else int(fit.agent >= level) for fit in row] for row in fits
-    ]
-    return best_alignment(weights)
+class _Table:
+    """The visits of a turn beside its runs."""
 
+    def __init__(
+        self, visits: list[ExpectedVisit], runs: list[AgentRun], played: Played, terms: Terms
+    ) -> None:
+        self._visits, self._runs = visits, runs
+        self._texts = [len(played.voice(run).texts) for run in runs]
+        self._recorded = [played.voice(run).whole for run in runs]
+        self._played, self._terms = played, terms
+        self._fits: dict[tuple[int, Place], Fit] = {}
 
-def _count(fits: list[list[Fit]], places: list[int | None], level: Sure) -> int:
-    return sum(
-        place is not None and row[place].met >= level
-        for row, place in zip(fits, places, strict=True)
-    )
+    def fit(self, visit: int, place: Place) -> Fit:
+        """Hold a visit against a place; each pair is compared once."""
+        key = (visit, place)
+        if key not in self._fits:
+            run = self._runs[place.run]
+            self._fits[key] = self._played.fit(self._visits[visit], run, self._terms, place.text)
+        return self._fits[key]
 
+    def lay(self, level: Sure) -> list[Place | None]:
+        """Lay visits so that most are met, and of the others most stand by their agent.
 
-def _seen(visit: ExpectedVisit, runs: list[AgentRun], row: list[Fit], place: int | None) -> Seen:
-    if place is not None:
-        return Seen(visit, runs[place], row[place], row[place].problem)
-    own = sum(fit.agent is Sure.YES for fit in row)
-    problem = f"`{visit.agent}` did not run"
-    if own:
-        problem = f"`{visit.agent}` ran {own} {'time' if own == 1 else 'times'}, none left in order"
-    return Seen(visit, None, None, problem)
+        One of several texts of a run is enough for a visit that expects a text.
+        """
+        big = len(self._visits) + len(self._runs) + 1
 
+        def gain(visit: int, place: Place) -> int:
+            if place.text is not None:
+                shared = self._texts[place.run] > 1 and self._visits[visit].says
+                return big if shared and self.fit(visit, place).met >= level else 0
+            fit = self.fit(visit, place)
+            return big if fit.met >= level else int(fit.agent >= level)
 
-def _unsure(visits: list[ExpectedVisit], fits: list[list[Fit]], places: list[int | None]) -> str:
-    """Say what would have to be known of the first visit that is not sure."""
-    for visit, row, place in zip(visits, fits, places, strict=True):
-        fit = row[place] if place is not None else None
-        if fit is not None and fit.met is Sure.MAYBE:
-            nameless = f"a run whose agent is not recorded may be that of `{visit.agent}`"
-            return nameless if fit.agent is Sure.MAYBE else fit.problem
-    return "the order of visits is not known"
+        return lay(len(self._visits), self._texts, gain)
+
+    def count(self, places: list[Place | None], level: Sure) -> int:
+        """Count the visits that are met where they are laid."""
+        return sum(
+            place is not None and self.fit(visit, place).met >= level
+            for visit, place in enumerate(places)
+        )
+
+    def unrecorded(self, places: list[Place | None]) -> int:
+        """Count visits that have no place, and may be texts of a run which were not recorded."""
+        return sum(
+            place is None and self._run_with_more(visit) is not None
+            for visit, place in enumerate(places)
+        )
+
+    def _run_with_more(self, visit: int) -> int | None:
+        """Return the run that may have said a visit's texts beside what was recorded of it."""
+        if not self._visits[visit].says:
+            return None
+        return next(
+            (
+                run
+                for run, recorded in enumerate(self._recorded)
+                if not recorded and self.fit(visit, Place(run)).met >= Sure.MAYBE
+            ),
+            None,
+        )
+
+    def seen(self, number: int, place: Place | None) -> Seen:
+        """Say what became of a visit."""
+        visit = self._visits[number]
+        if place is not None:
+            fit = self.fit(number, place)
+            return Seen(visit, self._runs[place.run], fit, fit.problem)
+        own = sum(self.fit(number, Place(n)).agent is Sure.YES for n in range(len(self._runs)))
+        problem = f"`{visit.agent}` did not run"
+        if own:
+            times = "time" if own == 1 else "times"
+            problem = f"`{visit.agent}` ran {own} {times}, none left in order"
+        return Seen(visit, None, None, problem)
+
+    def unsure(self, places: list[Place | None]) -> str:
+        """Say what would have to be known of the first visit that is not sure."""
+        for number, (visit, place) in enumerate(zip(self._visits, places, strict=True)):
+            fit = self.fit(number, place) if place is not None else None
+            if fit is not None and fit.met is Sure.MAYBE:
+                nameless = f"a run whose agent is not recorded may be that of `{visit.agent}`"
+                return nameless if fit.agent is Sure.MAYBE else fit.problem
+            if place is None and self._run_with_more(number) is not None:
+                return f"not all that `{visit.agent}` said was recorded; record its answers"
+        return "the order of visits is not known"
 
 
 def _turn_details(turn: SeenTurn) -> TurnVisits:

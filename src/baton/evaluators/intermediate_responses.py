@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
 
 from baton.evaluators.matching.answers import quote
 from baton.evaluators.matching.texts import Match, match_score
-from baton.evaluators.matching.visits import GRADED, VisitsEvaluator, assign
+from baton.evaluators.matching.visits import GRADED, Place, VisitsEvaluator, lay
 from baton.model import (
     AgentRun,
     EvalContext,
@@ -122,8 +122,8 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             places = [i for i, visit in enumerate(visits) if visit.agent == agent]
             own = [voice for voice in voices if agent in voice.names]
             wanted = [visits[i].says or [] for i in places]
-            found = assign(wanted, [voice.texts for voice in own], self._fits)
-            runs |= {i: own[n] for i, n in zip(places, found, strict=True) if n is not None}
+            laid = lay(len(wanted), [len(v.texts) for v in own], self._gain(wanted, own))
+            runs |= {i: own[p.run] for i, p in zip(places, laid, strict=True) if p is not None}
         expected = Counter(visit.agent for visit in visits)
         all_runs = known(trace, pair.turn, "runs")
         seen = [
@@ -133,6 +133,19 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             for i, visit in enumerate(visits)
         ]
         return SeenTurn(pair.number, pair.turn, seen)
+
+    def _gain(
+        self, wanted: Sequence[Sequence[str]], own: Sequence[Voice]
+    ) -> Callable[[int, Place], int]:
+        """Tell whether a visit is met at a place; one that expects no text needs a whole run."""
+
+        def gain(visit: int, place: Place) -> int:
+            texts = own[place.run].texts
+            if place.text is None:
+                return int(self._fits(wanted[visit], texts))
+            return int(bool(wanted[visit]) and self._fits(wanted[visit], [texts[place.text]]))
+
+        return gain
 
     def _unmet(
         self, visit: ExpectedVisit, expected: int, voices: Sequence[Voice], all_runs: bool

@@ -32,6 +32,7 @@ STRANDS_JUDGED = frozenset(
         "HarmfulnessEvaluator",
         "HelpfulnessEvaluator",
         "InstructionFollowingEvaluator",
+        "InteractionsEvaluator",
         "MultimodalCorrectnessEvaluator",
         "MultimodalFaithfulnessEvaluator",
         "MultimodalInstructionFollowingEvaluator",

@@ -11,7 +11,7 @@ from baton.formats.document import Document
 from baton.formats.spelling import snake
 from baton.model import InputError
 
-from .strands import VISITS, rubric_type, strands_model
+from .strands import rubric_type, strands_model
 
 KEY = "evaluatorConfig"
 DEFAULT_THRESHOLD = 0.8
@@ -71,24 +71,18 @@ def _with_rubrics(
             names = ", ".join(f"`{name}`" for name in rubrics)
             notes.append(f"default rubrics are for evaluators that are asked for: {names}")
         return value
-    return {**value, "evaluators": [each for one in listed for each in _filled(one, rubrics)]}
+    return {**value, "evaluators": [_filled(one, rubrics) for one in listed]}
 
 
-def _filled(spec: Any, rubrics: Mapping[str, str]) -> list[Any]:
+def _filled(spec: Any, rubrics: Mapping[str, str]) -> Any:
     plain = {"type": spec} if isinstance(spec, str) else spec
     kind = plain.get("type") if isinstance(plain, dict) else None
     rubric = rubrics.get(str(kind))
     if rubric is None or not isinstance(plain, dict):
-        return [spec]
-    config = dict(plain.get("config") or {})
-    if kind == VISITS:
-        more = {"type": "interaction_quality", "config": {"rubric": rubric}}
-        return [spec, {**more, "enabled": plain.get("enabled", True)}]
-    return [
-        {
-            **plain,
-            "type": rubric_type(str(kind)),
-            "name": plain.get("name", kind),
-            "config": {"rubric": rubric, **config},
-        }
-    ]
+        return spec
+    return {
+        **plain,
+        "type": rubric_type(str(kind)),
+        "name": plain.get("name", kind),
+        "config": {"rubric": rubric, **(plain.get("config") or {})},
+    }

@@ -15,11 +15,16 @@ from baton.runner.plan import DataSpec, EvaluatorSpec, make_plan
 
 from .common import judge_model, worded
 
-VISITS = "InteractionsEvaluator"
-_TYPES = {"TrajectoryEvaluator": "trajectory", VISITS: "interaction_quality"}
+_TYPES = {"TrajectoryEvaluator": "trajectory"}
 """Names that another evaluator of Baton has as well."""
 
-_JUDGED_UNUSED = ("include_inputs", "trace_extractor", "trajectory_description", "version")
+_JUDGED_UNUSED = (
+    "include_inputs",
+    "interaction_description",
+    "trace_extractor",
+    "trajectory_description",
+    "version",
+)
 _BEDROCK_PARTS = 2
 
 
@@ -62,7 +67,6 @@ def strands_model(name: str) -> str:
 _KEYED_BY_NAME = "StateEquals"  # its name is that of the state it looks at
 _UNUSED = (
     "include_inputs",
-    "interaction_description",
     "model",
     "model_id",
     "system_prompt",
@@ -89,9 +93,9 @@ def read_experiment(path: Path) -> list[DataSpec] | None:
     for index, each in enumerate(listed):
         place = ("evaluators", index)
         try:
-            found = [DataSpec(**structs.asdict(spec)) for spec in _specs(each)]
-            make_plan(found)
-            specs += found
+            spec = DataSpec(**structs.asdict(_spec(each)))
+            make_plan([spec])
+            specs.append(spec)
         except InputError as error:
             problems += [document.problem_at(place, worded(problem)) for problem in error.problems]
     if problems:
@@ -105,7 +109,7 @@ def _document(path: Path) -> Document:
     return Document(str(path), data, "json" if json else "yaml")
 
 
-def _specs(wire: Any) -> list[EvaluatorSpec]:
+def _spec(wire: Any) -> EvaluatorSpec:
     if not isinstance(wire, dict) or not isinstance(wire.get("evaluator_type"), str):
         raise InputError("an evaluator is an object with `evaluator_type`")
     arguments = dict(wire)
@@ -115,11 +119,6 @@ def _specs(wire: Any) -> list[EvaluatorSpec]:
     if kind != _KEYED_BY_NAME:
         arguments.pop("name", None)
     if kind in STRANDS_JUDGED:
-        return [judged_spec(kind, name, arguments)]
-    rubric = arguments.pop("rubric", None) if kind == VISITS else None
+        return judged_spec(kind, name, arguments)
     plain = {key: value for key, value in arguments.items() if key not in _UNUSED}
-    specs = [EvaluatorSpec(type=kind, name=name, config=plain)]
-    if rubric is not None:
-        judge = {key: value for key, value in arguments.items() if key in ("model", "model_id")}
-        specs.append(judged_spec(VISITS, "interaction_quality", {**judge, "rubric": rubric}))
-    return specs
+    return EvaluatorSpec(type=kind, name=name, config=plain)

@@ -21,6 +21,7 @@ from baton.model import (
     Dispatch,
     ExpectedTurn,
     ExpectedVisit,
+    HandedOff,
     Said,
     Trace,
     Turn,
@@ -60,7 +61,7 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
 
 
 class Voice(NamedTuple):
-    """Texts of a run with where they were said (``output``, ``prompt``, ``step``).
+    """Texts of a run with where they were said (``output``, ``prompt``, ``step``), in order.
 
     ``whole`` tells whether all of them were recorded.
     """
@@ -71,19 +72,22 @@ class Voice(NamedTuple):
 
 def voice_of(trace: Trace, turn: Turn, run: AgentRun) -> Voice:
     """Return what a run answered, wrote to other agents, and said on the way; thoughts apart."""
-    sent = [d for d in turn.dispatches if d.from_run == run.id and d.kind != "return"]
-    texts = [("output", run.output.plain() if run.output else "")]
-    texts += [("prompt", _prompt(dispatch)) for dispatch in sent]
-    texts += [
-        ("step", step.content.plain())
-        for step in run.steps
-        if isinstance(step, Said) and not step.thought
-    ]
+    sent = {d.id: d for d in turn.dispatches if d.from_run == run.id and d.kind != "return"}
+    answer = run.output.plain() if run.output else ""
+    texts: list[tuple[str, str]] = []
+    written = dict(sent)
+    for step in run.steps:
+        if isinstance(step, Said) and not step.thought and step.content.plain() != answer:
+            texts.append(("step", step.content.plain()))
+        elif isinstance(step, HandedOff) and step.dispatch in written:
+            texts.append(("prompt", _prompt(written.pop(step.dispatch))))
+    texts += [("prompt", _prompt(dispatch)) for dispatch in written.values()]
+    texts.append(("output", answer))
     whole = (
         known(trace, run, "output")
         and known(trace, run, "steps.said")
         and known(trace, turn, "dispatches")
-        and all(known(trace, dispatch, "prompt") for dispatch in sent)
+        and all(known(trace, dispatch, "prompt") for dispatch in sent.values())
     )
     return Voice([(where, text) for where, text in texts if text], whole)
 
@@ -135,6 +139,7 @@ class Terms(NamedTuple):
     match: Match | None
     enough: float
     reading: Reading
+    reworded: bool
     dependencies: bool
     order: bool
 
@@ -154,30 +159,39 @@ class Played:
             return []
         return [self._renames.get(name, name) for name in run_names(self._trace, run)]
 
-    def fit(self, visit: ExpectedVisit, run: AgentRun, terms: Terms) -> Fit:
-        """Hold a run against a visit."""
+    def voice(self, run: AgentRun) -> Voice:
+        """Return what a run said."""
+        if run.id not in self._voices:
+            self._voices[run.id] = voice_of(self._trace, self._turn, run)
+        return self._voices[run.id]
+
+    def fit(
+        self, visit: ExpectedVisit, run: AgentRun, terms: Terms, text: int | None = None
+    ) -> Fit:
+        """Hold a run against a visit; with ``text``, only this one of the texts that it said."""
         names = self.names(run)
         if names and visit.agent not in names:
             return Fit(Sure.NO)
         parts: list[Part] = []
         found: list[tuple[str, str]] = []
         if visit.says and terms.match is not None:
-            parts.append(self._said(visit, run, terms.match, terms, found))
+            parts.append(self._said(visit, self._heard(run, text), terms.match, terms, found))
         if visit.after is not None and terms.dependencies:
             parts.append(self._after(visit, visit.after, run, order=terms.order))
         return Fit(Sure.YES if names else Sure.MAYBE, tuple(parts), tuple(found))
 
+    def _heard(self, run: AgentRun, text: int | None) -> Voice:
+        voice = self.voice(run)
+        return voice if text is None else voice._replace(texts=[voice.texts[text]])
+
     def _said(
         self,
         visit: ExpectedVisit,
-        run: AgentRun,
+        voice: Voice,
         match: Match,
         terms: Terms,
         found: list[tuple[str, str]],
     ) -> Part:
-        voice = self._voices.get(run.id)
-        if voice is None:
-            voice = self._voices[run.id] = voice_of(self._trace, self._turn, run)
         lacking = []
         for wanted in visit.says or ():
             scores = (
@@ -194,6 +208,9 @@ class Played:
         if not voice.whole:
             says = f"not all that `{visit.agent}` said was recorded; record its answers and prompts"
             return Part(Sure.MAYBE, says)
+        if terms.reworded and voice.texts:
+            says = f"`{visit.agent}` may have said {quote(lacking[0], 80)!r} in other words"
+            return Part(Sure.MAYBE, f"{says}; `interaction_quality` asks a judge")
         return Part(Sure.NO, f"`{visit.agent}` did not say {quote(lacking[0], 80)!r}")
 
     def _after(self, visit: ExpectedVisit, after: list[str], run: AgentRun, *, order: bool) -> Part:
@@ -243,66 +260,54 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in dict.fromkeys(names)) or "no agent"
 
 
-Fits = Callable[[Sequence[str], Sequence[str]], bool]
-
-
-class _Stretch(NamedTuple):
-    """Texts of one run, ``start`` texts (of all runs) before them; ``whole``: all it said."""
+class Place(NamedTuple):
+    """Where a visit is laid: at a run, for ``text`` at one of the texts it said, from 0."""
 
     run: int
-    start: int
-    texts: Sequence[str]
-    whole: bool
+    text: int | None = None
 
 
-class _Found(NamedTuple):
-    """How many visits are met, the run that the last one was given, and what came before."""
+class _Laid(NamedTuple):
+    """What visits gain so far, where the last one is laid, and what came before."""
 
-    met: int
-    run: int | None = None
-    before: _Found | None = None
+    gain: int
+    place: Place | None = None
+    before: _Laid | None = None
 
 
-def assign(
-    visits: Sequence[Sequence[str]], runs: Sequence[Sequence[str]], fits: Fits
-) -> list[int | None]:
-    """Give each visit of one agent a run that met it, in order; ``None`` where none is left.
+def lay(visits: int, texts: Sequence[int], gain: Callable[[int, Place], int]) -> list[Place | None]:
+    """Lay visits against runs in order, so that the sum of gains is the largest.
 
-    ``visits`` holds the texts expected of each, ``runs`` those that each run said, and ``fits``
-    tells whether the latter meet the former. As many visits as can be are met. A visit has a
-    run to itself, or one text of a run, so that a run which spoke twice can meet two visits;
-    one that expects no text needs a run to itself. Takes O(visits * texts).
+    A visit has a run to itself, or one text of a run: an agent that speaks twice in a row is
+    recorded as one run, and may be expected as two visits. A gain of 0 lays nothing. Takes
+    O(visits * texts), as the longest common subsequence does (R. Wagner and M. Fischer, "The
+    string-to-string correction problem", 1974).
+
+    Args:
+        visits: how many there are.
+        texts: for each run, how many texts it said.
+        gain: what a visit gains at a place.
     """
-    ends = _stretches(runs)
-    row = [_Found(0)] * len(ends)
-    for visit in visits:
-        above, row = row, []
-        for end, stretches in enumerate(ends):
-            options = [_Found(above[end].met, None, above[end])]
-            options += row[-1:]
-            options += [
-                _Found(above[s.start].met + 1, s.run, above[s.start])
-                for s in stretches
-                if (visit or s.whole) and fits(visit, s.texts)
-            ]
-            row.append(max(options, key=lambda found: found.met))
-    return _unwound(row[-1])
-
-
-def _unwound(found: _Found) -> list[int | None]:
-    given: list[int | None] = []
-    while found.before is not None:
-        given.append(found.run)
-        found = found.before
-    return given[::-1]
-
-
-def _stretches(runs: Sequence[Sequence[str]]) -> list[list[_Stretch]]:
-    """Return, for each number of texts from 0 on, what a visit that ends there may stand for."""
-    ends: list[list[_Stretch]] = [[]]
-    for number, texts in enumerate(runs):
+    ends: list[list[tuple[int, Place]]] = [[]]
+    for run, said in enumerate(texts):
         first = len(ends) - 1
-        for place, text in enumerate(texts or [""]):
-            ends.append([_Stretch(number, first + place, [text], False)])
-        ends[-1].append(_Stretch(number, first, texts, True))
-    return ends
+        ends += [[(first + n, Place(run, n))] for n in range(said)] or [[]]
+        ends[-1].append((first, Place(run)))
+    row = [_Laid(0)] * len(ends)
+    for visit in range(visits):
+        above, row = row, []
+        for end, places in enumerate(ends):
+            best = _Laid(above[end].gain, None, above[end])
+            if row and row[-1].gain >= best.gain:
+                best = row[-1]
+            for start, place in places:
+                own = gain(visit, place)
+                if own and above[start].gain + own > best.gain:
+                    best = _Laid(above[start].gain + own, place, above[start])
+            row.append(best)
+    laid: list[Place | None] = []
+    last = row[-1]
+    while last.before is not None:
+        laid.append(last.place)
+        last = last.before
+    return laid[::-1]

@@ -155,13 +155,18 @@ def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] 
     if data.tool_uses is None and data.invocation_events is None:
         for run in turn.runs:
             run.unknown.append("steps.tool_call")
+    speaking = 0
     for record in data.intermediate_responses or ():
         pair = author_pair(record)
-        run_named = _run_of(turn, pair[0]) if pair else None
-        if pair is not None and run_named is not None:
-            for text in pair[1]:
-                step = Said(id=builder.new_id("said"), content=Content(text=text))
-                run_named.steps.append(step)
+        if pair is None:
+            continue
+        # An agent that speaks again after another one does so in a later run.
+        own = [place for place, run in enumerate(turn.runs) if run.agent == pair[0]]
+        if own:
+            speaking = next((place for place in own if place >= speaking), own[0])
+            turn.runs[speaking].steps += [
+                Said(id=builder.new_id("said"), content=Content(text=text)) for text in pair[1]
+            ]
     _calls(turn, builder, data)
     _link(turn, builder, data)
 
