@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.readers.otlp.spans import Event, Span, read_spans
 
 from baton.model import Trace
-from baton.readers.otlp.wire.scalars import repaired, tame
+from baton.readers.otlp.span import repaired, tame
 
 from .conventions import CONVENTIONS, Made, Story, told
 from .corpus import conversations

@@ -15,7 +15,7 @@ from baton.model.views import dispatch_usage, dispatched_runs, sum_usage
 from baton.readers.otlp import own
 from baton.readers.otlp.own import TIMES, UNTIMED, Attributes
 from baton.readers.otlp.span import ERROR, Event, Link, Span
-from baton.readers.otlp.wire.scalars import nanos as seconds
+from baton.readers.otlp.span import nanos as seconds
 
 ROOT = ("trace", "")
 Place = tuple[str, str]

@@ -113,6 +113,10 @@ def read_stated_turn(case: EvalCase, number: int, builder: TraceBuilder, source:
     return turn
 
 
+_CHAIN = ("agent_chain", "chain", "agents")
+"""Keys by which an entry of ``agent_chains`` names the agents of a turn."""
+
+
 def _stated_chain(
     metadata: dict[str, Any], wire: Invocation, number: int, turns: int
 ) -> list[str] | None:
@@ -126,7 +130,9 @@ def _stated_chain(
         entry = next((c for c in by_id if c["invocation_id"] == wire.invocation_id), None)
         if not by_id and len(chains) == turns:
             entry = chains[number]
-        found = _chain_in(entry) if isinstance(entry, dict) else entry
+        found = entry
+        if isinstance(entry, dict):
+            found = next((entry[key] for key in _CHAIN if key in entry), None)
     if found is None and turns == 1:
         found = metadata.get("agent_chain")
     if found is None:
@@ -134,11 +140,6 @@ def _stated_chain(
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise ValueError(f"an agent chain has to be a list of names, got {found!r}")
     return [name for name in found if name != "user"] or None
-
-
-def _chain_in(entry: dict[str, Any]) -> Any:
-    keys = ("agent_chain", "chain", "agents")
-    return next((entry[key] for key in keys if key in entry), None)
 
 
 def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] | None) -> None:

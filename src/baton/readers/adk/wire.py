@@ -62,7 +62,7 @@ def scan_sse(file: str, data: bytes, *, torn: bool = False) -> Wire:
         try:
             if frame.extra_key:
                 raise InputError(document.problem(_no_stream_line(frame.text), frame.line))
-            events.append(_event(document, extra_keys))
+            events.append(document.decode(Event, extra_keys=extra_keys, spellings=(_CAMEL_EVENT,)))
         except InputError as error:
             lost = dropped_keys(extra_keys)
             if not frame.whole:
@@ -108,10 +108,6 @@ def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:
             "utf-8", "replace"
         )
     return list(found.values())
-
-
-def _event(document: Document, extra_keys: list[ExtraKey]) -> Event:
-    return document.decode(Event, extra_keys=extra_keys, spellings=(_CAMEL_EVENT,))
 
 
 def _body(data: bytes) -> bytes:
@@ -177,7 +173,7 @@ def said_content(parts: list[WirePart]) -> Content:
             break
     else:
         return Content(text="\n".join(texts) if texts else None)
-    other = [{kind: value} for kind, value in _values(parts, _OTHER)]
+    other = [{kind: value} for part in parts for kind in _OTHER if (value := getattr(part, kind))]
     return Content(
         text="\n".join(texts) if texts else None,
         data=(other[0] if len(other) == 1 else other) if other else None,
@@ -222,7 +218,3 @@ def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
     usage.cache_read_tokens = (usage.cache_read_tokens or 0) + cached
     usage.output_tokens = (usage.output_tokens or 0) + answer
     return usage
-
-
-def _values(parts: list[WirePart], kinds: tuple[str, ...]) -> list[tuple[str, Any]]:
-    return [(kind, value) for part in parts for kind in kinds if (value := getattr(part, kind))]

@@ -17,7 +17,7 @@ from baton.model import (
     Turn,
 )
 from baton.model.trace import TurnStatus
-from baton.readers.builder import MAIN, ends_early, not_before
+from baton.readers.builder import MAIN, ends_early, not_before, without
 
 from .agents import DISPATCH_TOOLS, Cards, Links
 from .threads import STOPPED, TERMINAL, Calls, Delivery, Thread, Threads, seen
@@ -112,7 +112,9 @@ class SessionReader:
             case "cost-state":
                 self.threads.usage.take_total(entry.data)
             case "api-request-shape":
-                self._shape(entry)
+                tools = dict_at(entry.data, "shape").get("tools")
+                named = [text_at(tool, "name") for tool in tools] if is_list(tools) else []
+                self._offer(entry, named)
             case kind if kind not in FOLDED:
                 self._drop(f"messages of type `{kind or '?'}`", text_of(entry.data))
 
@@ -206,7 +208,10 @@ class SessionReader:
             return
         text = heard.text or ""
         if text.startswith(INTERRUPTED):
-            self._interrupt(thread, entry)
+            run = self.threads.main_run(entry.at) if thread is self.threads.main else thread.run
+            if run is not None:
+                self.interrupted.add(run.id)
+                seen(run, entry.at)
         elif found := notices(text):
             for notice in found:
                 self._notice(notice, entry.at)
@@ -288,12 +293,6 @@ class SessionReader:
     def _notice(self, notice: Notice, at: float | None) -> None:
         self._told_of_task = True
         self.calls.notice(notice, at)
-
-    def _interrupt(self, thread: Thread, entry: Entry) -> None:
-        run = self.threads.main_run(entry.at) if thread is self.threads.main else thread.run
-        if run is not None:
-            self.interrupted.add(run.id)
-            seen(run, entry.at)
 
     def _system(self, entry: Entry) -> None:
         data = entry.data
@@ -396,11 +395,7 @@ class SessionReader:
         texts = [turn.input.text if turn.input else None, heard.text]
         turn.input = run.input = Content(text="\n".join(text for text in texts if text))
         for known in (turn, run):
-            known.unknown = [name for name in known.unknown if name != "input"]
-
-    def _shape(self, entry: Entry) -> None:
-        tools = dict_at(entry.data, "shape").get("tools")
-        self._offer(entry, [text_at(tool, "name") for tool in tools] if is_list(tools) else [])
+            known.unknown = without(known.unknown, "input")
 
     def _offer(self, entry: Entry, names: Any) -> None:
         """Note tools that the main thread or a sub-agent was given."""
@@ -527,7 +522,9 @@ def _settle_run(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> No
         run.status, run.error, run.output = "failed", dead, None
         if dispatch.status == "completed":
             dispatch.status, dispatch.error, dispatch.result = "failed", dead, None
-            _fail_call(session.threads, dispatch)
+            for opened in session.threads.calls.values():
+                if opened.dispatch is dispatch:
+                    opened.call.status = "failed"
             if run.id not in session.failed and "steps" not in run.unknown:
                 session.threads.usage.failed(run.id)
     elif run.id in session.interrupted or dispatch.error == STOPPED:
@@ -565,12 +562,6 @@ def _died_unseen(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> b
     text = (dispatch.result.text if dispatch.result else None) or ""
     nothing_spent = dispatch.id in session.calls.unspent or "steps" in run.unknown
     return not heard and nothing_spent and text.startswith("API Error")
-
-
-def _fail_call(threads: Threads, dispatch: Dispatch) -> None:
-    for opened in threads.calls.values():
-        if opened.dispatch is dispatch:
-            opened.call.status = "failed"
 
 
 def _settle_turn(session: SessionReader, turn: Turn, *, torn: bool) -> None:
@@ -632,7 +623,9 @@ def _never_told(threads: Threads, *, data: bool) -> list[str]:
             for name in ("model", "usage", "input"):
                 if getattr(run, name) is None and name not in run.unknown:
                     run.unknown.append(name)
-            run.unknown = [name for name in run.unknown if not _has(run, name)]
+            # What an earlier entry lacked, a later one may have told.
+            told = [n for n in ("input", "model", "usage") if getattr(run, n) is not None]
+            run.unknown = without(run.unknown, *told)
     names = ["run.context", "run.tools_offered", *([] if data else ["turn.output.data"])]
     times = [run.started for turn in threads.turns for run in turn.runs]
     if all(time is None for time in times):
@@ -640,10 +633,6 @@ def _never_told(threads: Threads, *, data: bool) -> list[str]:
     else:
         _name_times(threads)
     return names
-
-
-def _has(run: AgentRun, name: str) -> bool:
-    return name in ("input", "model", "usage") and getattr(run, name) is not None
 
 
 def _name_times(threads: Threads) -> None:

@@ -82,7 +82,8 @@ class UsageByRun:
 
     def take_total(self, data: dict[str, Any]) -> None:
         """Take the totals of the session so far from a result or cost line: the last ones hold."""
-        models, cost = dict_at(data, "modelUsage"), _cost(data)
+        models, cost = dict_at(data, "modelUsage"), amount_at(data, "total_cost_usd")
+        cost = cost if cost is not None else amount_at(data, "totalCostUSD")
         stated = [_usage(counts, 2) for counts in models.values() if isinstance(counts, dict)]
         if not stated and cost is None:
             return
@@ -111,11 +112,6 @@ def other_usage(messages: dict[str, dict[str, Any]]) -> Usage:
     usage = _sum([_usage(dict_at(message, "usage"), 1) for message in messages.values()], True)
     usage.requests = len(messages)
     return usage
-
-
-def _cost(data: dict[str, Any]) -> float | None:
-    cost = amount_at(data, "total_cost_usd")
-    return cost if cost is not None else amount_at(data, "totalCostUSD")
 
 
 def _output(usage: dict[str, Any]) -> int:

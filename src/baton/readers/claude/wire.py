@@ -329,7 +329,9 @@ def answer_content(content: Any, result: Any) -> Content | None:
         )
         blocks = recorded[notes : len(recorded) - (tails or 0)] if is_list(recorded) else recorded
         return block_content(blocks) or None
-    kept = [block for block in content if not _is_trailer(block)] if is_list(content) else content
+    kept = content
+    if is_list(content):
+        kept = [block for block in content if _TRAILER.match(text_at(block, "text")) is None]
     found = block_content(kept)
     if found.text is not None:
         found.text = _unframed(found.text)
@@ -364,10 +366,6 @@ def _unframed(text: str) -> str:
         return text.strip("\n")
     lines = text[frame.end() :].split("\n")
     return "\n".join(line.removeprefix("  ") for line in lines).strip("\n")
-
-
-def _is_trailer(block: Any) -> bool:
-    return _TRAILER.match(text_at(block, "text")) is not None
 
 
 def _notice(body: str) -> Notice:

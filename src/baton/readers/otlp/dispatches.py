@@ -124,6 +124,7 @@ class _Linker:
         self._joins = 0
         self._owners = {id(node): run for run in runs for node in run.nodes}
         self._below = _runs_below(runs, actions, self._owners)
+        # The runs that stand below the agent of a run, and below no call of it.
         self._inside: dict[int, list[RunSpans]] = {}
         for run in runs:
             owner = self._owners.get(id(run.outer)) if run.caller is None else None
@@ -151,18 +152,18 @@ class _Linker:
                 self._delegate(run, action, children[0])
             elif action.mode == "transfer":
                 self._transfer(run, action, action.target)
-            elif action.node is None and any(_meant(action, child) for child in self._inner(run)):
+            elif action.node is None and any(
+                _meant(action, child) for child in self._inside.get(id(run), ())
+            ):
                 continue  # made when the run arrives that answers it, and stands below no call
-            elif action.mode == "delegate" and (action.target is not None or _is_sure(action)):
+            elif action.mode == "delegate" and (
+                action.target is not None or (action.tool is not None and action.tool.sure)
+            ):
                 self._delegate(run, action, None)
             elif step is not None and step.name in self._builder.catalog:
                 if step.name != run.agent:  # a tool that is named as an agent is one
                     action.target = step.name
                     self._delegate(run, action, None)
-
-    def _inner(self, owner: RunSpans) -> list[RunSpans]:
-        """Return the runs that stand below the agent of a run, and below no call of it."""
-        return self._inside.get(id(owner), [])
 
     def settle_lost(self) -> None:
         """Settle the transfers that did not arrive."""
@@ -606,11 +607,6 @@ def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:
         dispatch.status, dispatch.error = "refused", answer
 
 
-def _is_sure(action: Action) -> bool:
-    """Tell a call that is known to set an agent to work, whichever it is."""
-    return action.tool is not None and action.tool.sure
-
-
 def _waits(run: RunSpans, action: Action) -> bool:
     """Tell whether a run goes on after a call by which it seems to give control away."""
     node = action.node
@@ -647,9 +643,8 @@ def _mentions(action: Action, run: RunSpans) -> bool:
 
 def _passed_on(before: RunSpans, run: RunSpans) -> bool:
     """Tell whether a run was given what another one answered."""
-    said = before.run.output
-    text = said.text.strip() if said is not None and said.text else ""
-    return bool(text) and text in run.given()
+    text = _said_last(before)
+    return text is not None and text != "" and text in run.given()
 
 
 def _is_node(run: RunSpans, dispatch: Dispatch) -> bool:

@@ -88,15 +88,14 @@ def read_conversation(
         turns=played,
         agents={**reader.cards, **catalog},
         usage=sum_usage([run.usage for turn in played for run in turn.runs]),
-        unknown=["state", "turn.state", *_no_data(source.framework)],
+        unknown=[
+            "state",
+            "turn.state",
+            *([] if source.framework in _TELLS_DATA else ["turn.output.data"]),
+        ],
         dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
         attributes={TARGETS: reader.targets} if reader.targets else {},
     )
-
-
-def _no_data(framework: str | None) -> list[str]:
-    """Name structured output where spans would not tell it apart from a text."""
-    return [] if framework in _TELLS_DATA else ["turn.output.data"]
 
 
 def _whole(turns: list[list[Span]]) -> list[list[Span]]:

@@ -1,7 +1,11 @@
-"""A span as every wire format and the SDK give it: the seam between wire and dialects."""
+"""A span as every wire format and the SDK give it, with its numbers, times and ids."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -66,3 +70,117 @@ class Conversation(msgspec.Struct, kw_only=True):
     spans: list[Span]
     logs: list[Event] = msgspec.field(default_factory=list)
     turns: list[list[Span]] = msgspec.field(default_factory=list)
+
+
+_STATUS = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2, "OK": 1, "ERROR": 2}
+_NO_SPAN = "0" * 16
+_LEAST, _MOST = -(2**63), 2**64 - 1
+
+
+def int_value(value: int | str) -> Any:
+    """Read an int64, which JSON may write as text. Text that is not a number stays text."""
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return value
+    return value if _LEAST <= value <= _MOST else tame(value)
+
+
+def tame(value: Any) -> Any:
+    """Make data whose integers have 64 bits: larger ones become floats, or else text."""
+    if isinstance(value, list):
+        return [tame(item) for item in value]
+    if isinstance(value, dict):
+        return {key: tame(item) for key, item in value.items()}
+    if not isinstance(value, int) or _LEAST <= value <= _MOST:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return hex(value)
+
+
+def repaired(text: str) -> str:
+    """Replace what is no Unicode: half of a surrogate pair, which UTF-8 cannot hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def double_value(value: float | str) -> float | str:
+    """Read a double, which JSON writes as text when it is ``NaN`` or infinite."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def bytes_value(text: str) -> dict[str, Any]:
+    """Say what bytes were, without keeping them; they are base64."""
+    try:
+        return digest(base64.b64decode(text))
+    except binascii.Error:
+        return digest(text.encode("utf-8", "surrogatepass"))
+
+
+def digest(data: bytes) -> dict[str, Any]:
+    """Say how long ``data`` is and what its hash."""
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def status_of(code: int | str | None) -> int:
+    """Read a status: 0 (unset), 1 (ok) or 2 (error)."""
+    if isinstance(code, str):
+        return _STATUS.get(code.upper(), 0)
+    return code if code in (1, 2) else 0
+
+
+def nanos(value: float | str | None) -> float | None:
+    """Read nanoseconds since the epoch as seconds; nothing, zero and nonsense are ``None``."""
+    try:
+        number = int(value or 0)
+    except (ValueError, OverflowError):
+        return None
+    return number / 1_000_000_000 if 0 < number <= _MOST else None
+
+
+def micros(value: int | None) -> float | None:
+    """Read microseconds since the epoch as seconds; nothing, zero and nonsense are ``None``."""
+    return value / 1_000_000 if value is not None and 0 < value <= _MOST else None
+
+
+@lru_cache(maxsize=1024)
+def trace_id_of(text: str | None) -> str:
+    """Return 32 lower-case hex digits; empty when there is no id."""
+    return _hex(text, 32, 24) if text else ""
+
+
+def span_id_of(text: str | None) -> str:
+    """Return 16 lower-case hex digits; empty when there is no id."""
+    if not text:
+        return ""
+    lower = text.lower()
+    if len(lower) == 16 and lower[1] != "x":
+        return lower if lower != _NO_SPAN else ""
+    return _hex(text, 16, 12)
+
+
+def _hex(text: str, digits: int, base64_length: int) -> str:
+    """Read an id; ``base64_length`` is how long one is as stock protobuf-to-JSON prints it.
+
+    Shorter hex is filled up, as tracers with short ids leave zeros out. What is no id by any of
+    these rules names the same thing wherever it stands, so it is kept as it is.
+    """
+    lower = text.lower()
+    if len(lower) == digits and lower[1] != "x":
+        return lower if lower.strip("0") else ""
+    if len(text) == base64_length and text.endswith("="):
+        try:
+            text = base64.b64decode(text, validate=True).hex()
+        except binascii.Error:
+            return text
+    id_ = text.lower().removeprefix("0x")
+    if len(id_) != digits:
+        id_ = id_.zfill(digits)
+    return id_ if id_.strip("0") else ""

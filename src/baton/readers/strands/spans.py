@@ -68,12 +68,10 @@ class Tree:
         """Put an agent first that no other one started, whatever the clocks say."""
         if not self.agents:
             return
-        opener = next((a for a in self.agents if self._started_by_none(a)), self.agents[0])
+        first = self.agents[0]
+        opener = next((a for a in self.agents if self.starter(a).agent is None), first)
         self._around[id(opener)] = None  # parents in a circle start nothing
         self.agents = [opener, *(agent for agent in self.agents if agent is not opener)]
-
-    def _started_by_none(self, agent: Span) -> bool:
-        return self.starter(agent).agent is None
 
     def _own(self, span: Span, kept: dict[int, list[Span]]) -> None:
         owner = self._owner(span)

@@ -93,7 +93,9 @@ def partition(nodes: Iterable[Node]) -> dict[str, str]:
     # One session in the trace is the session of all of it.
     if len(sessions) == 1:
         return dict.fromkeys(spans, sessions.pop())
-    _label_what_is_above(forest, labels)
+    for id_ in reversed(forest.order):
+        if not labels[id_]:
+            labels[id_] = next((labels[c] for c in forest.children[id_] if labels[c]), "")
     _label_by_conversation(forest, spans, labels)
     first = next((labels[id_] for id_ in forest.order if labels[id_]), "")
     return {id_: labels[id_] or first for id_ in spans}
@@ -159,12 +161,6 @@ def _outermost_sessions(forest: _Forest, spans: dict[str, Node]) -> dict[str, st
     return labels
 
 
-def _label_what_is_above(forest: _Forest, labels: dict[str, str]) -> None:
-    for id_ in reversed(forest.order):
-        if not labels[id_]:
-            labels[id_] = next((labels[c] for c in forest.children[id_] if labels[c]), "")
-
-
 def _label_by_conversation(forest: _Forest, spans: dict[str, Node], labels: dict[str, str]) -> None:
     asked: set[str] = set()
     for id_ in forest.order:
@@ -200,7 +196,11 @@ def assign(store: TraceStore) -> dict[str, list[int]]:
     """
     places = _part_mixed_traces(store)
     numbers = [number for number in range(len(store.ids)) if store.counts[number]]
-    labels = {number: label for number in numbers if (label := _label(store, number))}
+    labels = {
+        number: label
+        for number in numbers
+        if (label := store.sessions[number] or store.conversations[number])
+    }
     pairs = list(_pairs(store, places))
     labels.update(nearest_labels(labels, pairs))
     loose = sorted({number for pair in pairs for number in pair if number not in labels})
@@ -215,10 +215,6 @@ def assign(store: TraceStore) -> dict[str, list[int]]:
     return dict(
         sorted(found.items(), key=lambda item: (min(store.started[n] for n in item[1]), item[0]))
     )
-
-
-def _label(store: TraceStore, number: int) -> str | None:
-    return store.sessions[number] or store.conversations[number] or None
 
 
 def _part_mixed_traces(store: TraceStore) -> _Places:

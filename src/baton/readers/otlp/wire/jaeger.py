@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from baton.readers.otlp.span import ERROR, Event, Link, Span
-
-from .scalars import (
+from baton.readers.otlp.span import (
+    ERROR,
+    Event,
+    Link,
+    Span,
     bytes_value,
     double_value,
     int_value,

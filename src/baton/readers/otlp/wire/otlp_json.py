@@ -7,9 +7,18 @@ from typing import Any
 
 import msgspec
 
-from baton.readers.otlp.span import Event, Link, Span
-
-from .scalars import bytes_value, double_value, int_value, nanos, span_id_of, status_of, trace_id_of
+from baton.readers.otlp.span import (
+    Event,
+    Link,
+    Span,
+    bytes_value,
+    double_value,
+    int_value,
+    nanos,
+    span_id_of,
+    status_of,
+    trace_id_of,
+)
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):

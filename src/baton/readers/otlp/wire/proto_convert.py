@@ -12,9 +12,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from baton.readers.otlp.span import Event, Link, Span
-
-from .scalars import digest, nanos, status_of
+from baton.readers.otlp.span import Event, Link, Span, digest, nanos, status_of
 
 
 def _span(data: memoryview, scope: str, resource: dict[str, Any]) -> Span:

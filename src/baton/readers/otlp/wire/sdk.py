@@ -12,9 +12,18 @@ from typing import Any
 
 import msgspec
 
-from baton.readers.otlp.span import Event, Link, Span
-
-from .scalars import digest, nanos, repaired, span_id_of, status_of, tame, trace_id_of
+from baton.readers.otlp.span import (
+    Event,
+    Link,
+    Span,
+    digest,
+    nanos,
+    repaired,
+    span_id_of,
+    status_of,
+    tame,
+    trace_id_of,
+)
 
 
 class Context(msgspec.Struct):
