@@ -26,12 +26,12 @@ from baton.readers.shards import Shard, iter_shards
 from baton.runner.backends.distribute import score_on
 from baton.runner.backends.protocol import Done, Job, Outcome, Recipe
 from baton.runner.backends.registry import make_backend
-from baton.runner.plan import WITHOUT_CASES, make_plan
+from baton.runner.plan import PROVEN_BY_RECORD, make_plan
 from baton.session.worker import Worker
 
 HERE = Path(__file__).resolve().parent
 THREE = ["agent_chain", "tool_calls", "response"]
-PROVEN = [spec.type for spec in WITHOUT_CASES]
+PROVEN = [spec.type for spec in PROVEN_BY_RECORD]
 
 
 class Kept:

@@ -35,6 +35,29 @@ def test_what_it_writes_passes_at_once(
     assert "agent_chain" in outcome.out
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ('name, specialist = "billing"', 'name, specialist = "forecasts"', "billing"),
+    ],
+)
+def test_a_fault_in_the_agents_turns_it_red_and_names_the_dispatch(
+    baton: Baton, tmp_path: Path, right: str, wrong: str, says: str
+) -> None:
+    assert baton("init", *WITH_FLAGS, "--ci", "none").code == 0
+    desk = tmp_path / "desk.py"
+    text = desk.read_text()
+    assert right in text
+    desk.write_text(text.replace(right, wrong))
+    # A process of its own: in this one the module is loaded as it was.
+    done = subprocess.run(
+        [sys.executable, "-m", "baton", "eval"], cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert says in done.stdout
+
+
 @pytest.mark.parametrize("name", [".github/workflows/baton.yml", ".gitlab-ci.yml"])
 def test_the_workflow_runs_a_command_that_passes(baton: Baton, tmp_path: Path, name: str) -> None:
     ci = "github" if "github" in name else "gitlab"

@@ -11,6 +11,7 @@ import pytest
 
 from baton.config.dialects.adk import read_criteria
 from baton.model import InputError
+from baton.runner.plan import PROVEN_BY_RECORD
 
 Run = Callable[..., Any]
 AGENT = """
@@ -46,10 +47,17 @@ def criteria(path: Path, **values: Any) -> Path:
     return path
 
 
+PROVEN = {spec.type for spec in PROVEN_BY_RECORD}
+
+
 def scores(outcome: Any) -> dict[str, dict[str, float | None]]:
-    """Return threshold by evaluator by case."""
+    """Return threshold by evaluator by case, without what the record alone proves."""
     return {
-        result["case_id"]: {s["evaluator_type"]: s["threshold"] for s in result["scores"]}
+        result["case_id"]: {
+            s["evaluator_type"]: s["threshold"]
+            for s in result["scores"]
+            if s["evaluator_type"] not in PROVEN
+        }
         for result in json.loads(outcome.out)["results"]
     }
 

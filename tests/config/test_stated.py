@@ -32,6 +32,12 @@ def test_each_thing_stated_has_an_evaluator(tmp_path: Path) -> None:
         ("structured_output", False),
         ("interactions", False),
         ("state_equals", False),
+        ("dispatch_target_known", True),
+        ("dispatch_scope", True),
+        ("dispatch_completed", True),
+        ("context_carried", True),
+        ("result_used", True),
+        ("handoff_loops", True),
     ]
 
 

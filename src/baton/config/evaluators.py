@@ -11,7 +11,7 @@ from baton.model import Dataset, InputError
 from baton.model.dataset import Format
 from baton.model.option_names import option
 from baton.runner.plan import (
-    WITHOUT_CASES,
+    PROVEN_BY_RECORD,
     EvaluatorSpec,
     Plan,
     PlannedEvaluator,
@@ -45,8 +45,9 @@ def plan_for(
 
     An experiment of Strands names its own, a ``test_config.json`` in a file's folder says what
     to score. Without one, ADK's own eval sets get ADK's default criteria, and all others the
-    evaluators for what their cases state. ``trust`` says whether a ``test_config.json`` may name
-    code; without ``own_code`` none of it is imported, and ``make`` does not import any either.
+    evaluators for what their cases state; cases of Baton also those for what the record proves.
+    ``trust`` says whether a ``test_config.json`` may name code; without ``own_code`` none of it is
+    imported, and ``make`` does not import any either.
 
     Raises:
         InputError: an experiment or a ``test_config.json`` has faults, or names code without
@@ -79,7 +80,10 @@ def plan_for(
 
 
 def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]:
-    """Choose by what is stated.
+    """Choose by what is stated; for cases of Baton also by what the record alone proves.
+
+    Otherwise a case that names agents passes while a dispatch loses what the user said. Cases of
+    other tools are scored by what these tools look at, so that both come to the same verdict.
 
     Eval sets of judge-llm tell what agents said on the way, not who set them to work, and a
     final state that judge-llm itself never looks at: it may go unscored. Messages of Strands are
@@ -90,7 +94,7 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
     names = ["intermediate_responses" if theirs and n == "interactions" else n for n in wanted]
     of_judge = {"interactions"} if format_ == "strands" else set()
     may_be_left = of_judge | ({"state_equals"} if theirs else set())
-    return [
+    checks = [
         EvaluatorSpec(
             type=name,
             optional=name in may_be_left,
@@ -98,6 +102,7 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
         )
         for name in dict.fromkeys(names or ["agent_chain"])
     ]
+    return [*checks, *(PROVEN_BY_RECORD if format_ == "baton" else ())]
 
 
 def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:
@@ -164,7 +169,7 @@ def choose_evaluators(
     if configured is not None:
         return configured
     if dataset is None:
-        return make(WITHOUT_CASES)
+        return make(PROVEN_BY_RECORD)
     # Cases of Strands and of the accelerator name evaluators, or state in words that each stand
     # for one what to look at.
     if by_cases or {"strands", "steps"} & set(dataset.files.values()):

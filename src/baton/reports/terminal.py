@@ -172,8 +172,11 @@ def print_terminal(
         cases = counted(left, "more case")
         console.print()
         console.print(f"… and {cases} that did not pass; the JSON report has all")
+    by_reason: dict[str, list[str]] = {}
     for name, reason in unscored(evaluation):
-        console.print(Text(one_line(f"– {name} skipped: {reason}", 400), "dim"))
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        console.print(Text(one_line(f"– {', '.join(names)} skipped: {reason}", 400), "dim"))
     of_all = (
         ("✗", "failed", gate_lines(header.gate)),
         ("?", "skipped", gate_lines(header.gate, "unclear")),

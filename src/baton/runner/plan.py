@@ -133,7 +133,7 @@ class DataSpec(EvaluatorSpec, kw_only=True):
     """
 
 
-WITHOUT_CASES = tuple(
+PROVEN_BY_RECORD = tuple(
     EvaluatorSpec(type=name, optional=True)
     for name in (
         "dispatch_target_known",
@@ -144,7 +144,7 @@ WITHOUT_CASES = tuple(
         "handoff_loops",
     )
 )
-"""What is proven from the record alone: the default where no case says what should happen."""
+"""What is proven from the record alone: no case has to say what should happen."""
 
 
 class PlannedEvaluator(msgspec.Struct, frozen=True, kw_only=True):
