@@ -202,9 +202,6 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
         answer = self._function(*arguments[: _taken(self._function)])
         if inspect.isawaitable(answer):
             answer = _awaited(answer)
-        return self._verdict(answer)
-
-    def _verdict(self, answer: Any) -> Score:
         value = getattr(answer, "overall_score", None)
         if value is None and not hasattr(answer, "overall_score"):
             kind = type(answer).__name__

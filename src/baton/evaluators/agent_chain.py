@@ -71,12 +71,6 @@ def in_best_order(expected: Sequence[str | AnyOrder], actual: Sequence[str]) -> 
                     row[end], begin[end] = best[start] + common, start
         best = row
         begins.append(begin)
-    return _written_out(groups, begins, actual)
-
-
-def _written_out(
-    groups: Sequence[list[str]], begins: Sequence[list[int]], actual: Sequence[str]
-) -> list[str]:
     chain: list[str] = []
     end = len(actual)
     for group, begin in zip(reversed(groups), reversed(begins), strict=True):
@@ -205,8 +199,20 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         pairs = super().turns(trace, case)
         if isinstance(pairs, Unscored):
             return pairs
-        nameless = [pair.number for pair in pairs if not _names_agents(trace, pair.turn)]
-        return Unscored("skipped", _nameless(trace, nameless)) if nameless else pairs
+        nameless = [str(pair.number) for pair in pairs if not _names_agents(trace, pair.turn)]
+        if not nameless:
+            return pairs
+        if trace.attributes.get("agent_chain"):
+            reason = (
+                "the recording names its agents for the whole conversation and not by turn; "
+                "record `agent_chains` with an `invocation_id` each"
+            )
+        else:
+            reason = (
+                "the trace names no agent; record events with their authors, a session or an "
+                "answer of /run_sse"
+            )
+        return Unscored("skipped", f"turn {', '.join(nameless)}: {reason}")
 
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Give one score for the trace: the mean over the turns that state agents.
@@ -238,6 +244,11 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             lacking, extra = missing(expected, actual), missing(actual, expected)
         if extra and not self.allow_extra_agents:
             score = 0.0
+        # What kept the turn from running to its end may be why agents are missing.
+        if turn.status == "completed":
+            trouble = None
+        else:
+            trouble = f"is {turn.status}" + (f": {in_short(turn.error)}" if turn.error else "")
         return TurnMatch(
             index=pair.number - 1,
             stated=stated,
@@ -248,7 +259,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             sent_by={d.to_agent: d.from_agent for d in turn.dispatches if d.from_agent},
             missing=lacking,
             extra=extra,
-            trouble=_trouble(turn),
+            trouble=trouble,
             broken=broken(turn) is not None,
         )
 
@@ -257,7 +268,22 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         matches = list(turns)
         average = sum(match.score for match in matches) / len(matches)
         wrong = [match for match in matches if not passes(match.score, 1)]
-        says = _reason(matches, wrong, self.sequence_match_type)
+        if not wrong and len(matches) == 1:
+            says = f"{self.sequence_match_type}: {_arrow(matches[0].actual)}"
+        elif not wrong:
+            says = f"{self.sequence_match_type}: all {len(matches)} turns match"
+        else:
+            first = wrong[0]
+            stated = _arrow(
+                [
+                    one if isinstance(one, str) else f"{{{', '.join(one.any_order)}}}"
+                    for one in first.stated
+                ]
+            )
+            said = f"turn {first.index + 1}: expected {stated}, got {_arrow(first.actual)}"
+            said += f"; the turn {first.trouble}" if first.trouble else ""
+            more = f"; {len(wrong)} of {len(matches)} turns differ" if len(matches) > 1 else ""
+            says = said + more
         failed = not passes(average, self.threshold)
         is_broken = any(match.broken for match in wrong)
         details = AgentChainDetails(
@@ -312,45 +338,8 @@ def _names_agents(trace: Trace, turn: Turn) -> bool:
     return not turn.runs or any(known(trace, run, "agent") for run in turn.runs)
 
 
-def _nameless(trace: Trace, turns: Sequence[int]) -> str:
-    numbers = ", ".join(str(number) for number in turns)
-    if trace.attributes.get("agent_chain"):
-        return (
-            f"turn {numbers}: the recording names its agents for the whole conversation and not "
-            "by turn; record `agent_chains` with an `invocation_id` each"
-        )
-    return (
-        f"turn {numbers}: the trace names no agent; record events with their authors, a session "
-        "or an answer of /run_sse"
-    )
-
-
-def _trouble(turn: Turn) -> str | None:
-    """Say what kept a turn from running to its end, as that may be why agents are missing."""
-    if turn.status == "completed":
-        return None
-    return f"is {turn.status}" + (f": {in_short(turn.error)}" if turn.error else "")
-
-
-def _reason(matches: list[TurnMatch], wrong: list[TurnMatch], mode: Mode) -> str:
-    if not wrong and len(matches) == 1:
-        return f"{mode}: {_arrow(matches[0].actual)}"
-    if not wrong:
-        return f"{mode}: all {len(matches)} turns match"
-    first = wrong[0]
-    stated = _arrow(_shown(first.stated))
-    said = f"turn {first.index + 1}: expected {stated}, got {_arrow(first.actual)}"
-    said += f"; the turn {first.trouble}" if first.trouble else ""
-    more = f"; {len(wrong)} of {len(matches)} turns differ" if len(matches) > 1 else ""
-    return said + more
-
-
 def _arrow(names: Sequence[str]) -> str:
     return " → ".join(names) if names else "no agent"
-
-
-def _shown(stated: Sequence[str | AnyOrder]) -> list[str]:
-    return [one if isinstance(one, str) else f"{{{', '.join(one.any_order)}}}" for one in stated]
 
 
 def _union(lists: Iterable[list[str]]) -> list[str]:

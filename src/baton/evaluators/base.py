@@ -26,7 +26,7 @@ from typing import (
 
 import msgspec
 
-from baton.findings.finding import Answer, Clear, Finding, NotRecorded
+from baton.findings.finding import Answer, Clear, NotRecorded
 from baton.formats.explain import explain, path_text
 from baton.formats.patterns import BadPatternError
 from baton.model import (
@@ -211,7 +211,11 @@ class BaseEvaluator(
             try:
                 return msgspec.convert({**given, "name": name or cls.type}, cls)
             except InputError as error:
-                raise _at(error, path) from None
+                problems = [
+                    msgspec.structs.replace(each, path=".".join(filter(None, (*path, each.path))))
+                    for each in error.problems
+                ]
+                raise InputError(problems) from None
             except msgspec.ValidationError:
                 pass
         faults = explain(given, options_of(cls), tuple(path))
@@ -317,14 +321,6 @@ def _options_of(
     if len(names) > 1:
         return names, attrgetter(*names)
     return names, lambda made: tuple(getattr(made, name) for name in names)
-
-
-def _at(error: InputError, path: Sequence[str]) -> InputError:
-    problems = [
-        msgspec.structs.replace(each, path=".".join(filter(None, (*path, each.path))))
-        for each in error.problems
-    ]
-    return InputError(problems)
 
 
 class Pair(NamedTuple):
@@ -645,20 +641,19 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
                 answer.share, answer.says, _about(dispatch, clear=dict(answer.details))
             )
         else:
-            score = self._found(dispatch, answer)
+            faults = [finding for finding in answer if not finding.warning]
+            worst = min(faults or answer, key=lambda finding: finding.share)
+            more = f"; {len(answer) - 1} more" if len(answer) > 1 else ""
+            rows = [
+                {"kind": f.kind, "says": f.says, "warning": f.warning, **f.details} for f in answer
+            ]
+            evidence: list[Evidence] = [e for finding in answer for e in finding.evidence]
+            value = worst.share if faults else 1.0
+            score = self.scored(
+                value, f"{worst.says}{more}", _about(dispatch, findings=rows), evidence
+            )
         score.subject = [dispatch.id]
         return score
-
-    def _found(self, dispatch: Dispatch, findings: list[Finding]) -> Score:
-        faults = [finding for finding in findings if not finding.warning]
-        worst = min(faults or findings, key=lambda finding: finding.share)
-        more = f"; {len(findings) - 1} more" if len(findings) > 1 else ""
-        rows = [
-            {"kind": f.kind, "says": f.says, "warning": f.warning, **f.details} for f in findings
-        ]
-        evidence: list[Evidence] = [e for finding in findings for e in finding.evidence]
-        value = worst.share if faults else 1.0
-        return self.scored(value, f"{worst.says}{more}", _about(dispatch, findings=rows), evidence)
 
 
 def _about(dispatch: Dispatch, **more: Any) -> DispatchDetails:

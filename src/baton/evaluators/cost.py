@@ -60,7 +60,11 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
             agents=_by_agent(trace, whole.context),
             at_least=True if doubt is not None else msgspec.UNSET,
         )
-        return weigh(self, [figure], doubt, details, _evidence(trace))
+        paid = sorted(_paid(trace), key=lambda run: -_cost_of(run))
+        evidence = [Evidence(ids=[run.id], quote=dollars(_cost_of(run))) for run in paid]
+        if not evidence:  # no run tells
+            evidence = [Evidence(ids=[turn.id for turn in trace.turns])]
+        return weigh(self, [figure], doubt, details, evidence)
 
 
 def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
@@ -90,14 +94,6 @@ def _by_agent(trace: Trace, context: EvalContext) -> dict[str, float]:
         agent = context.agent_names.get(run.agent, run.agent)
         found[agent] = found.get(agent, 0.0) + _cost_of(run)
     return found
-
-
-def _evidence(trace: Trace) -> list[Evidence]:
-    """Name the runs that cost something, the dearest first; the turns where no run tells."""
-    paid = sorted(_paid(trace), key=lambda run: -_cost_of(run))
-    if not paid:
-        return [Evidence(ids=[turn.id for turn in trace.turns])]
-    return [Evidence(ids=[run.id], quote=dollars(_cost_of(run))) for run in paid]
 
 
 def _paid(trace: Trace) -> list[AgentRun]:

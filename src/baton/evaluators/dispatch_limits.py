@@ -106,11 +106,22 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         measures += agents
         over = [m for m in measures if m.figure.over]
         doubt = whole.doubt or _unknown(measures, trace)
-        unseen = _unseen(trace)
+        # Of these only call and answer were seen: they may have handed on, too.
+        runs = (run for turn in trace.turns for run in turn.runs)
+        unseen = [run.id for run in runs if not known(trace, run, "steps.tool_call")]
         visited = next((m.found for m in measures if m.option == "max_agents"), None)
         costs = {m.option.partition(" ")[2]: m.found for m in agents}
         details = DispatchLimitsDetails(
-            turns=_turns(by_turn),
+            turns=[
+                {
+                    "turn": number,
+                    "score": min(share(m.found, m.limit) for m in measures),
+                    "threshold": 1.0,
+                    **{m.option.removeprefix("max_"): m.found for m in measures},
+                }
+                for number, measures in enumerate(by_turn, 1)
+                if measures
+            ],
             agents=msgspec.UNSET if visited is None else int(visited),
             agent_cost_usd=costs or msgspec.UNSET,
             unseen_runs=unseen or msgspec.UNSET,
@@ -255,32 +266,12 @@ def _unknown(measures: list[Measure], trace: Trace) -> Unscored | None:
     return None if not_recorded is None else Unscored("skipped", not_recorded)
 
 
-def _unseen(trace: Trace) -> list[str]:
-    """Return the runs of which only call and answer were seen: they may have handed on, too."""
-    runs = (run for turn in trace.turns for run in turn.runs)
-    return [run.id for run in runs if not known(trace, run, "steps.tool_call")]
-
-
 def _largest(measures: list[Measure]) -> list[Measure]:
     largest: dict[str, Measure] = {}
     for measure in measures:
         if measure.option not in largest or measure.found > largest[measure.option].found:
             largest[measure.option] = measure
     return list(largest.values())
-
-
-def _turns(by_turn: list[list[Measure]]) -> list[dict[str, Any]]:
-    """State every count of a turn, under its option's name without ``max_``."""
-    return [
-        {
-            "turn": number,
-            "score": min(share(m.found, m.limit) for m in measures),
-            "threshold": 1.0,
-            **{m.option.removeprefix("max_"): m.found for m in measures},
-        }
-        for number, measures in enumerate(by_turn, 1)
-        if measures
-    ]
 
 
 def _name(run: AgentRun, context: EvalContext) -> str:

@@ -10,7 +10,6 @@ import msgspec
 from baton.evaluators.matching.dispatch_pairing import (
     Met,
     Sent,
-    Wrong,
     looker,
     names_receiver,
     pair_up,
@@ -18,7 +17,6 @@ from baton.evaluators.matching.dispatch_pairing import (
 )
 from baton.evaluators.matching.texts import CaseSensitive, NormalizeWhitespace, Reading
 from baton.model import (
-    Dispatch,
     EvalContext,
     Evidence,
     ExpectedDispatch,
@@ -107,7 +105,16 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
         )
         sent = sent_in(trace, turn, kinds=self.kinds, order=self.order, renames=renames)
-        not_recorded = _not_recorded(trace, turn)
+        if not known(trace, turn, "dispatches"):
+            not_recorded = "not all dispatches are recorded: record the agents' calls and spans"
+        elif not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
+            not_recorded = (
+                "a dispatch does not name its receiver: record the arguments of calls too"
+            )
+        elif turn.status == "incomplete":
+            not_recorded = "the turn is incomplete: record it to its end"
+        else:
+            not_recorded = None
         look = looker(trace, turn, reading)
 
         def doubt(one: ExpectedDispatch) -> str | None:
@@ -118,16 +125,55 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         for met in found.met:
             yield from self._met(pair, met)
         for wrong in found.wrong:
-            yield self._wrong(pair, wrong, wanted)
+            to, actual = wrong.expected.to, wrong.sent.name_among(wanted)
+            says = f"expected a dispatch to `{to}`, but it went to `{actual}`"
+            sender = wrong.sent.dispatch.from_agent
+            fix = None
+            if nearest(to, [actual], 1, 0.8):
+                fix = f"`{to}` and `{actual}`: is one of them misspelt?"
+            elif sender is not None:
+                fix = (
+                    f"look at the instructions of `{sender}` and at the descriptions of `{to}` "
+                    f"and `{actual}`"
+                )
+            yield self._about(
+                pair,
+                0.0,
+                says,
+                wrong.expected,
+                wrong.sent,
+                routed=(to, actual),
+                faults=[("wrong_target", says)],
+                fix=fix,
+            )
         for one in found.unmet:
-            yield self._unmet(pair, one, sent, wanted)
+            others = [f"`{each.name_among(wanted)}`" for each in sent if each.counted]
+            there = f"those made went to {', '.join(others)}" if others else "none was made at all"
+            says = f"no dispatch to `{one.to}`; {there}"
+            fault = ("under_delegation", says)
+            yield self._about(pair, 0.0, says, one, None, (one.to, None), [fault])
         for one, why in found.unsure:
             yield self._unsure(pair, one, why)
         surplus = [] if self.allow_extra else found.surplus
         for each in surplus:
-            yield self._surplus(pair, each, wanted)
+            sender, actual = each.dispatch.from_agent, each.name_among(wanted)
+            more = "once more than" if actual in wanted else "which is not"
+            by = f"`{sender}` handed to `{actual}`" if sender else f"handed to `{actual}`"
+            says = f"{by}, {more} expected"
+            fault = ("over_delegation", says)
+            yield self._about(pair, 0.0, says, None, each, (None, actual), [fault])
         if not expected and not surplus:
-            yield self._none(pair, not_recorded, allowed=len(found.surplus))
+            allowed = len(found.surplus)
+            if not_recorded is not None and not self.allow_extra:
+                details = RoutingDetails(turn=pair.number)
+                yield self.unscored("skipped", f"turn {pair.number}: {not_recorded}", details)
+            else:
+                says = (
+                    f"none is expected, and {allowed} are allowed"
+                    if allowed
+                    else "none, as expected"
+                )
+                yield self._about(pair, 1.0, f"dispatches: {says}", None, None, (None, None), [])
 
     def _met(self, pair: Pair, met: Met) -> Iterator[Score]:
         known_parts = [(part, part.share) for part in met.parts if part.share is not None]
@@ -154,61 +200,10 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             skipped.subject = score.subject
             yield skipped
 
-    def _wrong(self, pair: Pair, wrong: Wrong, wanted: Sequence[str]) -> Score:
-        to, actual = wrong.expected.to, wrong.sent.name_among(wanted)
-        says = f"expected a dispatch to `{to}`, but it went to `{actual}`"
-        sender = wrong.sent.dispatch.from_agent
-        fix = None
-        if nearest(to, [actual], 1, 0.8):
-            fix = f"`{to}` and `{actual}`: is one of them misspelt?"
-        elif sender is not None:
-            fix = (
-                f"look at the instructions of `{sender}` and at the descriptions of `{to}` "
-                f"and `{actual}`"
-            )
-        return self._about(
-            pair,
-            0.0,
-            says,
-            wrong.expected,
-            wrong.sent,
-            routed=(to, actual),
-            faults=[("wrong_target", says)],
-            fix=fix,
-        )
-
-    def _unmet(
-        self,
-        pair: Pair,
-        expected: ExpectedDispatch,
-        sent: Sequence[Sent],
-        wanted: Sequence[str],
-    ) -> Score:
-        others = [f"`{each.name_among(wanted)}`" for each in sent if each.counted]
-        there = f"those made went to {', '.join(others)}" if others else "none was made at all"
-        says = f"no dispatch to `{expected.to}`; {there}"
-        fault = ("under_delegation", says)
-        return self._about(pair, 0.0, says, expected, None, (expected.to, None), [fault])
-
     def _unsure(self, pair: Pair, expected: ExpectedDispatch, why: str) -> Score:
         says = f"turn {pair.number}: no dispatch to `{expected.to}` was recorded; {why}"
         details = RoutingDetails(turn=pair.number, expected=_plain(expected))
         return self.unscored("skipped", says, details)
-
-    def _surplus(self, pair: Pair, sent: Sent, wanted: Sequence[str]) -> Score:
-        sender, actual = sent.dispatch.from_agent, sent.name_among(wanted)
-        more = "once more than" if actual in wanted else "which is not"
-        by = f"`{sender}` handed to `{actual}`" if sender else f"handed to `{actual}`"
-        says = f"{by}, {more} expected"
-        fault = ("over_delegation", says)
-        return self._about(pair, 0.0, says, None, sent, (None, actual), [fault])
-
-    def _none(self, pair: Pair, not_recorded: str | None, allowed: int) -> Score:
-        if not_recorded is not None and not self.allow_extra:
-            details = RoutingDetails(turn=pair.number)
-            return self.unscored("skipped", f"turn {pair.number}: {not_recorded}", details)
-        says = f"none is expected, and {allowed} are allowed" if allowed else "none, as expected"
-        return self._about(pair, 1.0, f"dispatches: {says}", None, None, (None, None), [])
 
     def _about(
         self,
@@ -238,17 +233,6 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         return score
 
 
-def _not_recorded(trace: Trace, turn: Turn) -> str | None:
-    """Say why there may have been more dispatches than the record tells."""
-    if not known(trace, turn, "dispatches"):
-        return "not all dispatches are recorded: record the agents' calls and spans"
-    if not all(names_receiver(trace, turn, dispatch) for dispatch in turn.dispatches):
-        return "a dispatch does not name its receiver: record the arguments of calls too"
-    if turn.status == "incomplete":
-        return "the turn is incomplete: record it to its end"
-    return None
-
-
 def _unsure(
     trace: Trace,
     turn: Turn,
@@ -275,14 +259,12 @@ def _evidence(turn: Turn, sent: Sent | None) -> Evidence:
         return Evidence(ids=[turn.id, *(d.id for d in turn.dispatches)])
     made = sent.dispatch
     quote = None if made.prompt is None else made.prompt.plain()[:120]
-    return Evidence(ids=[made.id, *_steps_of(turn, made)], quote=quote or None)
-
-
-def _steps_of(turn: Turn, made: Dispatch) -> list[str]:
     if made.call is not None:
-        return [made.call]
-    steps = (step for run in turn.runs if run.id == made.from_run for step in run.steps)
-    return [s.id for s in steps if isinstance(s, HandedOff) and s.dispatch == made.id]
+        steps = [made.call]
+    else:
+        all_steps = (step for run in turn.runs if run.id == made.from_run for step in run.steps)
+        steps = [s.id for s in all_steps if isinstance(s, HandedOff) and s.dispatch == made.id]
+    return Evidence(ids=[made.id, *steps], quote=quote or None)
 
 
 def _plain(expected: ExpectedDispatch) -> dict[str, Any]:

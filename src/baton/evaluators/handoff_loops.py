@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from baton.findings.finding import Finding, NotRecorded
+from baton.findings.finding import NotRecorded
 from baton.findings.handoff_loops import LoopLimits, loops
 from baton.model import Score, Trace, known
 from baton.plugins import FROM_CASES
@@ -57,23 +57,26 @@ class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
             for finding in answer
         ]
         if found:
-            return self._found(found)
+            number, first = found[0]
+            more = f"; {len(found) - 1} more" if found[1:] else ""
+            details = LoopDetails(
+                findings=[
+                    {"turn": turn, "kind": f.kind, "says": f.says, **f.details} for turn, f in found
+                ]
+            )
+            evidence = [each for _, finding in found for each in finding.evidence]
+            return self.scored(0.0, f"turn {number}: {first.says}{more}", details, evidence)
         doubt = whole.doubt or _not_recorded(trace)
         for number, answer in enumerate(answers, 1):
             if doubt is None and isinstance(answer, NotRecorded):
                 doubt = Unscored("skipped", f"turn {number}: {answer.says}")
-        return doubt or self.scored(1.0, _clear(trace))
-
-    def _found(self, found: list[tuple[int, Finding]]) -> Score:
-        number, first = found[0]
-        more = f"; {len(found) - 1} more" if found[1:] else ""
-        details = LoopDetails(
-            findings=[
-                {"turn": turn, "kind": f.kind, "says": f.says, **f.details} for turn, f in found
-            ]
-        )
-        evidence = [each for _, finding in found for each in finding.evidence]
-        return self.scored(0.0, f"turn {number}: {first.says}{more}", details, evidence)
+        runs = [run for turn in trace.turns for run in turn.runs]
+        unseen = sum(not known(trace, run, "steps.tool_call") for run in runs)
+        if not unseen:
+            clear = "no loop"
+        else:
+            clear = f"no loop; what {unseen} of {len(runs)} runs did inside is not recorded"
+        return doubt or self.scored(1.0, clear)
 
 
 def _not_recorded(trace: Trace) -> Unscored | None:
@@ -85,11 +88,3 @@ def _not_recorded(trace: Trace) -> Unscored | None:
             said = f"turn {number}: not all dispatches are recorded: {supply}"
             return Unscored("skipped", said)
     return None
-
-
-def _clear(trace: Trace) -> str:
-    runs = [run for turn in trace.turns for run in turn.runs]
-    unseen = sum(not known(trace, run, "steps.tool_call") for run in runs)
-    if not unseen:
-        return "no loop"
-    return f"no loop; what {unseen} of {len(runs)} runs did inside is not recorded"

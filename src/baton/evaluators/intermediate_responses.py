@@ -154,9 +154,15 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         unsure = None if all_runs else "not all agents that ran were recorded"
         if visit.says and not all(voice.whole for voice in own):
             unsure = f"`{visit.agent}` said more than was recorded; record its own events"
-        elif any(self._could(visit, voice) for voice in voices if not voice.names):
+        elif any(
+            (not voice.whole or self._fits(visit.says or [], voice.texts))
+            for voice in voices
+            if not voice.names
+        ):
             unsure = f"a run whose agent is not recorded may be that of `{visit.agent}`"
-        lacking = [text for text in visit.says or [] if not any(self._says(text, v) for v in own)]
+        lacking = [
+            text for text in visit.says or [] if not any(self._fits([text], v.texts) for v in own)
+        ]
         if not own:
             problem = f"`{visit.agent}` did not run"
         elif lacking:
@@ -173,12 +179,6 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             unsure=unsure,
             said="\n".join(text for voice in own for text in voice.texts),
         )
-
-    def _could(self, visit: ExpectedVisit, voice: Voice) -> bool:
-        return not voice.whole or self._fits(visit.says or [], voice.texts)
-
-    def _says(self, text: str, voice: Voice) -> bool:
-        return self._fits([text], voice.texts)
 
     def _fits(self, wanted: Sequence[str], texts: Sequence[str]) -> bool:
         """Tell whether each wanted text matches one of those said, or all of them joined."""
@@ -202,7 +202,10 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         if unmet:
             more = f"; {len(unmet)} of {total} visits are not met" if total > 1 else ""
             said = f"turn {unmet[0][0].number}: {unmet[0][1].problem}{more}"
-        proof = [_evidence(turn, seen) for turn, seen in unmet]
+        proof = [
+            Evidence(ids=seen.runs or [turn.turn.id], quote=quote(seen.said, 120) or seen.problem)
+            for turn, seen in unmet
+        ]
         return [self.scored((total - len(unmet)) / total, said, details, proof)]
 
 
@@ -234,7 +237,3 @@ def _visit_details(seen: Seen) -> Visit:
         expected=[quote(text) for text in seen.visit.says],
         actual=quote(seen.said),
     )
-
-
-def _evidence(turn: SeenTurn, seen: Seen) -> Evidence:
-    return Evidence(ids=seen.runs or [turn.turn.id], quote=quote(seen.said, 120) or seen.problem)

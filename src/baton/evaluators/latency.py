@@ -68,23 +68,20 @@ class Latency(TraceEvaluator, frozen=True, kw_only=True):
         trace, doubt = whole.trace, whole.doubt
         if doubt is not None and doubt.status == "error":
             return doubt
-        missing = _timeless(trace)
-        if missing is not None:
-            return missing
-        seconds = [_seconds(turn) for turn in trace.turns]
+        if not trace.turns:
+            return Unscored("skipped", "the trace has no turns")
+        numbers = [n for n, turn in enumerate(trace.turns, 1) if not _timed(trace, turn)]
+        if len(numbers) == len(trace.turns):
+            supply = "play the case live, or record when each turn started and ended"
+            return Unscored("skipped", f"the trace has no times: {supply}")
+        if numbers:
+            listed = ", ".join(str(number) for number in numbers)
+            supply = "record when it started and ended"
+            return Unscored("skipped", f"turn {listed}: the trace has no times: {supply}")
+        # To the microsecond: clock times hold no more digits.
+        seconds = [round((turn.ended or 0.0) - (turn.started or 0.0), 6) for turn in trace.turns]
         rows = [self._row(number, taken) for number, taken in enumerate(seconds, 1)]
         details = LatencyDetails(seconds=_sum(seconds), turns=rows)
-        figures = self._figures(seconds)
-        evidence = self._evidence(trace, seconds)
-        return weigh(self, figures, doubt, details, evidence)
-
-    def _row(self, number: int, seconds: float) -> TurnSeconds:
-        limit = self.max_turn_seconds
-        if limit is None:
-            return TurnSeconds(turn=number, seconds=seconds)
-        return TurnSeconds(turn=number, seconds=seconds, score=share(seconds, limit), threshold=1.0)
-
-    def _figures(self, seconds: list[float]) -> list[Figure]:
         figures = []
         if (limit := self.max_turn_seconds) is not None:
             slow = [i for i, taken in enumerate(seconds) if share(taken, limit) < 1]
@@ -96,30 +93,19 @@ class Latency(TraceEvaluator, frozen=True, kw_only=True):
             turns = f"{len(seconds)} turns" if len(seconds) != 1 else "1 turn"
             words = f"{turns} took {total:.6g} s"
             figures.append(Figure(limit, total, words, f"{limit:.6g} s"))
-        return figures
-
-    def _evidence(self, trace: Trace, seconds: list[float]) -> list[Evidence]:
-        """Name the turns beyond their own limit, or all of them where the sum is too much."""
         limit = self.max_turn_seconds
         slow = [i for i, taken in enumerate(seconds) if limit and share(taken, limit) < 1]
-        return [
+        evidence = [
             Evidence(ids=[trace.turns[i].id], quote=f"{seconds[i]:.6g} s")
             for i in slow or range(len(seconds))
         ]
+        return weigh(self, figures, doubt, details, evidence)
 
-
-def _timeless(trace: Trace) -> Unscored | None:
-    if not trace.turns:
-        return Unscored("skipped", "the trace has no turns")
-    numbers = [n for n, turn in enumerate(trace.turns, 1) if not _timed(trace, turn)]
-    if len(numbers) == len(trace.turns):
-        supply = "play the case live, or record when each turn started and ended"
-        return Unscored("skipped", f"the trace has no times: {supply}")
-    if numbers:
-        listed = ", ".join(str(number) for number in numbers)
-        supply = "record when it started and ended"
-        return Unscored("skipped", f"turn {listed}: the trace has no times: {supply}")
-    return None
+    def _row(self, number: int, seconds: float) -> TurnSeconds:
+        limit = self.max_turn_seconds
+        if limit is None:
+            return TurnSeconds(turn=number, seconds=seconds)
+        return TurnSeconds(turn=number, seconds=seconds, score=share(seconds, limit), threshold=1.0)
 
 
 def _timed(trace: Trace, turn: Turn) -> bool:
@@ -127,11 +113,6 @@ def _timed(trace: Trace, turn: Turn) -> bool:
     if not recorded or turn.started is None or turn.ended is None:
         return False
     return turn.ended >= turn.started
-
-
-def _seconds(turn: Turn) -> float:
-    """Return how long a turn took, to the microsecond: clock times hold no more digits."""
-    return round((turn.ended or 0.0) - (turn.started or 0.0), 6)
 
 
 def _sum(seconds: list[float]) -> float:

@@ -191,7 +191,9 @@ class Panel(EvaluatorTraits):
         dissent = [model for model, vote in votes.items() if vote != outcome.value]
         reason = chosen.reason
         for model in dissent:
-            reason += f"; {model} says {_said(votes[model])}: {asked[model].reason}"
+            vote = votes[model]
+            words = f"`{vote}`" if isinstance(vote, str) else f"{vote:g}"
+            reason += f"; {model} says {words}: {asked[model].reason}"
         details = _panel_details(chosen)
         details.votes, details.tie, details.spread = outcome.counts, outcome.tie, outcome.spread
         if dissent:
@@ -268,10 +270,6 @@ def _distance(vote: Vote, verdict: Vote) -> float:
     if isinstance(vote, float) and isinstance(verdict, float):
         return abs(vote - verdict)
     return float(vote != verdict)
-
-
-def _said(vote: Vote) -> str:
-    return f"`{vote}`" if isinstance(vote, str) else f"{vote:g}"
 
 
 def _plain(score: Score) -> Any:

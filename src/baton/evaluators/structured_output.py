@@ -81,7 +81,11 @@ def differences(expected: Any, actual: Any, same: Same, path: str = "") -> Itera
         yield from _of_fields(expected, actual, same, path)
     elif not is_same(expected, actual, same):
         where = f"`{path}`" if path else "it"
-        yield f"{where} {_unlike(expected, actual)}"
+        if isinstance(expected, list) and isinstance(actual, list) and len(expected) != len(actual):
+            difference = f"has {len(actual)} items, not {len(expected)}: {shown(actual)}"
+        else:
+            difference = f"is {shown(actual)}, not {shown(expected)}"
+        yield f"{where} {difference}"
 
 
 def is_same(expected: Any, actual: Any, same: Same) -> bool:
@@ -119,12 +123,19 @@ def _same_lists(expected: list[Any], actual: list[Any], same: Same) -> bool:
         return False
     if same.list_order == "same":
         return all(is_same(e, a, same) for e, a in zip(expected, actual, strict=True))
-    if not any(isinstance(item, dict | list) for item in expected) and not _tolerant(same):
+    if not any(isinstance(item, dict | list) for item in expected) and not (
+        same.relative_tolerance > 0 or same.absolute_tolerance > 0
+    ):
         wanted = Counter(_key(item, same) for item in expected)
         return wanted == Counter(_key(item, same) for item in actual)
-    likely = {
-        row: column for row, column in enumerate(_twins(expected, actual)) if column is not None
-    }
+    # Items that are written alike are likely pairs, each place once.
+    places: dict[bytes, list[int]] = {}
+    for place in range(len(actual) - 1, -1, -1):
+        places.setdefault(_written(actual[place]), []).append(place)
+    likely: dict[int, int] = {}
+    for row, item in enumerate(expected):
+        if alike := places.get(_written(item)):
+            likely[row] = alike.pop()
     flow = assign(_Fitting(expected, actual, same), [1] * len(actual), likely=likely)
     return all(flow)
 
@@ -156,10 +167,6 @@ class _Fitting(Mapping[int, Sequence[int]]):
         return iter(range(len(self._expected)))
 
 
-def _tolerant(same: Same) -> bool:
-    return same.relative_tolerance > 0 or same.absolute_tolerance > 0
-
-
 def _key(item: Any, same: Same) -> Hashable:
     """Return what is equal for plain values that are the same; numbers are so by value."""
     if isinstance(item, bool):
@@ -169,23 +176,8 @@ def _key(item: Any, same: Same) -> Hashable:
     return "nested" if isinstance(item, dict | list) else item
 
 
-def _twins(expected: list[Any], actual: list[Any]) -> list[int | None]:
-    """Return for each expected item the place of one that is written alike, each place once."""
-    places: dict[bytes, list[int]] = {}
-    for place in range(len(actual) - 1, -1, -1):
-        places.setdefault(_written(actual[place]), []).append(place)
-    found = [places.get(_written(item)) for item in expected]
-    return [alike.pop() if alike else None for alike in found]
-
-
 def _written(item: Any) -> bytes:
     return msgspec.json.encode(item, order="deterministic")
-
-
-def _unlike(expected: Any, actual: Any) -> str:
-    if isinstance(expected, list) and isinstance(actual, list) and len(expected) != len(actual):
-        return f"has {len(actual)} items, not {len(expected)}: {shown(actual)}"
-    return f"is {shown(actual)}, not {shown(expected)}"
 
 
 class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):

@@ -53,7 +53,14 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
         """
         trace = whole.trace
         usage = total_usage(trace)
-        counts = _counts(usage)
+        counts: dict[str, int | None] = {"total": None, "input": None, "output": None}
+        if usage is not None:
+            # A source that tells no cached tokens has none, or counts them among the others.
+            read = [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
+            known_counts = [count for count in read if count is not None]
+            counts["total"] = token_count(usage)
+            counts["input"] = sum(known_counts) if known_counts else None
+            counts["output"] = usage.output_tokens
         limits = {
             "total": self.max_total,
             "input": self.max_input,
@@ -73,23 +80,12 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
             agents=_by_agent(trace, whole.context),
             at_least=True if doubt is not None else msgspec.UNSET,
         )
-        return weigh(self, figures, doubt, details, _evidence(trace))
-
-
-def _counts(usage: Usage | None) -> dict[str, int | None]:
-    """Count what was read, cached or not, what was written, and both; ``None`` is not told.
-
-    A source that tells no cached tokens has none, or counts them among the others.
-    """
-    if usage is None:
-        return {"total": None, "input": None, "output": None}
-    read = [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
-    known_counts = [count for count in read if count is not None]
-    return {
-        "total": token_count(usage),
-        "input": sum(known_counts) if known_counts else None,
-        "output": usage.output_tokens,
-    }
+        used = [(token_count(run.usage) or 0, run) for turn in trace.turns for run in turn.runs]
+        used = sorted((pair for pair in used if pair[0]), key=lambda pair: -pair[0])
+        evidence = [Evidence(ids=[run.id], quote=f"{count:,} tokens") for count, run in used]
+        if not evidence:  # no run tells
+            evidence = [Evidence(ids=[turn.id for turn in trace.turns])]
+        return weigh(self, figures, doubt, details, evidence)
 
 
 def _unknown(
@@ -122,12 +118,3 @@ def _by_agent(trace: Trace, context: EvalContext) -> dict[str, int]:
                 agent = context.agent_names.get(run.agent, run.agent)
                 found[agent] = found.get(agent, 0) + count
     return found
-
-
-def _evidence(trace: Trace) -> list[Evidence]:
-    """Name the runs that used tokens, the greediest first; the turns where no run tells."""
-    used = [(token_count(run.usage) or 0, run) for turn in trace.turns for run in turn.runs]
-    used = sorted((pair for pair in used if pair[0]), key=lambda pair: -pair[0])
-    if not used:
-        return [Evidence(ids=[turn.id for turn in trace.turns])]
-    return [Evidence(ids=[run.id], quote=f"{count:,} tokens") for count, run in used]

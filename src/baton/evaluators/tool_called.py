@@ -85,7 +85,15 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
             ]
         )
         proof = [Evidence(ids=[placed.call.id]) for placed in calls] if over else []
-        return self.scored(float(met), self._said(len(calls)), details, proof)
+        count = len(calls)
+        by = f" by `{self.agent}`" if self.agent else ""
+        times = "once" if count == 1 else f"{count} times" if count else "never"
+        wanted = f"at least {self.least}" if self.least else ""
+        if self.max_calls is not None:
+            wanted += f"{', ' if wanted else ''}at most {self.max_calls}"
+        return self.scored(
+            float(met), f"`{self.tool}` was called {times}{by}; expected {wanted}", details, proof
+        )
 
     def _calls(self, trace: Trace, context: EvalContext) -> Iterator[PlacedCall]:
         for turn in trace.turns:
@@ -116,14 +124,6 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
             return False
         named = (call.call.name for call in placed_calls([run], dispatches="include"))
         return not known(trace, run, "steps.tool_call") or (nameless and self.tool in named)
-
-    def _said(self, count: int) -> str:
-        by = f" by `{self.agent}`" if self.agent else ""
-        times = "once" if count == 1 else f"{count} times" if count else "never"
-        wanted = f"at least {self.least}" if self.least else ""
-        if self.max_calls is not None:
-            wanted += f"{', ' if wanted else ''}at most {self.max_calls}"
-        return f"`{self.tool}` was called {times}{by}; expected {wanted}"
 
 
 def _least(min_calls: int | None, max_calls: int | None) -> int:

@@ -64,7 +64,30 @@ def calls_in_scope(
     ``nameless`` and ``bare`` hold the ids of calls whose agent and whose arguments the source
     did not record.
     """
-    runs, unknown = _runs(trace, turn, agents, also, renames)
+    runs: list[AgentRun] = turn.runs
+    unknown: str | None = None
+    if not known(trace, turn, "runs"):
+        unknown = (
+            "the source did not record what agents did; record events or spans with tool calls"
+        )
+    elif agents is None:
+        # In the usual case no run is below another.
+        if any(d.kind == "delegate" for each in trace.turns for d in each.dispatches):
+            outside = {node.run.id for node in turn_tree(trace, turn)}
+            runs = [
+                run
+                for run in turn.runs
+                if run.id in outside or not set(also).isdisjoint(_names(trace, run, renames))
+            ]
+    elif agents == "all":
+        pass
+    elif not all(known(trace, run, "agent") for run in turn.runs):
+        unknown = (
+            f"the source did not record which agents ran, so the calls of `{agents}` are not "
+            "known; record events or spans that name their agents"
+        )
+    else:
+        runs = [run for run in turn.runs if agents in _names(trace, run, renames)]
     callers: dict[str, tuple[str, frozenset[str]]] = {}
     unnamed: set[str] = set()
     nameless: set[str] = set()
@@ -85,7 +108,11 @@ def calls_in_scope(
         if (call.unknown or call.arguments is None) and not known(trace, call, "arguments"):
             bare.add(call.id)
     for run in runs:
-        unknown = unknown or _no_steps(trace, run)
+        if unknown is None and not known(trace, run, "steps.tool_call"):
+            unknown = (
+                f"the source did not record the steps of `{run.agent}`, so its calls are not "
+                "known; record events or spans of that agent as well"
+            )
     return Scope(runs, calls, frozenset(nameless), frozenset(bare), unknown)
 
 
@@ -112,36 +139,6 @@ def unknown_of(
     return None
 
 
-def _runs(
-    trace: Trace,
-    turn: Turn,
-    agents: str | None,
-    also: Collection[str],
-    renames: Mapping[str, str],
-) -> tuple[list[AgentRun], str | None]:
-    if not known(trace, turn, "runs"):
-        return turn.runs, (
-            "the source did not record what agents did; record events or spans with tool calls"
-        )
-    if agents is None:
-        if not any(d.kind == "delegate" for each in trace.turns for d in each.dispatches):
-            return turn.runs, None  # the usual case: no run is below another
-        outside = {node.run.id for node in turn_tree(trace, turn)}
-        return [
-            run
-            for run in turn.runs
-            if run.id in outside or not set(also).isdisjoint(_names(trace, run, renames))
-        ], None
-    if agents == "all":
-        return turn.runs, None
-    if not all(known(trace, run, "agent") for run in turn.runs):
-        return turn.runs, (
-            f"the source did not record which agents ran, so the calls of `{agents}` are not "
-            "known; record events or spans that name their agents"
-        )
-    return [run for run in turn.runs if agents in _names(trace, run, renames)], None
-
-
 def callers_beyond(
     scope: Scope, trace: Trace, turn: Turn, tool: str, renames: Mapping[str, str]
 ) -> list[str]:
@@ -153,15 +150,6 @@ def callers_beyond(
 
 def _names(trace: Trace, run: AgentRun, renames: Mapping[str, str]) -> list[str]:
     return [renames.get(name, name) for name in run_names(trace, run)]
-
-
-def _no_steps(trace: Trace, run: AgentRun) -> str | None:
-    if known(trace, run, "steps.tool_call"):
-        return None
-    return (
-        f"the source did not record the steps of `{run.agent}`, so its calls are not known; "
-        "record events or spans of that agent as well"
-    )
 
 
 _ALIASES = (
@@ -316,7 +304,14 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnCalls | Unknown:
         """Compare the calls of one turn; or say what is not known of it."""
-        wanted = self._wanted(trace, pair)
+        wanted: Sequence[ExpectedToolCall] = pair.expected.tool_calls or []
+        if self.tool is not None:
+            wanted = [ExpectedToolCall(name=self.tool)]
+        elif self.dispatch_calls == "exclude":
+            # Tools that hand work to an agent: ADK's own, and those seen to do it.
+            made = [c for turn in trace.turns for c in tool_calls(turn, dispatches="include")]
+            hand_offs = {TRANSFER_TOOL, *(call.name for call in made if call.dispatch is not None)}
+            wanted = [call for call in wanted if call.name not in hand_offs]
         scope = calls_in_scope(
             trace,
             pair.turn,
@@ -345,15 +340,6 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
             if len(pairs) < len(wanted)
             else None,
         )
-
-    def _wanted(self, trace: Trace, pair: Pair) -> list[ExpectedToolCall]:
-        if self.tool is not None:
-            return [ExpectedToolCall(name=self.tool)]
-        stated = pair.expected.tool_calls or []
-        if self.dispatch_calls == "include":
-            return stated
-        hand_offs = _hand_off_tools(trace)
-        return [call for call in stated if call.name not in hand_offs]
 
     def _tools_with_arguments(
         self, wanted: Sequence[ExpectedToolCall], scope: Scope
@@ -386,16 +372,15 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
             )
         details = CallDetails(turns=[turn_details(turn) for turn in turns], fix=fix)
         evidences = [evidence(turn) for turn in bad]
-        return [self.scored(value, self._reason(turns, bad), details, evidences)]
-
-    def _reason(self, turns: Sequence[TurnCalls], bad: Sequence[TurnCalls]) -> str:
         if not bad and len(turns) > 1:
-            return f"{self.mode}: all {len(turns)} turns match"
-        if not bad:
+            reason = f"{self.mode}: all {len(turns)} turns match"
+        elif not bad:
             expected, actual = len(turns[0].wanted), len(turns[0].made)
-            return f"{self.mode}: {expected} expected and {actual} actual calls match"
-        more = f"; {len(bad)} of {len(turns)} turns differ" if len(turns) > 1 else ""
-        return wrong(bad[0]) + more
+            reason = f"{self.mode}: {expected} expected and {actual} actual calls match"
+        else:
+            more = f"; {len(bad)} of {len(turns)} turns differ" if len(turns) > 1 else ""
+            reason = wrong(bad[0]) + more
+        return [self.scored(value, reason, details, evidences)]
 
 
 def _elsewhere(
@@ -409,9 +394,3 @@ def _elsewhere(
         if agents:
             found[tool] = agents[0]
     return found
-
-
-def _hand_off_tools(trace: Trace) -> set[str]:
-    """Return the tools that hand work to an agent: ADK's own, and those seen to do it."""
-    made = [call for turn in trace.turns for call in tool_calls(turn, dispatches="include")]
-    return {TRANSFER_TOOL, *(call.name for call in made if call.dispatch is not None)}

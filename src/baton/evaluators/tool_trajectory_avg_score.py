@@ -122,13 +122,20 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Trajectory | Unknown:
         """Compare one turn: its calls, and the share of the expected ones found in order."""
         scope = calls_in_scope(trace, pair.turn, renames=context.agent_names)
-        wanted = [_unsigned(call) for call in pair.expected.tool_calls or []]
+        # ADK does not look at the agent.
+        wanted = [
+            ExpectedToolCall(name=call.name, arguments=call.arguments)
+            for call in pair.expected.tool_calls or []
+        ]
         unknown = unknown_of(scope, wanted, frozenset() if self.ignore_args else None)
         if unknown is not None:
             return Unknown(unknown)
         same = PythonEquality(self.ignore_args)
         one, other = [same.key(call) for call in wanted], [same.key(call) for call in scope.calls]
-        ordered = _in_order(one, other)
+        bits: dict[Hashable, int] = {}
+        for place, key in enumerate(one):
+            bits[key] = bits.get(key, 0) | 1 << place
+        ordered = longest_common(len(one), [bits.get(key, 0) for key in other])
         free = self.match_type == "ANY_ORDER"
         pairs = _any_order(one, other) if free else ordered
         exact = self.match_type == "EXACT"
@@ -169,18 +176,6 @@ def _advice(turn: TurnCalls) -> str:
     ):
         return '; for a call without arguments write `"args": {}`, or set `ignore_args`'
     return ""
-
-
-def _unsigned(call: ExpectedToolCall) -> ExpectedToolCall:
-    """Leave out the agent, which ADK does not look at."""
-    return ExpectedToolCall(name=call.name, arguments=call.arguments)
-
-
-def _in_order(wanted: Sequence[Hashable], made: Sequence[Hashable]) -> list[Places]:
-    bits: dict[Hashable, int] = {}
-    for place, key in enumerate(wanted):
-        bits[key] = bits.get(key, 0) | 1 << place
-    return longest_common(len(wanted), [bits.get(key, 0) for key in made])
 
 
 def _any_order(wanted: Sequence[Hashable], made: Sequence[Hashable]) -> list[Places]:

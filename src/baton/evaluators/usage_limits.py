@@ -62,7 +62,10 @@ def runs_usage(trace: Trace) -> Usage | None:
     paid = sum_usage([u for u in recorded if token_count(u) or u.cost_usd is not None])
     return msgspec.structs.replace(
         total,
-        complete=_all_recorded(trace),
+        complete=all(
+            known(trace, turn, "runs") and all(_is_recorded(trace, run) for run in turn.runs)
+            for turn in trace.turns
+        ),
         cost_usd=paid.cost_usd if paid else None,
         cost_from=paid.cost_from if paid else None,
     )
@@ -127,13 +130,6 @@ def sole_model(trace: Trace, default: str | None = None) -> str | None:
 
 def _run_usages(trace: Trace) -> list[Usage]:
     return [run.usage for turn in trace.turns for run in turn.runs if run.usage is not None]
-
-
-def _all_recorded(trace: Trace) -> bool:
-    return all(
-        known(trace, turn, "runs") and all(_is_recorded(trace, run) for run in turn.runs)
-        for turn in trace.turns
-    )
 
 
 def _is_recorded(trace: Trace, run: AgentRun) -> bool:

@@ -51,7 +51,15 @@ class OwnEvaluator(EvaluatorTraits):
         """Take options as plain data; raises InputError for each that is wrong."""
         self.name, self.type, self._source = name, type_, source
         self.options = dict(options)
-        self.threshold = _threshold(self.options.get("threshold", 1.0))
+        value = self.options.get("threshold", 1.0)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
+            message = f"expected a number, got {value!r}"
+            raise InputError(Problem(path="config.threshold", message=message))
+        self.threshold = float(value)
         own = self._own_options()
         if inspect.isclass(source):
             _check_options(source, 0, own)
@@ -99,15 +107,12 @@ class OwnEvaluator(EvaluatorTraits):
         if isinstance(answer, list) and all(isinstance(score, Score) for score in answer):
             return [msgspec.structs.replace(score, type=self.type) for score in answer]
         value, reason = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, "")
-        return [self._verdict(value, reason)]
-
-    def _verdict(self, value: Any, reason: Any) -> Score:
         if value is None:
-            return self._score(status="skipped", reason=str(reason or "it gave no verdict"))
+            return [self._score(status="skipped", reason=str(reason or "it gave no verdict"))]
         if not isinstance(value, bool | int | float) or not math.isfinite(value):
             raise TypeError(f"{self.type} returned {value!r}, which is no finite number")
         status = "passed" if passes(value, self.threshold) else "failed"
-        return self._score(status=status, value=float(value), reason=str(reason))
+        return [self._score(status=status, value=float(value), reason=str(reason))]
 
     def _score(self, **verdict: Any) -> Score:
         return Score(
@@ -224,22 +229,16 @@ def own_evaluator(
     """
     found = load_function(target, folder)
     if inspect.isclass(found) and hasattr(found, "with_options"):
-        return _of_class(found, target, name, options)
+        if issubclass(found, BaseEvaluator):
+            return found.from_options(name or target, options)
+        made = _made(target, found, {"name": name or target, "options": dict(options)})
+        if not isinstance(made, Evaluator):
+            needed = "`name`, `type`, `version`, `unit`, `evaluate` and `with_options`"
+            raise InputError(f"`{target}` is no evaluator: it needs {needed}")
+        return made
     if inspect.isclass(found) and not callable(getattr(found, "evaluate", None)):
         raise InputError(f"`{target}` has no method `evaluate(trace, case, context)`")
     return OwnEvaluator(name or target, target, found, options)
-
-
-def _of_class(
-    class_: type[Any], target: str, name: str | None, options: Mapping[str, Any]
-) -> Evaluator:
-    if issubclass(class_, BaseEvaluator):
-        return class_.from_options(name or target, options)
-    made = _made(target, class_, {"name": name or target, "options": dict(options)})
-    if not isinstance(made, Evaluator):
-        needed = "`name`, `type`, `version`, `unit`, `evaluate` and `with_options`"
-        raise InputError(f"`{target}` is no evaluator: it needs {needed}")
-    return made
 
 
 def _made(target: str, class_: type[Any], options: Mapping[str, Any]) -> Any:
@@ -249,13 +248,6 @@ def _made(target: str, class_: type[Any], options: Mapping[str, Any]) -> Any:
         raise
     except Exception as error:
         raise InputError(f"`{target}` raised {type(error).__name__}: {error}") from error
-
-
-def _threshold(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        message = f"expected a number, got {value!r}"
-        raise InputError(Problem(path="config.threshold", message=message))
-    return float(value)
 
 
 def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:

@@ -84,7 +84,10 @@ def tolerant(expected: Any, actual: Any) -> bool:
     one, other = number(expected), number(actual)
     if one is None or other is None:
         return type(expected) is type(actual) and bool(expected == actual)
-    return _close(one, other)
+    whole = isinstance(one, int) and isinstance(other, int)
+    if whole or abs(one) > _LARGEST_FLOAT or abs(other) > _LARGEST_FLOAT:
+        return one == other
+    return math.isclose(one, other, rel_tol=1e-6)
 
 
 def contains(part: Any, whole: Any) -> bool:
@@ -170,13 +173,6 @@ def number(value: Any) -> int | float | None:
             return None
         return int(value) if value.is_integer() else value
     return value
-
-
-def _close(one: float, other: float) -> bool:
-    whole = isinstance(one, int) and isinstance(other, int)
-    if whole or abs(one) > _LARGEST_FLOAT or abs(other) > _LARGEST_FLOAT:
-        return one == other
-    return math.isclose(one, other, rel_tol=1e-6)
 
 
 def _null_for_absent(value: Any) -> Any:

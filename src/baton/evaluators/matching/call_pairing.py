@@ -129,23 +129,17 @@ def crews(
             numbers, rest = rules.parted(call.name, call.mapping)
             exacts = {key: exact(size) for key, (_, size) in numbers.items()}
             if numbers:
-                rest = _counting(rest, call.name, stated, rules)
+                # What agrees with every expected call is left out, as none of them has it.
+                rest = {
+                    key: value
+                    for key, value in rest.items()
+                    if key in stated or not rules.takes_unstated(call.name, key)
+                }
                 call = call._replace(arguments=rest)
                 looked_at = rules.looked_at(call.name, rest, "actual")
                 group = (call.agents, looked_at, frozenset(numbers))
         groups.setdefault(group, Crew(call, {})).numbers[right] = exacts
     return list(groups.values())
-
-
-def _counting(
-    rest: Mapping[str, Any], tool: str, stated: frozenset[str], rules: CallRules
-) -> dict[str, Any]:
-    """Leave out what agrees with every expected call, as none of them has it."""
-    return {
-        key: value
-        for key, value in rest.items()
-        if key in stated or not rules.takes_unstated(tool, key)
-    }
 
 
 Token = tuple[Hashable, ...]
@@ -229,16 +223,14 @@ def _rare_words(
     (prefix filter of set-similarity joins: S. Chaudhuri et al., ICDE 2006).
     """
     own = words(text)
-    for length in range(math.ceil(len(own) * least / (2 - least) - _LEAST), _longest(own, least)):
+    for length in range(
+        math.ceil(len(own) * least / (2 - least) - _LEAST),
+        math.floor(len(own) * (2 - least) / least + _LEAST) + 1,
+    ):
         shared = max(1, math.ceil(least * (len(own) + length) / 2 - _LEAST))
         sized: Group = [(path, "word", length, *word) for word in own]
         sized.sort(key=lambda token: (count(token), token))
         yield from sized[: len(own) - shared + 1]
-
-
-def _longest(own: Collection[Any], least: float) -> int:
-    """Return how many words a similar text stays below."""
-    return math.floor(len(own) * (2 - least) / least + _LEAST) + 1
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
@@ -304,7 +296,15 @@ def fitting_kinds(
     left, right = list(expected.values()), list(actual.values())
     one = [wanted[places[0]] for places in left]
     in_line, by_tool = _lined_up(one, [heard[places[0]] for places in right], rules)
-    return Kinds(left, [right[place] for place in in_line], _edges(one, by_tool, rules))
+    found: list[list[Sequence[int]]] = [[] for _ in one]
+    for name, lefts in _places(call.name for call in one).items():
+        tools = [name] if rules.names == "exact" else list(by_tool)
+        for tool in tools:
+            if tool in by_tool and rules.name(name, tool):
+                groups = seekers(one, lefts, tool, rules)
+                for position, fits in _fits_of_tool(groups, by_tool[tool], tool, rules):
+                    found[position].append(fits)
+    return Kinds(left, [right[place] for place in in_line], [_joined(pieces) for pieces in found])
 
 
 def equal_pairs(
@@ -382,20 +382,6 @@ def _lined_up(
             in_line += places
             by_tool.setdefault(tool, []).append(crew._replace(numbers=numbers))
     return in_line, by_tool
-
-
-def _edges(
-    wanted: Sequence[ExpectedToolCall], by_tool: Mapping[str, Sequence[Crew]], rules: CallRules
-) -> list[Sequence[int]]:
-    found: list[list[Sequence[int]]] = [[] for _ in wanted]
-    for name, lefts in _places(call.name for call in wanted).items():
-        tools = [name] if rules.names == "exact" else list(by_tool)
-        for tool in tools:
-            if tool in by_tool and rules.name(name, tool):
-                groups = seekers(wanted, lefts, tool, rules)
-                for left, fits in _fits_of_tool(groups, by_tool[tool], tool, rules):
-                    found[left].append(fits)
-    return [_joined(pieces) for pieces in found]
 
 
 def _joined(pieces: Sequence[Sequence[int]]) -> Sequence[int]:

@@ -109,19 +109,13 @@ class Rule(
             case "tolerant":
                 return argument_values.tolerant(expected, actual)
             case "regex":
-                return self._found_in(expected, actual)
+                if self.regex is True:
+                    return expected is not ABSENT and argument_values.matches(expected, actual)
+                searched = compiled(str(self.regex))
+                return isinstance(actual, str) and searched.search(actual) is not None
             case "one_of":
                 actual = None if actual is ABSENT else actual
                 return any(argument_values.equal(each, actual) for each in self.one_of or ())
-        return self._near(expected, actual)
-
-    def _found_in(self, expected: Any, actual: Any) -> bool:
-        if self.regex is True:
-            return expected is not ABSENT and argument_values.matches(expected, actual)
-        searched = compiled(str(self.regex))
-        return isinstance(actual, str) and searched.search(actual) is not None
-
-    def _near(self, expected: Any, actual: Any) -> bool:
         wanted, got = argument_values.number(expected), argument_values.number(actual)
         if wanted is None or got is None:
             return False
@@ -199,7 +193,24 @@ class CallRules:
         self.arguments = arguments
         self.similarity = similarity
         self.rules = tuple(rules)
-        self._same = _general(arguments, similarity)
+        ways: dict[ArgumentMode, Same] = {
+            "exact": argument_values.equal,
+            "ignore": lambda _expected, _actual: True,
+            "tolerant": argument_values.tolerant,
+            "subset": lambda expected, actual: (
+                expected is ABSENT or argument_values.contains(expected, actual)
+            ),
+            "superset": lambda expected, actual: (
+                actual is ABSENT or argument_values.contains(actual, expected)
+            ),
+            "regex": lambda expected, actual: (
+                expected is ABSENT or argument_values.matches(expected, actual)
+            ),
+            "similar": lambda expected, actual: (
+                expected is ABSENT or argument_values.similar(expected, actual, similarity)
+            ),
+        }
+        self._same = ways[arguments]
         # The usual case: all arguments are compared alike and exactly, which needs no single one.
         self._as_a_whole = arguments == "exact" and not self.rules
 
@@ -310,25 +321,3 @@ class CallRules:
     def heeds_arguments(self) -> bool:
         """Whether arguments are looked at at all."""
         return self.arguments != "ignore" or bool(self.rules)
-
-
-def _general(mode: ArgumentMode, similarity: float) -> Same:
-    """Return what compares two values, either of which may be ``ABSENT``."""
-    ways: dict[ArgumentMode, Same] = {
-        "exact": argument_values.equal,
-        "ignore": lambda _expected, _actual: True,
-        "tolerant": argument_values.tolerant,
-        "subset": lambda expected, actual: (
-            expected is ABSENT or argument_values.contains(expected, actual)
-        ),
-        "superset": lambda expected, actual: (
-            actual is ABSENT or argument_values.contains(actual, expected)
-        ),
-        "regex": lambda expected, actual: (
-            expected is ABSENT or argument_values.matches(expected, actual)
-        ),
-        "similar": lambda expected, actual: (
-            expected is ABSENT or argument_values.similar(expected, actual, similarity)
-        ),
-    }
-    return ways[mode]

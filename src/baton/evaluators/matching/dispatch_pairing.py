@@ -99,9 +99,13 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
     others = [
         other
         for other in turn.dispatches
-        if other.id != made.id and other.kind != "return" and _same_sender(made, other)
+        if other.id != made.id
+        and other.kind != "return"
+        and (made.from_run, made.from_agent) == (other.from_run, other.from_agent)
     ]
-    together = next((o for o in others if _in_one_group(made, o) or _overlap(made, o)), None)
+    in_group = [o for o in others if made.group is not None and made.group == o.group]
+    overlapping = (o for o in others if o in in_group or _overlap(made, o))
+    together = next(overlapping, None)
     if together is not None:
         says = f"it went out in parallel with the one to `{together.to_agent}`"
         return Part("parallel", float(wanted), "" if wanted else "parallel", "" if wanted else says)
@@ -111,14 +115,6 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
     if not wanted:
         return Part("parallel", 1.0)
     return Part("parallel", 0.0, "not_parallel", "it was issued alone, expected in parallel")
-
-
-def _same_sender(one: Dispatch, other: Dispatch) -> bool:
-    return (one.from_run, one.from_agent) == (other.from_run, other.from_agent)
-
-
-def _in_one_group(one: Dispatch, other: Dispatch) -> bool:
-    return one.group is not None and one.group == other.group
 
 
 def _overlap(one: Dispatch, other: Dispatch) -> bool:
@@ -283,10 +279,13 @@ def pair_up(
     unmet = [one for one, column in zip(open_, stead, strict=True) if column is None]
     used = set(stead)
     again = {name for one in met for name in one.sent.names}
+    # A dispatch that failed and was made again is no surplus.
     surplus = [
         each
         for column, each in enumerate(rest)
-        if column not in used and each.counted and not _retried(each, again)
+        if column not in used
+        and each.counted
+        and not (_failed(each) and not again.isdisjoint(each.names))
     ]
     return Pairs(met, wrong, unmet, unsure, surplus)
 
@@ -331,7 +330,14 @@ def _gains(
 
 
 def _gain(expected: ExpectedDispatch, sent: Sent, look: Look, far: int, *, right: bool) -> int:
-    together = goes_to(expected, sent) if right else _may_stand_for(expected, sent)
+    if right:
+        together = goes_to(expected, sent)
+    else:
+        kind = sent.dispatch.kind
+        refused = sent.dispatch.status == "refused" and kind != "return"
+        together = (
+            sent.counted or refused or (kind == expected.kind and kind in ("sequence", "return"))
+        )
     if not together:
         return 0
     parts = look(expected, sent)
@@ -340,17 +346,6 @@ def _gain(expected: ExpectedDispatch, sent: Sent, look: Look, far: int, *, right
     # What went through is told before what did not.
     through = sent.counted + (sent.counted and not _failed(sent))
     return _PAIR + (2000 * through + int(1000 * share)) * _PART - min(far, _FAR)
-
-
-def _may_stand_for(expected: ExpectedDispatch, sent: Sent) -> bool:
-    kind = sent.dispatch.kind
-    refused = sent.dispatch.status == "refused" and kind != "return"
-    return sent.counted or refused or (kind == expected.kind and kind in ("sequence", "return"))
-
-
-def _retried(sent: Sent, met: set[str]) -> bool:
-    """Tell a dispatch that failed and was made again."""
-    return _failed(sent) and not met.isdisjoint(sent.names)
 
 
 def _failed(sent: Sent) -> bool:

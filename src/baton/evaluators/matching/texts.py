@@ -28,18 +28,16 @@ class _Spacing(dict[int, str]):
     """What to write for a character (by code point) so that white space parts the words."""
 
     def __missing__(self, code: int) -> str:
-        made = self[code] = _spaced(chr(code))
-        return made
-
-
-def _spaced(char: str) -> str:
-    code = ord(char)
-    if any(first <= code <= last for first, last in _WORD_EACH):
-        return f" {char} "
-    mark = unicodedata.category(char).startswith("M")
-    if not mark and any(first <= code <= last for first, last in _UNSPACED):
-        return f" {char}"
-    return char if mark or char.isalnum() else " "
+        char = chr(code)
+        mark = unicodedata.category(char).startswith("M")
+        if any(first <= code <= last for first, last in _WORD_EACH):
+            char = f" {char} "
+        elif not mark and any(first <= code <= last for first, last in _UNSPACED):
+            char = f" {char}"
+        elif not mark and not char.isalnum():
+            char = " "
+        self[code] = char
+        return char
 
 
 _SPACING = _Spacing()
@@ -89,14 +87,10 @@ def rouge1(expected: str, actual: str) -> Rouge:
 def _counts(text: str) -> Counter[str]:
     """Count the tokens of a text; each word is looked up once, however often it stands there."""
     counts: Counter[str] = Counter()
-    for word, count in Counter(_folded_words(text)).items():
+    for word, count in Counter(words(unicodedata.normalize("NFKC", text).lower())).items():
         for token in _stemmed(word):
             counts[token] += count
     return counts
-
-
-def _folded_words(text: str) -> list[str]:
-    return words(unicodedata.normalize("NFKC", text).lower())
 
 
 @lru_cache(maxsize=1 << 16)
@@ -188,6 +182,7 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
     """
     try:
         from jsonschema.exceptions import SchemaError, best_match
+        from jsonschema.validators import Draft202012Validator, validator_for
     except ImportError:
         message = "JSON Schema needs jsonschema: pip install 'baton-evals[text]'"
         raise InputError(Problem(path=path, message=message)) from None
@@ -200,7 +195,13 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
     dangling = next((ref for ref in _references(schema) if not _leads_somewhere(schema, ref)), None)
     if dangling is not None:
         raise InputError(Problem(path=path, message=f"`$ref` {dangling!r} leads nowhere"))
-    draft = _draft(schema, path)
+    draft: Any = Draft202012Validator
+    if "$schema" in schema:
+        named = schema["$schema"]
+        # Without a default of its own, the library warns and takes its newest draft.
+        draft = validator_for({"$schema": str(named)}, default=cast("Any", None))
+        if draft is None:
+            raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
     try:
         draft.check_schema(schema)
         _check_patterns(schema, path)
@@ -301,20 +302,6 @@ def _in_limited_time(draft: Any) -> Any:
     )
 
 
-def _draft(schema: dict[str, Any], path: str) -> Any:
-    """Find the class that checks by the draft of a schema."""
-    from jsonschema.validators import Draft202012Validator, validator_for
-
-    if "$schema" not in schema:
-        return Draft202012Validator
-    named = schema["$schema"]
-    # Without a default of its own, the library warns and takes its newest draft.
-    found: Any = validator_for({"$schema": str(named)}, default=cast("Any", None))
-    if found is None:
-        raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
-    return found
-
-
 def _leads_somewhere(schema: Any, reference: str) -> bool:
     """Follow a JSON pointer; anchors and bases of their own are left to the library."""
     pointer = unquote(reference.removeprefix("#"))
@@ -408,21 +395,27 @@ def stated_checks(
     """Check an answer against what a turn states of it; raises InputError for a bad pattern."""
     text = _text(answer)
     if expected.response is not None:
-        yield _matches(expected.response.plain(), text, match, reading)
+        wanted = expected.response.plain()
+        if match == "equals":
+            yield _equals("response", wanted, text, reading)
+        else:
+            score = 0.0 if wanted and not text else match_score(match, wanted, text, reading)
+            if match in ("contains", "regex"):
+                verb = "contain" if match == "contains" else "match"
+                yield Check(
+                    "response", score, "" if score else f"the answer does not {verb} {wanted!r}"
+                )
+            else:
+                yield Check("response", score, f"{match} of the answer is {score:.2f}")
     if expected.response_contains:
         yield _contains("response_contains", expected.response_contains, text, reading)
     if expected.response_not_contains:
-        yield _lacks("response_not_contains", expected.response_not_contains, text, reading)
-
-
-def _matches(wanted: str, text: str, match: Match, reading: Reading) -> Check:
-    if match == "equals":
-        return _equals("response", wanted, text, reading)
-    score = 0.0 if wanted and not text else match_score(match, wanted, text, reading)
-    if match in ("contains", "regex"):
-        verb = "contain" if match == "contains" else "match"
-        return Check("response", score, "" if score else f"the answer does not {verb} {wanted!r}")
-    return Check("response", score, f"{match} of the answer is {score:.2f}")
+        found = [one for one in expected.response_not_contains if reading.found_in(one, text)]
+        if found:
+            problem = f"the answer has {_listed(found)}"
+        else:  # no answer at all proves nothing
+            problem = "" if text else "the answer is empty"
+        yield Check("response_not_contains", float(not problem), problem)
 
 
 def _equals(name: str, wanted: str, text: str, reading: Reading) -> Check:
@@ -436,14 +429,6 @@ def _contains(name: str, wanted: list[str], text: str, reading: Reading) -> Chec
     return Check(
         name, float(not missing), f"the answer lacks {_listed(missing)}" if missing else ""
     )
-
-
-def _lacks(name: str, unwanted: list[str], text: str, reading: Reading) -> Check:
-    """Check that an answer has none of some texts; no answer at all proves nothing."""
-    found = [one for one in unwanted if reading.found_in(one, text)]
-    if found:
-        return Check(name, 0.0, f"the answer has {_listed(found)}")
-    return Check(name, float(bool(text)), "" if text else "the answer is empty")
 
 
 def _fits(schema: SchemaCheck, answer: Content | None) -> Check:
