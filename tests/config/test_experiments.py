@@ -50,7 +50,7 @@ def test_an_experiment_of_the_sdk_scores_what_the_sdk_recorded(baton: Run) -> No
 def test_python_and_live_runs_take_the_evaluators_of_the_experiment_too(tmp_path: Path) -> None:
     evaluation = package.score(REPORT, EXPERIMENT)
     names = [counts.evaluator for counts in evaluation.evaluators]
-    assert names == ["equals", "archivist was asked"]
+    assert names == ["Equals", "archivist was asked"]
     path = written(tmp_path, {"evaluator_type": "Contains", "value": "two", "name": "says two"})
     played = package.evaluate(path, player)
     assert [(s.evaluator, s.status) for r in played for s in r.scores] == [("says two", "failed")]
@@ -74,13 +74,13 @@ def test_arguments_become_options(tmp_path: Path) -> None:
     )
     evaluation = package.score(build.trace(case="c"), path)
     assert [(counts.evaluator, counts.type) for counts in evaluation.evaluators] == [
-        ("equals", "equals"),
+        ("Equals", "equals"),
         ("x", "contains"),
-        ("starts_with", "starts_with"),
-        ("tool_called", "tool_called"),
+        ("StartsWith", "starts_with"),
+        ("ToolCalled", "tool_called"),
         ("cart", "state_equals"),
         ("paid", "state_equals"),
-        ("structured_output", "structured_output"),
+        ("StructuredOutputEvaluator", "structured_output"),
     ]
 
 

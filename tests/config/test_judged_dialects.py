@@ -268,3 +268,99 @@ def test_the_custom_judge_of_future_agi_scores_criteria_from_0_to_1() -> None:
     assert isinstance(planned.evaluator, Judged)
     assert planned.evaluator.options.rubric == "It is polite."
     assert planned.evaluator.rubric.answer.bounds == (0, 1)
+    assert (planned.evaluator.name, planned.evaluator.rubric.unit) == ("CustomLLMJudge", "turn")
+
+
+DISPATCH_JUDGES = {
+    "DispatchCorrectness": {
+        "plan_state": "supervisor_pre_dispatch_context",
+        "handed_over": "task_tool_input",
+        "agents": "subagent_catalog",
+    },
+    "ScopeFidelity": {
+        "task": "subagent_prompt",
+        "tools": "subagent_allowed_tools",
+        "work": "subagent_turn_transcript",
+    },
+    "ResultIntegration": {
+        "returned": "task_tool_return_value",
+        "next_turn": "supervisor_post_dispatch_turn",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "blocks"),
+    [
+        (
+            "DispatchCorrectness",
+            ["before", "call", "catalogue"],
+            {"handed_over": "The dispatch, word for word", "agents": "The agents there are"},
+        ),
+        (
+            "ScopeFidelity",
+            ["call", "transcript"],
+            {
+                "task": "The dispatch, word for word",
+                "tools": "The dispatch, word for word",
+                "work": "All that the receiver did",
+            },
+        ),
+        ("ResultIntegration", ["result", "after"], {"next_turn": "What the caller did then"}),
+    ],
+)
+def test_the_input_mapping_of_a_custom_judge_says_what_is_judged_and_shown(
+    name: str, inputs: list[str], blocks: dict[str, str]
+) -> None:
+    options = {"rubric": "Score it.", "input_mapping": DISPATCH_JUDGES[name]}
+    spec = {"type": "CustomLLMJudge", "name": name, "config": options}
+    (planned,) = make_plan([spec]).evaluators
+    assert isinstance(planned.evaluator, Judged)
+    rubric = planned.evaluator.rubric
+    assert (planned.evaluator.name, rubric.unit, rubric.inputs) == (name, "dispatch", inputs)
+    for own, title in blocks.items():
+        assert f"- {own}: the block `{title}`" in rubric.prompt
+    assert rubric.version != "1"
+
+
+def custom(**options: Any) -> Any:
+    spec = {"type": "CustomLLMJudge", "config": {"rubric": "Score it.", **options}}
+    (planned,) = make_plan([spec]).evaluators
+    assert isinstance(planned.evaluator, Judged)
+    return planned.evaluator.rubric
+
+
+def test_an_input_mapping_takes_names_of_baton_and_inputs_that_may_be_missing() -> None:
+    turn = custom(input_mapping={"question": "request", "reply": "answer", "right": "reference?"})
+    assert (turn.unit, turn.inputs) == ("turn", ["request", "answer", "reference?"])
+    assert custom(input_mapping={"others": "siblings"}).unit == "dispatch"
+    assert custom(input_mapping={"agents": "catalogue"}, unit="trace").unit == "trace"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"input_mapping": {"a": "task_tool_inputs"}},
+            "config.input_mapping.a: no input `task_tool_inputs`; did you mean `task_tool_input`",
+        ),
+        (
+            {"input_mapping": {"a": "siblings", "b": "answers"}},
+            "config.input_mapping: no unit has all of `siblings`, `answers`",
+        ),
+        (
+            {"input_mapping": {"a": "task_tool_input"}, "unit": "turn"},
+            "config.input_mapping: no turn has all of `call`",
+        ),
+        (
+            {"input_mapping": {"a": "answer"}, "inputs": ["request"]},
+            "config.input_mapping: says what is shown, as `inputs` does",
+        ),
+    ],
+)
+def test_a_mapping_that_names_no_input_is_an_error_with_the_nearest_names(
+    options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        custom(**options)
+    assert says in str(raised.value)

@@ -12,11 +12,16 @@ import pytest
 from tests.conftest import ROOT, Baton
 from tests.seeds.test_judged import blame, praise
 
+import baton as baton_package
+from baton.evaluators.judged import RubricEntry
+from baton.evaluators.registry import all_evaluators
+from baton.model import InputError
+from baton.plugins import Entry
+from baton.runner.plan import make_plan
 from baton.testing import LlmServer, Received, llm_server
 
 SESSIONS = sorted((ROOT / "tests" / "data" / "claude" / "current").glob("*/session"))
 AXES = ["DispatchCorrectness", "ScopeFidelity", "ResultIntegration"]
-NAMES = ["dispatch_correctness", "scope_fidelity", "result_integration"]
 BASELINE = ["TaskCompletion", "EvaluateFunctionCalling", "AnswerRefusal", "ConversationCoherence"]
 QUESTIONS = {
     "DispatchCorrectness": "was handing this work on, in this way, the right decision",
@@ -86,7 +91,7 @@ def test_each_question_shows_the_judge_what_it_is_about(
         if name == "DispatchCorrectness":
             assert not any(heading in prompt for prompt in prompts for heading in only)
     by_agent = json.loads(outcome.out)["by_agent"]
-    assert {row["evaluator"] for row in by_agent} >= set(NAMES)
+    assert {row["evaluator"] for row in by_agent} >= set(AXES)
 
 
 def test_the_failing_axis_sub_agent_and_case_are_named(
@@ -106,4 +111,107 @@ def test_the_failing_axis_sub_agent_and_case_are_named(
     (line,) = [line for line in missed if "`validator-agent`" in line]
     assert "the worst: " in line
     header, *_ = [line for line in outcome.out.splitlines() if line.startswith("mean (verdicts)")]
-    assert all(name in header for name in NAMES)
+    assert all(name in header for name in AXES)
+
+
+KNOWN_AGENTS = [path for path in SESSIONS if "unknown_type" not in path.parent.name]
+"""Where an agent does not exist, the record itself says that the dispatch is wrong."""
+THRESHOLDS = {
+    "DispatchCorrectness": 0.85,
+    "ScopeFidelity": 0.90,
+    "ResultIntegration": 0.80,
+    "TaskCompletion": 0.85,
+}
+OWN_JUDGES = {
+    "DispatchCorrectness": {
+        "supervisor_plan_state": "supervisor_pre_dispatch_context",
+        "dispatch_call": "task_tool_input",
+        "available_subagents": "subagent_catalog?",
+    },
+    "ScopeFidelity": {
+        "dispatch_prompt": "subagent_prompt",
+        "dispatch_tools": "subagent_allowed_tools",
+        "subagent_trace": "subagent_turn_transcript",
+    },
+    "ResultIntegration": {
+        "subagent_result": "task_tool_return_value",
+        "supervisor_next_turn": "supervisor_post_dispatch_turn",
+    },
+}
+
+
+def too_low(evaluation: baton_package.Evaluation) -> set[str]:
+    """Return the axes below their threshold, as a loop in a CI job of one's own finds them."""
+    return {
+        score.evaluator
+        for result in evaluation.results
+        for score in result.scores
+        if (least := THRESHOLDS.get(score.evaluator)) is not None
+        and score.value is not None
+        and score.value < least
+    }
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_loop_over_thresholds_finds_the_axes_under_the_names_they_were_asked_for(
+    llm: LlmServer, own: bool
+) -> None:
+    """The axes as they ship, and as rubrics of one's own with an `input_mapping`."""
+
+    def judge(name: str) -> dict[str, Any]:
+        options = {"rubric": f"Score {name}.", "input_mapping": OWN_JUDGES[name]}
+        return {"type": "CustomLLMJudge", "name": name, "config": options, "optional": True}
+
+    axes = [judge(name) for name in AXES] if own else [{"type": n, "optional": True} for n in AXES]
+    asked = [*axes, *({"type": name, "optional": True} for name in BASELINE)]
+
+    def run() -> baton_package.Evaluation:
+        judging = llm.judge(retries=0, cache=False)
+        return baton_package.score(KNOWN_AGENTS, evaluators=asked, judge=judging)
+
+    good = run()
+    assert too_low(good) == set()
+    for name in THRESHOLDS:
+        assert [score for _, score in good.scores(name) if score.value is not None], name
+    of_dispatches = [score.unit for name in AXES for _, score in good.scores(name)]
+    assert set(of_dispatches) == {"dispatch"}
+    llm.script = blame
+    assert too_low(run()) == set(THRESHOLDS)
+
+
+def test_a_lookup_by_another_name_finds_the_scores_and_one_that_is_unknown_stops(
+    llm: LlmServer,
+) -> None:
+    evaluation = baton_package.score(
+        SESSIONS[0], evaluators=["ScopeFidelity"], judge=llm.judge(retries=0)
+    )
+    assert evaluation.scores() == evaluation.scores("ScopeFidelity")
+    assert evaluation.scores("scope_fidelity") == evaluation.scores("ScopeFidelity") != []
+    with pytest.raises(InputError, match="`ScopeFidelty` was not asked for; did you mean"):
+        evaluation.scores("ScopeFidelty")
+    with pytest.raises(InputError, match="`TaskCompletion` was not asked for"):
+        evaluation.scores("TaskCompletion")
+
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "contains": {"value": "x"},
+    "cost": {"max_usd": 1},
+    "dispatch_limits": {"max_depth": 1},
+    "latency": {"max_seconds": 1},
+    "starts_with": {"value": "x"},
+    "tokens": {"max_total": 1},
+    "tool_called": {"tool": "x"},
+}
+"""Options that an evaluator cannot do without."""
+ALIASES = [(entry, name) for entry in all_evaluators() for name in entry.names[1:]]
+
+
+@pytest.mark.parametrize(("entry", "name"), ALIASES, ids=[name for _, name in ALIASES])
+def test_an_evaluator_reports_under_each_name_that_other_tools_have_for_it(
+    entry: Entry, name: str
+) -> None:
+    options: dict[str, Any] = NEEDED.get(entry.type, {})
+    if isinstance(entry.target, RubricEntry) and "{rubric}" in entry.target.rubric.prompt:
+        options = {"rubric": "It is fine."}
+    (planned,) = make_plan([{"type": name, "config": options}]).evaluators
+    assert (planned.evaluator.name, planned.evaluator.type) == (name, entry.type)

@@ -380,7 +380,7 @@ def _plan_one(
         if entry.runs_code and not own_code:
             return _not_loaded(spec, entry, checked(options, maker.options_type, ("config",)))
         more = {"rubrics": rubrics} if entry.takes_rubrics else {}
-        evaluator: Evaluator = maker.from_options(spec.name or alias.name, options, **more)
+        evaluator: Evaluator = maker.from_options(spec.name or spec.type, options, **more)
     except InputError as error:
         raise alias.in_its_words(error) from None
     name = evaluator.name
@@ -422,7 +422,7 @@ def _refuse_unasked(name: str, options: Mapping[str, Any]) -> None:
 
 def _not_loaded(spec: EvaluatorSpec, entry: Entry, options: msgspec.Struct) -> PlannedEvaluator:
     """Stand in for one of ours that runs code of the user's own; its options are checked."""
-    name = spec.name or entry.asked_as(spec.type).name
+    name = spec.name or spec.type
     return PlannedEvaluator(
         evaluator=NotLoaded(name, entry.type, type(options)),
         entry=entry,

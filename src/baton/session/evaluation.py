@@ -11,8 +11,19 @@ import msgspec
 
 from baton import model
 from baton.config.git import git_state
+from baton.evaluators.registry import evaluator_of_type
 from baton.formats.evaluation_folder import VERSION
-from baton.model import STATUSES, AgentsSeen, CaseResult, InputError, Problem, Provenance, Status
+from baton.model import (
+    STATUSES,
+    AgentsSeen,
+    CaseResult,
+    InputError,
+    Problem,
+    Provenance,
+    Score,
+    Status,
+    suggestion,
+)
 from baton.reports.registry import report_entry
 from baton.store import (
     EvaluationWriter,
@@ -48,6 +59,41 @@ class Evaluation(model.Evaluation, kw_only=True):
                     result.recorded = recorded_of(result.trace)
         fields = {name: getattr(evaluation, name) for name in evaluation.__struct_fields__}
         return cls(**fields, about=dict(about), keep_traces=keep_traces)
+
+    def scores(self, evaluator: str | None = None) -> list[tuple[CaseResult, Score]]:
+        """Return scores, each with the result of its case.
+
+        A threshold in a loop of one's own then never looks for what is not there::
+
+            for result, score in evaluation.scores("DispatchCorrectness"):
+                assert score.value is not None and score.value >= 0.85, result.case_id
+
+        Args:
+            evaluator: the name that it was asked for under, or another of its names; every
+                evaluator when left out.
+
+        Raises:
+            InputError: nothing was asked for under this name.
+        """
+        wanted = {each.evaluator for each in self.evaluators}
+        if evaluator is not None and evaluator not in wanted:
+            also = [
+                each.evaluator
+                for each in self.evaluators
+                if (entry := evaluator_of_type(each.type)) and evaluator in entry.names
+            ]
+            if not also:
+                message = f"`{evaluator}` was not asked for; {suggestion(evaluator, wanted)}"
+                raise InputError(message)
+            wanted = set(also)
+        elif evaluator is not None:
+            wanted = {evaluator}
+        return [
+            (result, score)
+            for result in self.results
+            for score in result.scores
+            if score.evaluator in wanted
+        ]
 
     @property
     def header(self) -> Header:

@@ -8,12 +8,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.evaluators.judged.scripted import CLAUDE, ScriptedJudge, blocks, shipped
+from tests.evaluators.judged.scripted import (
+    CLAUDE,
+    Judged,
+    ScriptedJudge,
+    blocks,
+    labelled,
+    number,
+    shipped,
+)
 
 from baton import iter_traces
 from baton.evaluators.judging.examples import Checked, check_example
-from baton.evaluators.judging.rubric import Example
-from baton.model import InputError, JudgeError
+from baton.evaluators.judging.load import FOLDER
+from baton.evaluators.judging.rubric import Example, Rubric
+from baton.model import InputError, JudgeError, JudgeRequest
 
 TEXTS = {"request": "Capital of France?", "history": "", "answer": "Paris."}
 
@@ -96,13 +105,39 @@ def test_an_example_is_checked_when_it_is_read(tmp_path: Path) -> None:
             msgspec.convert({"name": "n", **wrong}, Example)
 
 
-WITH_EXAMPLES = [name for name, rubric in shipped().items() if rubric.tests]
+def expected_answer(request: JudgeRequest, example: Example, rubric: Rubric) -> dict[str, Any]:
+    """Answer as an example expects it."""
+    properties = request.schema["properties"]
+    if "score" in properties:
+        score, scale = example.score or 0.0, rubric.answer.scale
+        assert scale is not None
+        low, high = scale.bounds
+        return number(low + score * (high - low) if scale.normalise else score)
+    if "label" in properties:
+        return labelled(request, example.label or "")
+    # Of several statements or sentences as many get the best label as their mean asks for.
+    scores = {name: label.score for name, label in (rubric.answer.labels or {}).items()}
+    ranked = sorted(
+        (name for name in scores if scores[name] is not None), key=lambda n: scores[n] or 0.0
+    )
+    best = round((example.score or 0.0) * len(properties))
+    return {
+        name: {"reason": "so it is", "label": ranked[-1] if at < best else ranked[0]}
+        for at, name in enumerate(properties)
+    }
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_shipped_examples_give_all_that_their_rubric_needs(name: str) -> None:
-    for example in shipped()[name].tests:
-        wanted = example.label or next(iter(shipped()[name].answer.labels or ()))
-        found, judge = check(name, wanted, **msgspec.to_builtins(example))
-        assert found.score is not None, found.problem
-        assert len(judge.asked) == 1
+EXAMPLES = [(name, example) for name, rubric in shipped().items() for example in rubric.tests]
+
+
+@pytest.mark.parametrize(
+    ("name", "example"), EXAMPLES, ids=[f"{name}: {example.name}" for name, example in EXAMPLES]
+)
+def test_a_judge_that_answers_an_example_right_is_as_expected(name: str, example: Example) -> None:
+    rubric = Judged(shipped()[name], options=example.config).rubric
+    judge = ScriptedJudge(by=lambda request, _: expected_answer(request, example, rubric))
+    found = asyncio.run(
+        check_example(shipped()[name], example, judge, lambda file: iter_traces([file]), FOLDER)
+    )
+    assert found.problem is None
+    assert judge.asked

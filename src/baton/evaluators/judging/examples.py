@@ -68,6 +68,9 @@ async def _of_texts(judged: Judged, example: Example, judge: Judge) -> Score | s
         else Missing("the example does not give it", unstated=True)
         for name, _ in rubric.wanted
     }
+    odd = example.inputs.keys() - inputs.keys()
+    if odd:
+        return f"the rubric has no input {', '.join(f'`{name}`' for name in sorted(odd))}"
     left = [name for name, required in rubric.wanted if required and name not in example.inputs]
     if left:
         return f"the example lacks {', '.join(f'`{name}`' for name in left)}"

@@ -213,6 +213,19 @@ INPUTS: dict[str, tuple[Input, ...]] = {
 """Each name with one input for some units, or several for different ones."""
 
 
+FOREIGN_INPUTS = {
+    "supervisor_pre_dispatch_context": "before",
+    "task_tool_input": "call",
+    "subagent_catalog": "catalogue",
+    "subagent_prompt": "call",
+    "subagent_allowed_tools": "call",
+    "subagent_turn_transcript": "transcript",
+    "task_tool_return_value": "result",
+    "supervisor_post_dispatch_turn": "after",
+}
+"""What ai-evaluation's ``input_mapping`` calls our inputs; all are about a dispatch."""
+
+
 def input_of(name: str, unit: Unit) -> Input | None:
     """Find an input of a unit; ``None`` where the unit has none of this name."""
     return next((each for each in INPUTS.get(name, ()) if unit in each.units), None)

@@ -13,11 +13,11 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.explain import path_text
-from baton.model import InputError, Problem, suggestion
+from baton.model import InputError, Problem, Unit, suggestion
 from baton.plugins import RUBRIC_SUFFIXES
 
 from .evidence import FINDINGS
-from .inputs import INPUTS, Missing, input_of, names_for
+from .inputs import FOREIGN_INPUTS, INPUTS, Missing, input_of, names_for
 from .material import Kind
 from .rubric import Rubric, RubricOptions
 from .subject import Subject
@@ -36,7 +36,8 @@ def load_rubric(file: Path) -> Rubric:
     if not isinstance(value, dict):
         raise InputError(document.problem("a rubric is a mapping with `name:` and `prompt:`", 1))
     rubric = document.convert(value, Rubric)
-    problems = [document.problem_at(place, message) for place, message in faults(rubric)]
+    wrong = (*faults(rubric), *_example_faults(rubric))
+    problems = [document.problem_at(place, message) for place, message in wrong]
     if problems:
         raise InputError(problems)
     return rubric
@@ -83,18 +84,9 @@ def names_of(rubric: Rubric) -> list[str]:
 
 
 def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
-    """Yield what is wrong with a rubric beside its shape, and where."""
+    """Yield what is wrong with a rubric beside its shape and its examples, and where."""
     yield from _input_faults(rubric)
     yield from _finding_faults(rubric)
-    labels = rubric.answer.labels
-    for index, test in enumerate(rubric.tests):
-        if test.label is not None and test.label not in (labels or {}):
-            where = ("tests", index, "label")
-            yield where, f"no label `{test.label}`; {suggestion(test.label, labels or {})}"
-        for name in test.inputs:
-            if name not in [wanted for wanted, _ in rubric.wanted]:
-                hint = suggestion(name, [wanted for wanted, _ in rubric.wanted])
-                yield ("tests", index, "inputs", name), f"the rubric has no such input; {hint}"
     low, high = rubric.answer.bounds
     reached = rubric.threshold <= high if rubric.direction == "higher" else rubric.threshold >= low
     if not reached:
@@ -139,6 +131,23 @@ def _input_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
     if claims is not None and claims.of not in wanted:
         message = f"`{claims.of}` is not among the inputs; {suggestion(claims.of, wanted)}"
         yield ("answer", "claims", "of"), message
+
+
+def _example_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
+    labels = rubric.answer.labels or {}
+    wanted = [name for name, _ in rubric.wanted]
+    for index, test in enumerate(rubric.tests):
+        if test.label is not None and test.label not in labels and "answer" not in test.config:
+            yield (
+                ("tests", index, "label"),
+                f"no label `{test.label}`; {suggestion(test.label, labels)}",
+            )
+        if test.config.keys() & {"inputs", "input_mapping"}:
+            continue  # it replaces them: the example tells when it is tried
+        for name in test.inputs:
+            if name not in wanted:
+                hint = suggestion(name, wanted)
+                yield ("tests", index, "inputs", name), f"the rubric has no such input; {hint}"
 
 
 def _finding_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
@@ -189,12 +198,13 @@ def revised(rubric: Rubric, options: RubricOptions) -> Rubric:
     Raises:
         InputError: parts that do not go together, a text that has no place or is missing.
     """
-    changes: dict[str, Any] = dict(options.parts)
+    parts = {**options.parts, **_mapped(rubric, options)}
+    changes: dict[str, Any] = dict(parts)
     for name in ("threshold", "report", "samples", "direction", "kinds"):
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     _check_text(changes.get("prompt", rubric.prompt), options)
-    asked = [options.parts, options.rubric, options.rubrics]
+    asked = [parts, options.rubric, options.rubrics]
     if any(asked):
         digest = hashlib.sha256(
             msgspec.json.encode([rubric.version, *asked], order="deterministic")
@@ -203,6 +213,61 @@ def revised(rubric: Rubric, options: RubricOptions) -> Rubric:
     if not changes:
         return rubric
     return checked_rubric(msgspec.structs.replace(rubric, **changes), ("config",))
+
+
+_UNITS: tuple[Unit, ...] = ("dispatch", "tool_call", "turn", "run", "trace")
+"""Where inputs are of several units, the first is meant that has them all."""
+
+
+def _mapped(rubric: Rubric, options: RubricOptions) -> dict[str, Any]:
+    """Return the inputs that ``input_mapping`` names, the unit that has them, and the prompt.
+
+    A rubric about dispatches judges dispatches: an input that only they have says so, and so does
+    one of ai-evaluation's names, which are made for them. The prompt says which name of the
+    user's text is which block of the material.
+
+    Raises:
+        InputError: a name that is no input, inputs that no unit has together, or ``inputs`` as
+            well.
+    """
+    mapping = options.input_mapping
+    if not mapping:
+        return {}
+    if options.inputs is not None:
+        message = "says what is shown, as `inputs` does: leave one of them out"
+        raise InputError(Problem(path="config.input_mapping", message=message))
+    known = [*FOREIGN_INPUTS, *INPUTS]
+    ours = {}
+    problems = []
+    for own, theirs in mapping.items():
+        name, optional = theirs.removesuffix("?"), theirs.endswith("?")
+        if name not in known:
+            message = f"no input `{name}`; {suggestion(name, known)}"
+            problems.append(Problem(path=f"config.input_mapping.{own}", message=message))
+        ours[own] = (FOREIGN_INPUTS.get(name, name), optional)
+    if problems:
+        raise InputError(problems)
+    names = list(dict.fromkeys(name for name, _ in ours.values()))
+    of_dispatches = any(name.removesuffix("?") in FOREIGN_INPUTS for name in mapping.values())
+    units = ("dispatch",) if of_dispatches else (rubric.unit, *_UNITS)
+    units = units if options.unit is None else (options.unit,)
+    unit = next((unit for unit in units if all(input_of(name, unit) for name in names)), None)
+    if unit is None:
+        listed = ", ".join(f"`{name}`" for name in names)
+        message = f"no {units[0] if len(units) == 1 else 'unit'} has all of {listed}"
+        raise InputError(Problem(path="config.input_mapping", message=message))
+    required = {name for name, optional in ours.values() if not optional}
+    legend = []
+    for own, (name, _) in ours.items():
+        input_ = input_of(name, unit)
+        if input_ is not None:
+            legend.append(f"- {own}: the block `{input_.title}`")
+    prompt = (options.prompt or rubric.prompt).rstrip()
+    return {
+        "unit": unit,
+        "inputs": [name if name in required else f"{name}?" for name in names],
+        "prompt": "\n".join([prompt, "", "Names that the rubric uses:", *legend]),
+    }
 
 
 def rubric_text(options: RubricOptions, subject: Subject) -> str | Missing | None:

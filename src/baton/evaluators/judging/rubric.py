@@ -238,6 +238,8 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ``cascade``: where a finding settles the question, no judge is asked. ``order``: judge
     also dispatches known only from the order of runs; ``kinds``: judge dispatches of these
     kinds; ``agents``: judge only dispatches to these (runs and tool calls: of these).
+    ``input_mapping``: names that the user's text uses, and the input that each stands for; the
+    judge is shown these inputs alone, of the unit that has them.
     ``max_chars``: how much material a judge is shown, the rest is cut from the middle of what is
     longest. The others replace parts of the rubric. The marks say what files of data may set: see
     :mod:`baton.plugins.data_limits`.
@@ -256,6 +258,7 @@ class RubricOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     report: Annotated[Report | None, FROM_FILES] = None
     unit: Annotated[Unit | None, FROM_FILES] = None
     inputs: Annotated[list[str] | None, FROM_FILES] = None
+    input_mapping: Annotated[dict[str, str], FROM_FILES] = msgspec.field(default_factory=dict)
     prompt: Annotated[str | None, FROM_FILES] = None
     answer: Annotated[Answer | None, FROM_FILES] = None
     direction: Annotated[Direction | None, FROM_FILES] = None
