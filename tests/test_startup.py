@@ -65,6 +65,18 @@ def test_scoring_json_without_a_judge_loads_neither_asyncio_nor_yaml(tmp_path: P
     assert not found & {"asyncio", "yaml"}
 
 
+def test_rouge_loads_the_stemmer_of_nltk_and_not_all_of_it() -> None:
+    code = (
+        "from baton.evaluators.matching.texts import rouge1\n"
+        "assert rouge1('the refunds', 'the refund').fmeasure == 1"
+    )
+    assert not loaded(code) & {"nltk", "scipy", "numpy"}
+    # A program that uses NLTK itself gets all of it, whoever is first.
+    whole = "from nltk.stem import SnowballStemmer\nassert SnowballStemmer('english')"
+    assert "nltk" in loaded(f"{code}\n{whole}")
+    assert "nltk" in loaded(f"{whole}\n{code}")
+
+
 def test_runs_without_judges_do_not_even_open_a_database(tmp_path: Path) -> None:
     arguments = ["score", f"{DESK}/refund.sse", "--out", str(tmp_path)]
     assert "sqlite3" not in loaded(f"from baton.cli import main\nmain({arguments!r})")

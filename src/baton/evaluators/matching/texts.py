@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
+from importlib.machinery import PathFinder
 from typing import Annotated, Any, Literal, NamedTuple, cast
 from urllib.parse import unquote
 
@@ -76,34 +79,69 @@ def rouge1(expected: str, actual: str) -> Rouge:
     that were found, recall that of the expected ones, F their harmonic mean; 0 when either
     text has no tokens, also when both have none.
     """
-    wanted, found = _counts(expected), _counts(actual)
-    overlap = sum(min(count, found[token]) for token, count in wanted.items() if token in found)
+    wanted, found = Counter(_folded_words(expected)), Counter(_folded_words(actual))
+    # Each word is one token, and words that are equal have equal stems: only what stands in one
+    # text alone ("refund", "refunds") has to be stemmed, which is slow.
+    missing = {word: n - found.get(word, 0) for word, n in wanted.items() if n > found.get(word, 0)}
+    extra = {word: n - wanted.get(word, 0) for word, n in found.items() if n > wanted.get(word, 0)}
+    overlap = wanted.total() - sum(missing.values())
+    if missing and extra:
+        overlap += (_stems(missing) & _stems(extra)).total()
     precision = overlap / max(found.total(), 1)
     recall = overlap / max(wanted.total(), 1)
     both = precision + recall
     return Rouge(precision, recall, 2 * precision * recall / both if both > 0 else 0.0)
 
 
-def _counts(text: str) -> Counter[str]:
-    """Count the tokens of a text; each word is looked up once, however often it stands there."""
-    counts: Counter[str] = Counter()
-    for word, count in Counter(words(unicodedata.normalize("NFKC", text).lower())).items():
-        for token in _stemmed(word):
-            counts[token] += count
-    return counts
+def _folded_words(text: str) -> list[str]:
+    return words(unicodedata.normalize("NFKC", text).lower())
+
+
+def _stems(counts: dict[str, int]) -> Counter[str]:
+    """Count the stems of words that are counted."""
+    stems: Counter[str] = Counter()
+    for word, count in counts.items():
+        stems[_stem(word)] += count
+    return stems
 
 
 @lru_cache(maxsize=1 << 16)
-def _stemmed(word: str) -> tuple[str, ...]:
+def _stem(word: str) -> str:
     """Stem a word of ASCII letters and digits; leave others alone. Words repeat, so keep them."""
-    return tuple(_tokenizer().tokenize(word)) if word.isascii() else (word,)
+    return str(_tokenizer().tokenize(word)[0]) if word.isascii() else word
 
 
 @cache
 def _tokenizer() -> Any:
-    from rouge_score.tokenizers import DefaultTokenizer
+    with _without_init("nltk", "nltk.stem"):
+        from rouge_score.tokenizers import DefaultTokenizer
 
     return DefaultTokenizer(use_stemmer=True)
+
+
+@contextmanager
+def _without_init(*packages: str) -> Iterator[None]:
+    """Import modules of packages, and not what the packages import for themselves.
+
+    ``import nltk`` imports SciPy's statistics: over a second, and 100 MiB. The stemmer is one
+    module that needs none of it. Afterwards the packages count as not imported, so that a program
+    that imports them gets the whole of them. Where it did so before, they are used as they are.
+    """
+    if any(name in sys.modules for name in packages):
+        yield
+        return
+    path: Sequence[str] | None = None
+    for name in packages:
+        spec = PathFinder.find_spec(name, path)
+        if spec is None:
+            break  # the import says what is missing
+        sys.modules[name] = package = importlib.util.module_from_spec(spec)
+        path = package.__path__
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.split(".")[0] == packages[0]]:
+            del sys.modules[name]
 
 
 Match = Literal["equals", "contains", "regex", "jaccard", "recall", "rouge1"]
