@@ -50,11 +50,10 @@ def test_a_429_of_whatever_client_is_heard() -> None:
     async def play() -> int:
         throttle = Throttle(4)
         HEARD.set(throttle)
-        try:
-            raise RuntimeError("no answer") from RateLimitError()
-        except RuntimeError as error:
-            tell_of(error)
-        tell_of(ValueError("another"))
+        error = RuntimeError("no answer")
+        error.__cause__ = RateLimitError()
+        assert tell_of(error)
+        assert not tell_of(ValueError("another"))
         return throttle.complaints
 
     assert asyncio.run(play()) == 1
@@ -64,6 +63,9 @@ class Server(ThreadingHTTPServer):
     """Answers with 429 while more than ``most`` requests are in play."""
 
     most = 2
+    seconds = 0.02
+    status = 429
+    request_queue_size = 128
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -84,9 +86,9 @@ class Handler(BaseHTTPRequestHandler):
             server.in_play += not too_many
             server.refused += too_many
         if too_many:
-            self._answer(429, {"detail": "slow down"}, {"Retry-After": "0.1"})
+            self._answer(server.status, {"detail": "slow down"}, {"Retry-After": "0.1"})
             return
-        time.sleep(0.02)
+        time.sleep(server.seconds)
         with server.lock:
             server.in_play -= 1
             server.answered += 1
@@ -113,17 +115,56 @@ def server() -> Iterator[Server]:
         running.shutdown()
 
 
+def config(folder: Path, server: Server, cases: int, concurrency: int, attempts: int) -> None:
+    """Write cases, and a config that plays them against a server."""
+    lines = (json.dumps({"id": f"c{n}", "input": "hi", "response": "done"}) for n in range(cases))
+    (folder / "cases.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "baton.yaml").write_text(
+        f"providers: [{{type: http, url: 'http://127.0.0.1:{server.server_port}/', "
+        "request: {message: '{input}'}, answer: $.output, session: cookie, "
+        f"retry_attempts: {attempts}, retry_delay: 0.05}}]\n"
+        f"dataset: cases.jsonl\nevaluators: [response]\nconcurrency: {concurrency}\n"
+    )
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_no_case_is_lost_to_a_server_that_takes_a_fifth_of_what_is_in_play(
+    baton: Run, tmp_path: Path, server: Server, status: int
+) -> None:
+    server.most, server.seconds, server.status = 10, 0.1, status
+    config(tmp_path, server, 200, 50, 3)
+    outcome = baton("eval", "--json")
+    assert outcome.code == 0, outcome.err
+    assert {result["status"] for result in json.loads(outcome.out)["results"]} == {"passed"}
+    assert server.answered == 200
+
+
+def test_what_a_server_refuses_is_played_again_unless_that_is_switched_off(
+    baton: Run, tmp_path: Path, server: Server
+) -> None:
+    server.most, server.seconds = 1, 0.3
+    config(tmp_path, server, 4, 4, 1)
+    assert baton("eval", "--retry-errors", "0").code == 3
+    outcome = baton("eval", "--json")
+    assert outcome.code == 0, outcome.err
+    report = json.loads(outcome.out)
+    assert "cases that servers had no time for were played again" in str(report["notices"])
+
+
+def test_a_server_that_refuses_everything_is_given_up_soon(
+    baton: Run, tmp_path: Path, server: Server
+) -> None:
+    server.most, server.status = 0, 503
+    config(tmp_path, server, 40, 40, 1)
+    assert baton("eval").code == 3
+    assert server.refused <= 40 + 20  # each once, and some once more
+    assert baton("eval", "--fail-fast").code == 3
+
+
 def test_cases_that_a_busy_server_refuses_are_played_with_fewer_at_once(
     baton: Run, tmp_path: Path, server: Server
 ) -> None:
-    lines = (json.dumps({"id": f"c{n}", "input": "hi", "response": "done"}) for n in range(30))
-    (tmp_path / "cases.jsonl").write_text("\n".join(lines) + "\n")
-    (tmp_path / "baton.yaml").write_text(
-        f"providers: [{{type: http, url: 'http://127.0.0.1:{server.server_port}/', "
-        "request: {message: '{input}'}, answer: $.output, session: cookie, "
-        "retry_attempts: 8, retry_delay: 0.05}]\n"
-        "dataset: cases.jsonl\nevaluators: [response]\nconcurrency: 10\n"
-    )
+    config(tmp_path, server, 30, 10, 8)
     outcome = baton("eval", "--json")
     report = json.loads(outcome.out)
     assert outcome.code == 0, outcome

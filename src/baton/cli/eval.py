@@ -63,7 +63,8 @@ class Running:
     timeout
         Seconds for one case.
     retry_errors
-        How often a case that ended in an error is played again.
+        How often a case that ended in an error is played again. Without it, only what a server
+        refused with 429 or 503 is; with 0, nothing.
     fail_fast
         Stop at the first case that fails or ends in an error.
     max_agent_cost

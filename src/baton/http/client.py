@@ -272,6 +272,7 @@ class Client:
             ):
                 with attempt:
                     number = attempt.num
+                    await rate_limits.wait(again=number > 1)
                     return await self._once(request, number)
         except Refused as error:
             error.attempts = number
@@ -305,7 +306,6 @@ class Client:
 
     async def _once(self, request: Request, number: int) -> Answer:
         """Send a request once; what came of an answer that ended too early is kept."""
-        await rate_limits.wait()
         data = bytearray()
         response: httpx2.Response | None = None
         trouble: NoAnswer | None = None

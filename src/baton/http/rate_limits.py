@@ -13,6 +13,7 @@ from typing import Protocol
 LONGEST_WAIT = 300.0
 """Seconds that a server may ask to wait."""
 _TOO_MANY = 429
+_BUSY = frozenset({_TOO_MANY, 503})
 _CAUSES = 10
 
 
@@ -24,6 +25,9 @@ class Patience(Protocol):
 
     async def wait(self) -> None:
         """Wait until requests may be sent again."""
+
+    async def enter_again(self) -> None:
+        """Let others have their turn, and wait for the next one."""
 
 
 HEARD: ContextVar[Patience | None] = ContextVar("baton_patience", default=None)
@@ -42,10 +46,16 @@ def tell(seconds: float | None) -> None:
         patience.slow(seconds)
 
 
-async def wait() -> None:
-    """Wait as long as any server of this evaluation asks for patience."""
+async def wait(*, again: bool = False) -> None:
+    """Wait as long as any server of this evaluation asks for patience.
+
+    What is sent ``again`` also waits for its turn: a server that refused 40 of 50 requests would
+    refuse most of them once more if all 40 came back at the same moment.
+    """
     patience = HEARD.get()
-    if patience is not None:
+    if patience is not None and again:
+        await patience.enter_again()
+    elif patience is not None:
         await patience.wait()
 
 
@@ -65,14 +75,23 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-def tell_of(error: BaseException) -> None:
-    """Say so when an error, or what caused it, is a 429 of whatever client a program uses."""
+def tell_of(error: BaseException) -> bool:
+    """Say so when an error, or what caused it, is a 429 of whatever client a program uses.
+
+    Returns:
+        whether it is a 429 or a 503, which say that nothing was done and that it may be later; a
+        server that wants to be left alone for longer than ``LONGEST_WAIT`` is not asked again.
+    """
     for cause in _causes(error):
-        numbers = (getattr(cause, name, None) for name in ("status_code", "status", "code"))
-        if any(number == _TOO_MANY and isinstance(number, int) for number in numbers):
+        numbers = [getattr(cause, name, None) for name in ("status_code", "status", "code")]
+        number = next((n for n in numbers if isinstance(n, int) and n in _BUSY), None)
+        if number is not None:
             headers = getattr(getattr(cause, "response", cause), "headers", None)
-            tell(retry_after(headers) if isinstance(headers, Mapping) else None)
-            return
+            seconds = retry_after(headers) if isinstance(headers, Mapping) else None
+            if number == _TOO_MANY:
+                tell(seconds)
+            return seconds is None or seconds <= LONGEST_WAIT
+    return False
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -32,10 +32,14 @@ class SessionKey(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The events that came for one message; ``trouble`` says why there may be more."""
+    """The events that came for one message.
+
+    ``trouble`` says why there may be more, ``cause`` is the error behind it.
+    """
 
     wire: Wire
     trouble: str | None = None
+    cause: Exception | None = None
 
 
 class AnswerCancelled(asyncio.CancelledError):
@@ -183,7 +187,7 @@ class _Conversation:
         self._exchanges.append(exchange)
         if turn is None or trouble is not None:
             reason = f"turn {number + 1}: {trouble}"
-            raise ProviderError(reason, await self._read(self._exchanges))
+            raise ProviderError(reason, await self._read(self._exchanges)) from answer.cause
         await self._hooks.after_turn(self._case, turn)
 
     async def _send(self, session: SessionKey, message: str) -> Answer:
@@ -196,7 +200,7 @@ class _Conversation:
             tried = f"; the case was played {self._last_of} times" if self._last_of > 1 else ""
             return Answer(Wire([], []), f"{lost}{tried}")
         except ProviderError as error:
-            return Answer(Wire([], []), str(error))
+            return Answer(Wire([], []), str(error), error)
 
     async def _read(self, exchanges: list[Exchange], state: dict[str, Any] | None = None) -> Trace:
         size = _EVENT * sum(len(exchange.answer.wire.events) for exchange in exchanges)

@@ -60,7 +60,7 @@ class AdkClient(AgentClient):
 
 def read_answer(body: Body, blank: Masker) -> Answer:
     """Read the events of an answer, as far as it can be read; no error shows a secret."""
-    wire, trouble = _read(body, blank)
+    wire, trouble, _ = _read(body, blank)
     events = [_blanked(event, blank) for event in wire.events]
     dropped = [
         msgspec.structs.replace(lost, example=lost.example and blank(lost.example))
@@ -315,7 +315,7 @@ class HttpServer:
             raise AnswerCancelled(read_answer(cut.body, self._http.blank)) from cut
         except Refused as error:
             lost = f"; {_LOST}" if error.status == 404 and self._was_restarted else ""
-            return Answer(Wire([], []), refusal(error) + lost)
+            return Answer(Wire([], []), refusal(error) + lost, error)
 
     async def _restart(self) -> None:
         await self._shared.restart()

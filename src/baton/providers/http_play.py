@@ -190,6 +190,7 @@ class Player:
 
     async def _turn(self, session: _Session, index: int) -> None:
         sent = time.time()
+        cause: Exception | None = None
         try:
             stated = await self._asked(session, index)
         except asyncio.CancelledError as error:
@@ -197,13 +198,14 @@ class Player:
             self._add(index, sent, self._partly(session, body, index, ENDED))
             raise
         except (ProviderError, Refused, LostBeforeAnswer) as error:
+            cause = error
             reason = refusal(error, "`headers`") if isinstance(error, Refused) else str(error)
             self._add(index, sent, self._partly(session, None, index, reason))
         else:
             self._add(index, sent, stated)
         turn = self.played.turns[-1].turn
         if turn.error is not None:
-            raise ProviderError(f"turn {index + 1}: {turn.error}")
+            raise ProviderError(f"turn {index + 1}: {turn.error}") from cause
         text = turn.output.plain() if turn.output else ""
         session.history += [
             {"role": "user", "content": self._case.turns[index].input.plain()},

@@ -163,8 +163,10 @@ async def play_all(
     try:
         todo: Iterable[Slot] = (slot for slot in slots(dataset, options) if slot not in done)
         await _play(run, iter(todo))
-        for _ in range(options.retry_errors):
+        for _ in range(options.retry_errors or 0):
             await _play(run, iter(watch.errors()))
+        while watch.may_ask_again():
+            await _play(run, watch.busy())
     finally:
         HEARD.reset(heard)
     notes = [*watch.notes(), *throttle.notes()]
@@ -242,19 +244,21 @@ async def _work(run: _Run, todo: Iterator[Slot], background: Background) -> None
     player = run.player
     for slot in todo:
         async with run.throttle:
-            if run.watch.stopped.is_set():
+            if run.watch.stopped.is_set() or run.watch.in_vain:
                 return
             refused = run.watch.refuse(slot)
             if refused is not None:
                 run.watch.add(player.unplayed(slot, refused))
                 continue
             await player.prepare()
-            played, complete = await player.play(slot)
-        run.watch.count(played.trace)
-        if isinstance(played, Unfinished):
-            await background.add(played, complete)
+            scored, complete, busy = await player.play(slot)
+        run.watch.count(scored.trace)
+        if busy:
+            run.watch.note_busy(slot)
+        if isinstance(scored, Unfinished):
+            await background.add(scored, complete)
         else:
-            run.watch.add(complete(played))
+            run.watch.add(complete(scored))
 
 
 def _stopped(watch: Watch, first: First, dataset: Dataset, options: RunOptions) -> str:
@@ -273,6 +277,12 @@ class First(NamedTuple):
     status: str
 
 
+_ROUNDS = 5
+"""How often what a server has no time for is played again, at most."""
+_IN_VAIN = 10
+"""After so many cases in a row that a server refuses again, it is not busy but broken."""
+
+
 class Watch:
     """Passes results on, and keeps an eye on them."""
 
@@ -282,12 +292,21 @@ class Watch:
         self.played = 0
         self._results = results
         self._wanted = wanted
-        self._left = wanted.retry_errors
+        self._left = wanted.retry_errors or 0
+        self._rounds = 0 if wanted.retry_errors == 0 else _ROUNDS
         self._errors: list[Slot] = []
+        self._busy: set[Slot] = set()
+        self._waiting: dict[Slot, str] = {}
+        self._refused_again: int | None = None  # in a row; None before anything is asked again
         self._again = 0
+        self._asked_again = 0
         self._refused: set[Slot] = set()
         self._cost = 0.0
         self._unpriced = 0
+
+    def note_busy(self, slot: Slot) -> None:
+        """Note, before its result is there, that a server had no time for a case."""
+        self._busy.add(slot)
 
     def add(self, result: CaseResult) -> None:
         """Pass a result on."""
@@ -295,21 +314,55 @@ class Watch:
         self.played += 1
         is_final = True
         slot = Slot(result.position, result.repeat)
-        if result.status == "error" and self._left and slot not in self._refused:
-            self._errors.append(slot)
-            is_final = False
-        if self._wanted.fail_fast and is_final and result.status in ("failed", "error"):
-            self.first = self.first or First(result.case_id, result.status)
+        busy = slot in self._busy
+        self._busy.discard(slot)
+        if self._refused_again is not None and not self.in_vain:
+            self._refused_again = self._refused_again + 1 if busy else 0
+        if result.status == "error" and slot not in self._refused:
+            if self._left:
+                self._errors.append(slot)
+                is_final = False
+            elif busy and self._rounds:
+                self._waiting[slot] = result.case_id
+                is_final = False
+        if is_final and result.status in ("failed", "error"):
+            self._stop_at(First(result.case_id, result.status))
+
+    def _stop_at(self, first: First) -> None:
+        if self._wanted.fail_fast:
+            self.first = self.first or first
             self.stopped.set()
 
     def errors(self) -> list[Slot]:
         """Return what is to be played again now; nothing when that was done often enough."""
         if self.stopped.is_set():
             return []
-        again, self._errors = sorted(self._errors, key=lambda s: (s.repeat, s.position)), []
+        again, self._errors = sorted(self._errors, key=_in_order), []
         self._left -= 1
         self._again += len(again)
         return again
+
+    def may_ask_again(self) -> bool:
+        """Tell whether a server should be asked again for what it had no time for."""
+        if self.in_vain:
+            self._rounds = 0
+        if self._waiting and not self._rounds:
+            self._stop_at(First(next(iter(self._waiting.values())), "error"))
+        return bool(self._waiting and self._rounds) and not self.stopped.is_set()
+
+    def busy(self) -> Iterator[Slot]:
+        """Yield what a server had no time for, to be played again."""
+        self._rounds -= 1
+        self._refused_again = 0
+        waiting, self._waiting = sorted(self._waiting, key=_in_order), {}
+        for slot in waiting:
+            self._asked_again += 1
+            yield slot
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether a server refuses all that it is asked again."""
+        return (self._refused_again or 0) >= _IN_VAIN
 
     def count(self, trace: Trace | None) -> None:
         """Add up what a case cost, where that is known."""
@@ -335,6 +388,11 @@ class Watch:
         if self._again:
             errors = f"{counted(self._again, 'error')} {'was' if self._again == 1 else 'were'}"
             texts.append(f"{errors} played again (`retry_errors`)")
+        if self._asked_again:
+            times = counted(self._asked_again, "time")
+            texts.append(
+                f"cases that servers had no time for were played again: {times} (429, 503)"
+            )
         limit = self._wanted.max_agent_cost
         if limit is not None and self._unpriced:
             texts.append(
@@ -342,6 +400,10 @@ class Watch:
                 "no source or price tells it"
             )
         return texts
+
+
+def _in_order(slot: Slot) -> tuple[int, int]:
+    return slot.repeat, slot.position
 
 
 _PAUSE = 1.0
@@ -373,13 +435,27 @@ class Throttle:
         return max(1, int(self._limit))
 
     async def __aenter__(self) -> Self:
+        await self._enter()
+        return self
+
+    async def _enter(self) -> None:
         while True:
             await self.wait()
             if self._in_play < self.limit:
                 self._in_play += 1
-                return self
+                return
             self._changed.clear()
             await self._changed.wait()
+
+    async def enter_again(self) -> None:
+        """Let others have their turn, and wait for the next one; for a case that is in play."""
+        self._in_play -= 1
+        self._changed.set()
+        try:
+            await self._enter()
+        except BaseException:
+            self._in_play += 1  # it counts as in play until it leaves
+            raise
 
     async def __aexit__(self, *_: object) -> None:
         self._in_play -= 1

@@ -453,14 +453,15 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a dataset is played: each case ``repeat`` times, ``concurrency`` of them at once.
 
     ``timeout`` is in seconds, for one case; ``None`` waits for ever. What is an error is played
-    ``retry_errors`` times more. ``fail_fast`` stops at the first case that fails or errs; from
-    ``max_agent_cost`` (USD, of the agents, in one run of the command) on the remaining cases are
-    errors.
+    ``retry_errors`` times more, and what a server refused with 429 or 503 as long as that helps;
+    ``None`` plays only the latter again, 0 nothing. ``fail_fast`` stops at the first case that
+    fails or errs; from ``max_agent_cost`` (USD, of the agents, in one run of the command) on the
+    remaining cases are errors.
     """
 
     concurrency: Count = 4
     repeat: Count = 1
     timeout: Seconds | None = 600
-    retry_errors: NotNegative = 0
+    retry_errors: NotNegative | None = None
     fail_fast: bool = False
     max_agent_cost: Money | None = None

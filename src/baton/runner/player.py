@@ -41,12 +41,25 @@ class Slot(msgspec.Struct, frozen=True):
 class Played(NamedTuple):
     """What came of a case, and what was wrong with it; at least one of them.
 
-    What ``cut_short`` a case is its reason, whatever that left of its last turn.
+    What ``cut_short`` a case is its reason, whatever that left of its last turn. ``busy``: a server
+    refused it, and may take it later.
     """
 
     trace: Trace | None
     problem: str | None
     cut_short: bool = False
+    busy: bool = False
+
+
+class Attempt(NamedTuple):
+    """The result of a case, or what has to be waited for, and what completes it.
+
+    ``busy``: a server refused it, and may take it later.
+    """
+
+    scored: CaseResult | Unfinished
+    complete: Complete
+    busy: bool
 
 
 class Player:
@@ -84,8 +97,8 @@ class Player:
             pass  # where it stood can be read no more
         return result
 
-    async def play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Complete]:
-        """Play a case; return its result, or what has to be waited for, and what completes it."""
+    async def play(self, slot: Slot) -> Attempt:
+        """Play a case."""
         started, clock = time.time(), time.perf_counter()
         scored, case, played = await self._play(slot)
         case_id = self._dataset.ids[slot.position]
@@ -100,7 +113,7 @@ class Player:
                 result.where, result.tags = case.where, case.tags
             return result
 
-        return scored, complete
+        return Attempt(scored, complete, played.busy)
 
     async def _play(self, slot: Slot) -> tuple[CaseResult | Unfinished, Case | None, Played]:
         try:
@@ -147,13 +160,12 @@ class Player:
         except KeyboardInterrupt:
             raise
         except ProviderError as error:
-            tell_of(error)
-            return Played(_trace_of(error), _encodable(text_of(error)))
+            busy = tell_of(error)
+            return Played(_trace_of(error), _encodable(text_of(error)), busy=busy)
         except CaseCancelled as error:
             return Played(_trace_of(error), _raised(error.__cause__ or error))
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error
-            tell_of(error)
-            return Played(None, _raised(error))
+            return Played(None, _raised(error), busy=tell_of(error))
         return self._checked(answer)
 
     def _checked(self, answer: Any) -> Played:

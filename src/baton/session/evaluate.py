@@ -82,7 +82,8 @@ class EvaluateOptions(ScoreOptions, total=False):
         concurrency: how many cases are in play at once; 4 by default.
         repeat: how often each case is played; once by default.
         timeout: seconds for one case, 600 by default; ``None`` waits for ever.
-        retry_errors: how often what was an error is played again.
+        retry_errors: how often what was an error is played again; when left out, or ``None``,
+            only what a server refused with 429 or 503 is, and with 0 nothing.
         fail_fast: stop at the first case that fails or errs; a notice says what was not played.
         max_agent_cost: USD that the agents may cost; the cases after that are errors.
     """
@@ -90,7 +91,7 @@ class EvaluateOptions(ScoreOptions, total=False):
     concurrency: int
     repeat: int
     timeout: float | None
-    retry_errors: int
+    retry_errors: int | None
     fail_fast: bool
     max_agent_cost: float | None
 
