@@ -15,6 +15,7 @@ from baton.model import Usage
 from baton.readers.otlp.messages import Answer, Call, Message, read_messages
 from baton.readers.otlp.readings import (
     AgentSpan,
+    HandoffSpan,
     ModelSpan,
     PlainSpan,
     Reading,
@@ -36,6 +37,9 @@ _MODELS = frozenset({"LLM", "CHAT_MODEL"})
 _NAMES = ("mlflow.llm.model", "model", "model_name")
 # `Runner.run` of OpenAI Agents, around the spans of the agents that it runs.
 _ROOT = "mlflow.openai.agent_run_root"
+# OpenAI Agents' hand-off: a CHAIN that was given {"from_agent": ...} and made {"to_agent": ...}. It
+# tells of a hand-off also where the requests of the models are not recorded.
+_HANDOFF = "Handoff"
 # What MLflow patches in other libraries says whose messages the span holds.
 _FORMATS = {
     "openai-agent": "openai-agents",
@@ -76,6 +80,8 @@ def read(span: Span) -> Reading:
         says = WorkflowSpan(heard=_asked(given), spoken=_answered(made))
     elif kind == "AGENT":
         says = _agent(span, given, made)
+    elif span.name == _HANDOFF and isinstance(made, Mapping) and text(made.get("to_agent")):
+        says = HandoffSpan(agent=_from_agent(given), target=text(made["to_agent"]))
     else:
         says = PlainSpan(name=span.name)
         if span.parent_id is None:
@@ -115,6 +121,10 @@ def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
     elif isinstance(made, Mapping) and "_state" in made and "output" in made:
         says.output, says.spoken = content(made["output"]), None  # pydantic-ai's result object
     return says
+
+
+def _from_agent(given: Any) -> str | None:
+    return text(given.get("from_agent")) if isinstance(given, Mapping) else None
 
 
 def _asked(given: Any) -> Any:
@@ -212,4 +222,12 @@ def _usage(span: Span) -> Usage | None:
     return spent
 
 
-DIALECT = Dialect(name="mlflow", rank=15, claims=claims, read=read, prefixes=("mlflow.",))
+DIALECT = Dialect(
+    name="mlflow",
+    rank=15,
+    claims=claims,
+    read=read,
+    prefixes=("mlflow.",),
+    # Beside the spans, in what MLflow keeps of a trace: `wire/mlflow.py` brings both together.
+    sessions=("mlflow.trace.session",),
+)

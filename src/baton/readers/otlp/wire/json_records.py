@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.wire import jaeger, otlp_json, sdk
+from baton.readers.otlp.wire import jaeger, mlflow, otlp_json, sdk
 
 from .jaeger import JaegerSpan, Process
 from .otlp_json import Named, Wire, WireLog, WireSpan
@@ -187,6 +187,7 @@ R = TypeVar("R")
 _SPAN = msgspec.json.Decoder(otlp_json.WireSpan)
 _LOG = msgspec.json.Decoder(otlp_json.WireLog)
 _JAEGER = msgspec.json.Decoder(jaeger.JaegerSpan)
+_MLFLOW = msgspec.json.Decoder(mlflow.MlflowSpan)
 _HALF_PAIR = re.compile(
     r"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..)"
 )
@@ -228,6 +229,10 @@ class Salvage:
         """Read a span of Jaeger."""
         return self._one(raw, _JAEGER, lambda wire: jaeger.span_of(wire, processes))
 
+    def mlflow_span(self, raw: Any, resource: dict[str, Any]) -> Span | None:
+        """Read a span as MLflow keeps it."""
+        return self._one(raw, _MLFLOW, lambda wire: mlflow.span_of(wire, resource))
+
     def records(self, error: Exception) -> Iterator[Span | Event | None]:
         """Yield the whole records of a value that cannot be parsed, and say what is wrong."""
         data = self._data
@@ -249,6 +254,8 @@ class Salvage:
         resource = self._attributes(found.resource)
         if found.key == b'"logRecords"':
             return self.log(found.record, resource)
+        if mlflow.holds_own(found.record):
+            return self.mlflow_span(found.record, {})
         if found.processes or b'"traceID"' in bytes(found.record):
             return self.jaeger_span(found.record, self._processes(found.processes))
         named = self._decode(found.scope, otlp_json.Named)
@@ -374,7 +381,7 @@ class Top(Wire, Generic[S, L]):
     """One export, or what wraps it: Tempo's ``trace``, Jaeger's ``result``, a request's ``body``.
 
     ``data`` is an older answer of Jaeger, ``spans`` one trace of it, ``context`` that of a span as
-    the SDK prints it. Metrics are known, and not read.
+    the SDK prints it; ``info`` and ``traces`` are of MLflow. Metrics are known, and not read.
     """
 
     resource_spans: list[ResourceSpans[S]] | None = None
@@ -387,6 +394,8 @@ class Top(Wire, Generic[S, L]):
     data: Raw = _NOTHING
     spans: Raw = _NOTHING
     context: Raw = _NOTHING
+    info: Raw = _NOTHING
+    traces: Raw = _NOTHING
 
     def wrapped(self) -> list[Raw]:
         """Return the wrapped values; those that only have such a name are none."""
@@ -399,6 +408,10 @@ class Top(Wire, Generic[S, L]):
     def jaeger(self) -> bool:
         """Tell whether this is one trace of Jaeger."""
         return _starts(self.spans, b"[")
+
+    def may_be_mlflow(self) -> bool:
+        """Tell whether this may be a trace of MLflow, or several."""
+        return _starts(self.info, b"{") or _starts(self.traces, b"[") or self.jaeger()
 
     def sdk_span(self) -> bool:
         """Tell whether this is a span as the SDK prints it."""
@@ -474,7 +487,11 @@ class _Typed:
     def records(self, data: Data) -> Iterator[Record | None]:
         decoded = self.decoder.decode(data)
         tops = decoded if isinstance(decoded, list) else [decoded]
-        if any(top.jaeger() for top in tops):
+        if any(top.may_be_mlflow() for top in tops) and mlflow.holds_own(data):
+            traces = mlflow.TRACES.decode(data)
+            for raw, resource in mlflow.spans_of(traces if isinstance(traces, list) else [traces]):
+                yield self.salvage.mlflow_span(raw, resource)
+        elif any(top.jaeger() for top in tops):
             yield from self._jaeger(data)
         elif any(top.sdk_span() for top in tops):
             spans = SDK.decode(data)

@@ -18,8 +18,8 @@ Form = Literal["json", "protobuf", "frames"]
 HEAD = 1 << 16
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*:)?|[{}\[\]"]', re.DOTALL)
 # One of these names is enough: no other format has them. `spans` or `trace_id` alone is in the logs
-# of any service, so these count only together (`_TOGETHER`): Jaeger's export, and what the SDK's
-# console exporter prints.
+# of any service, so these count only together (`_TOGETHER`): Jaeger's export, what the SDK's
+# console exporter prints, and MLflow's traces of versions 3 and 2, whole or only their spans.
 _SURE = {
     b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"', b'"resource_spans"',
     b'"resource_logs"', b'"scopeSpans"', b'"instrumentationLibrarySpans"',
@@ -27,8 +27,11 @@ _SURE = {
 _TOGETHER = (
     {b'"traceID"', b'"spans"'},
     {b'"context"', b'"trace_id"', b'"start_time"'},
+    {b'"info"', b'"trace_metadata"'},
+    {b'"info"', b'"request_metadata"'},
+    {b'"spans"', b'"trace_id"', b'"start_time_unix_nano"'},
 )
-_RARE = (*_SURE, b'"traceID"', b'"trace_id"')
+_RARE = (*_SURE, b'"traceID"', b'"trace_id"', b'"trace_metadata"', b'"request_metadata"')
 
 
 def is_otlp(file: Path | str | InputFile) -> bool:
