@@ -217,7 +217,11 @@ def stated_agents(data: IntermediateData | None) -> list[str] | None:
     if data is None:
         return None
     if data.invocation_events is not None:
-        return _collapse(e.author for e in data.invocation_events if e.author != "user") or None
+        chain: list[str] = []
+        for name in (e.author for e in data.invocation_events if e.author != "user"):
+            if not chain or chain[-1] != name:
+                chain.append(name)
+        return chain or None
     return _from_responses(data.intermediate_responses or []) or _from_tools(data.tool_uses or [])
 
 
@@ -229,20 +233,16 @@ def _from_responses(records: list[Any]) -> list[str]:
             if pair[0] != "user" and (not chain or chain[-1] != pair[0]):
                 chain.append(pair[0])
         elif isinstance(record, dict):
-            _add_record(chain, record)
+            if record.get("type") == "agent_transfer":
+                opener = record.get("from_agent")
+                if opener is not None and not chain:
+                    chain.append(_name(opener, "from_agent"))
+                if record.get("to_agent") is not None:
+                    chain.append(_name(record["to_agent"], "to_agent"))
+            elif record.get("type") not in ("function_call", "function_response"):
+                if record.get("agent_name") is not None:
+                    chain.append(_name(record["agent_name"], "agent_name"))
     return chain
-
-
-def _add_record(chain: list[str], record: dict[str, Any]) -> None:
-    if record.get("type") == "agent_transfer":
-        opener = record.get("from_agent")
-        if opener is not None and not chain:
-            chain.append(_name(opener, "from_agent"))
-        if record.get("to_agent") is not None:
-            chain.append(_name(record["to_agent"], "to_agent"))
-    elif record.get("type") not in ("function_call", "function_response"):
-        if record.get("agent_name") is not None:
-            chain.append(_name(record["agent_name"], "agent_name"))
 
 
 def _from_tools(calls: list[FunctionCall]) -> list[str] | None:
@@ -261,14 +261,6 @@ def author_pair(record: Any) -> tuple[str, list[str]] | None:
     parts = record[1] if isinstance(record[1], list) else []
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return record[0], [text for text in texts if isinstance(text, str) and text]
-
-
-def _collapse(names: Any) -> list[str]:
-    chain: list[str] = []
-    for name in names:
-        if not chain or chain[-1] != name:
-            chain.append(name)
-    return chain
 
 
 def _name(value: Any, what: str) -> str:

@@ -299,7 +299,15 @@ class OpenedFolder:
         size = os.fstat(bodies.fileno()).st_size
         start = end = 0
         for number, line in enumerate(index, 1):
-            row = self._row(number, line)
+            row = None
+            if line.endswith(b"\n"):
+                try:
+                    row = read_row(line)
+                except _BROKEN as error:
+                    self._fault(f"{INDEX}:{number}: is not a valid line: {error}")
+            elif self._finished:
+                # A crash tears the last line of what runs; the case is missing and will be played.
+                self._fault(f"{INDEX}:{number}: the line is truncated")
             if row is not None:
                 if row.offset > end and not self._hurt:
                     self._fault(f"{INDEX}:{number}: results before this line are missing")
@@ -309,7 +317,13 @@ class OpenedFolder:
                     size = os.fstat(bodies.fileno()).st_size  # it may grow while it is read
                 wrong = _wrong(row, end, size, bodies if check else None)
                 if wrong is None:
-                    self._take(row, start, line)
+                    if self.lines.put(row.position, row.repeat, start) is not None:
+                        self._replaced = True
+                    self._counts[row.status] += 1
+                    self.rows_read += 1
+                    if not self._hurt:
+                        self.keep = start + len(line), row.end
+                        self.digest.update(line)
                     end = row.end
                 else:
                     self._lose(row.case_id, row.repeat)
@@ -318,27 +332,6 @@ class OpenedFolder:
             start += len(line)
         if self._finished:
             self._check_end(bodies, end, size)
-
-    def _row(self, number: int, line: bytes) -> IndexRow | None:
-        if not line.endswith(b"\n"):
-            # A crash tears the last line of what runs; the case is missing and will be played.
-            if self._finished:
-                self._fault(f"{INDEX}:{number}: the line is truncated")
-            return None
-        try:
-            return read_row(line)
-        except _BROKEN as error:
-            self._fault(f"{INDEX}:{number}: is not a valid line: {error}")
-            return None
-
-    def _take(self, row: IndexRow, start: int, line: bytes) -> None:
-        if self.lines.put(row.position, row.repeat, start) is not None:
-            self._replaced = True
-        self._counts[row.status] += 1
-        self.rows_read += 1
-        if not self._hurt:
-            self.keep = start + len(line), row.end
-            self.digest.update(line)
 
     def rows(self) -> Iterator[IndexRow]:
         """Yield the last complete row of every case and repeat, in this order."""
@@ -366,7 +359,12 @@ class OpenedFolder:
             piece = bodies.readline(min(1 << 16, end - at))
             match = _START.match(piece) if is_start else None
             if match is not None:
-                self._lose(_text(match[1]), 0)
+                literal = match[1]
+                try:
+                    name = msgspec.json.decode(literal, type=str)
+                except _BROKEN:
+                    name = literal.decode(errors="replace")
+                self._lose(name, 0)
             at += len(piece)
             is_start = piece.endswith(b"\n")
             if not piece:
@@ -404,19 +402,21 @@ class OpenedFolder:
             for line in index:
                 row = read_row(line)
                 bodies.seek(row.offset)
-                if not self._agree(row, bodies.read(row.length)):
+                try:
+                    body = read_body(bodies.read(row.length), self.header.version)
+                except _BROKEN:
+                    agrees = False
+                else:
+                    scores = [
+                        ScoreInShort(one.evaluator, one.status, one.value) for one in body.scores
+                    ]
+                    stated = (body.case_id, body.repeat, scores)
+                    agrees = (row.case_id, row.repeat, row.scores) == stated
+                if not agrees:
                     self._lose(row.case_id, row.repeat)
                     keep = keep or (start, end)
                 start, end = start + len(line), row.end
         self.keep = keep or (0, 0)
-
-    def _agree(self, row: IndexRow, text: bytes) -> bool:
-        try:
-            body = read_body(text, self.header.version)
-        except _BROKEN:
-            return False
-        scores = [ScoreInShort(one.evaluator, one.status, one.value) for one in body.scores]
-        return (row.case_id, row.repeat, row.scores) == (body.case_id, body.repeat, scores)
 
     def problems(self) -> list[str]:
         """Say what is damaged, and which cases are lost by it."""
@@ -489,13 +489,6 @@ def read_header(folder: Path, type_: type[H]) -> H:
         message = f"was written by a newer Baton (version {header.version} of the files)"
         raise InputError(Problem(file=str(file), message=message))
     return header
-
-
-def _text(literal: bytes) -> str:
-    try:
-        return msgspec.json.decode(literal, type=str)
-    except _BROKEN:
-        return literal.decode(errors="replace")
 
 
 def _damaged(file: Path, *messages: str) -> InputError:

@@ -68,7 +68,15 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
         case inspect.Metadata():
             return _explain(value, info.type, path)
         case inspect.UnionType():
-            return _explain_union(value, info, path)
+            alike = [option for option in info.types if _fits(value, option)]
+            structs = [option for option in alike if isinstance(option, inspect.StructType)]
+            if len(structs) > 1:
+                alike = [next((s for s in structs if _tagged(value, s)), structs[0])]
+            if alike:
+                attempts = [_explain(value, option, path) for option in alike]
+                return [_or_mapping(fault, info) for fault in min(attempts, key=len)]
+            names = " or ".join(_name(option) for option in info.types)
+            return [Fault(path, f"expected {names}, got {_describe(value)}")]
         case inspect.StructType() if isinstance(value, dict):
             return _explain_struct(value, info, path)
         case inspect.DictType() if isinstance(value, dict):
@@ -81,7 +89,14 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
                 return []
             return [Fault(path, f"`{value}` is none of {', '.join(words)}{_meant(value, words)}")]
     if _fits(value, info):
-        return _out_of_bounds(value, info, path)
+        if not isinstance(info, inspect.IntType | inspect.FloatType):
+            return []
+        bounds = [(sign, holds, getattr(info, name)) for name, holds, sign in _BOUNDS]
+        return [
+            Fault(path, f"expected {_name(info)} {sign} {bound:g}, got {value:g}")
+            for sign, holds, bound in bounds
+            if bound is not None and not holds(value, bound)
+        ]
     is_number = isinstance(value, int | float) and isinstance(info, inspect.StrType)
     quotes = "; write it in quotes" if is_number else ""
     return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{quotes}")]
@@ -98,29 +113,6 @@ _BOUNDS = (
     ("le", operator.le, "<="),
     ("lt", operator.lt, "<"),
 )
-
-
-def _out_of_bounds(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
-    if not isinstance(info, inspect.IntType | inspect.FloatType):
-        return []
-    bounds = [(sign, holds, getattr(info, name)) for name, holds, sign in _BOUNDS]
-    return [
-        Fault(path, f"expected {_name(info)} {sign} {bound:g}, got {value:g}")
-        for sign, holds, bound in bounds
-        if bound is not None and not holds(value, bound)
-    ]
-
-
-def _explain_union(value: Any, info: inspect.UnionType, path: Path) -> list[Fault]:
-    alike = [option for option in info.types if _fits(value, option)]
-    structs = [option for option in alike if isinstance(option, inspect.StructType)]
-    if len(structs) > 1:
-        alike = [next((s for s in structs if _tagged(value, s)), structs[0])]
-    if alike:
-        attempts = [_explain(value, option, path) for option in alike]
-        return [_or_mapping(fault, info) for fault in min(attempts, key=len)]
-    names = " or ".join(_name(option) for option in info.types)
-    return [Fault(path, f"expected {names}, got {_describe(value)}")]
 
 
 def _or_mapping(fault: Fault, info: inspect.UnionType) -> Fault:

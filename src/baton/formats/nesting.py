@@ -40,20 +40,16 @@ def is_too_deep(data: bytes, limit: int = JSON_DEPTH.value) -> bool:
         # its runs of equal brackets are few. Both together are linear: 199 levels in 40 MB
         # would take a minute by dropping alone.
         if brackets.count(b"[]") * 16 < len(brackets):
-            return level + _deepest(brackets) > limit
+            # The most brackets that are open at once.
+            depth = deepest = 0
+            for run in _RUN.finditer(brackets):
+                length = run.end() - run.start()
+                depth += length if run[0][0] == 91 else -length
+                deepest = max(deepest, depth)
+            return level + deepest > limit
         brackets = brackets.replace(b"[]", b"")
         level += 1
     return level > limit
-
-
-def _deepest(brackets: bytes) -> int:
-    """Return the most brackets that are open at once."""
-    depth = deepest = 0
-    for run in _RUN.finditer(brackets):
-        length = run.end() - run.start()
-        depth += length if run[0][0] == 91 else -length
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def decode_json(data: bytes | str, limit: int = JSON_DEPTH.value) -> Any:

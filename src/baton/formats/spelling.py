@@ -47,33 +47,28 @@ def fields_of(cls: type) -> dict[str, inspect.Type]:
 def _normalise(value: Any, info: inspect.Type) -> Any:
     match info:
         case inspect.UnionType():
-            return _normalise_union(value, info)
+            for option in info.types:
+                of_list = isinstance(option, inspect.ListType)
+                of_mapping = isinstance(option, inspect.StructType | inspect.DictType)
+                if (isinstance(value, list) and of_list) or (
+                    isinstance(value, dict) and of_mapping
+                ):
+                    return _normalise(value, option)
+            return value
         case inspect.StructType() if isinstance(value, dict):
-            return _normalise_struct(value, fields_of(info.cls))
+            fields = fields_of(info.cls)
+            renamed = {}
+            for key, item in value.items():
+                name = key
+                if key not in fields and (spelt := snake(key)) in fields and spelt not in value:
+                    name = spelt
+                nested = name in fields and isinstance(item, dict | list)
+                renamed[name] = _normalise(item, fields[name]) if nested else item
+            return renamed
         case inspect.ListType() if isinstance(value, list):
             return [_normalise(item, info.item_type) for item in value]
         case inspect.DictType() if isinstance(value, dict):
             return {key: _normalise(item, info.value_type) for key, item in value.items()}
-    return value
-
-
-def _normalise_struct(value: dict[str, Any], fields: dict[str, inspect.Type]) -> dict[str, Any]:
-    renamed = {}
-    for key, item in value.items():
-        name = key
-        if key not in fields and (spelt := snake(key)) in fields and spelt not in value:
-            name = spelt
-        nested = name in fields and isinstance(item, dict | list)
-        renamed[name] = _normalise(item, fields[name]) if nested else item
-    return renamed
-
-
-def _normalise_union(value: Any, info: inspect.UnionType) -> Any:
-    for option in info.types:
-        of_list = isinstance(option, inspect.ListType)
-        of_mapping = isinstance(option, inspect.StructType | inspect.DictType)
-        if (isinstance(value, list) and of_list) or (isinstance(value, dict) and of_mapping):
-            return _normalise(value, option)
     return value
 
 
@@ -136,27 +131,23 @@ def _prune(value: Any, info: inspect.Type, path: Path, extra_keys: list[ExtraKey
             option = next((o for o in info.types if isinstance(o, shape)), None)
             return value if option is None else _prune(value, option, path, extra_keys)
         case inspect.StructType() if isinstance(value, dict):
-            return _prune_struct(value, info, path, extra_keys)
+            fields = fields_of(info.cls)
+            kept = {}
+            for key, item in value.items():
+                if key in fields:
+                    nested = isinstance(item, dict | list)
+                    kept[key] = (
+                        _prune(item, fields[key], (*path, key), extra_keys) if nested else item
+                    )
+                elif item not in (None, [], {}, ""):
+                    free = tuple(name for name in fields if name not in value)
+                    extra_keys.append(ExtraKey((*path, key), item, _meant(str(key), free)))
+            return kept
         case inspect.ListType() if isinstance(value, list):
             return [_prune(v, info.item_type, (*path, i), extra_keys) for i, v in enumerate(value)]
         case inspect.DictType() if isinstance(value, dict):
             return {k: _prune(v, info.value_type, (*path, k), extra_keys) for k, v in value.items()}
     return value
-
-
-def _prune_struct(
-    value: dict[str, Any], info: inspect.StructType, path: Path, extra_keys: list[ExtraKey]
-) -> dict[str, Any]:
-    fields = fields_of(info.cls)
-    kept = {}
-    for key, item in value.items():
-        if key in fields:
-            nested = isinstance(item, dict | list)
-            kept[key] = _prune(item, fields[key], (*path, key), extra_keys) if nested else item
-        elif item not in (None, [], {}, ""):
-            free = tuple(name for name in fields if name not in value)
-            extra_keys.append(ExtraKey((*path, key), item, _meant(str(key), free)))
-    return kept
 
 
 @lru_cache(maxsize=4096)

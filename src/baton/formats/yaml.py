@@ -66,7 +66,28 @@ def load_yaml(text: str, file: str) -> Any:
         InputError: it is not YAML, is over a limit, or has duplicate keys; with file and line.
     """
     try:
-        return _build(text, file)
+        builder = _Builder(file)
+        loader = _CoreLoader(text)
+        scalar, start, end = builder.scalar, builder.start, builder.end
+        next_event = loader.get_event
+        try:
+            while (event := next_event()) is not None:
+                kind = type(event)
+                if kind is yaml.ScalarEvent:
+                    scalar(event)
+                elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                    start(event, kind is yaml.MappingStartEvent)
+                elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                    end()
+                elif kind is yaml.AliasEvent:
+                    builder.alias(event)
+                elif kind is yaml.DocumentStartEvent:
+                    builder.document(event)
+                elif kind is yaml.StreamEndEvent:
+                    break
+        finally:
+            loader.dispose()
+        return builder.done()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
@@ -117,31 +138,6 @@ def _child(node: Any, step: str | int) -> tuple[Any, int | None]:
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step].start_mark.line + 1
     return None, None
-
-
-def _build(text: str, file: str) -> Any:
-    builder = _Builder(file)
-    loader = _CoreLoader(text)
-    scalar, start, end = builder.scalar, builder.start, builder.end
-    next_event = loader.get_event
-    try:
-        while (event := next_event()) is not None:
-            kind = type(event)
-            if kind is yaml.ScalarEvent:
-                scalar(event)
-            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                start(event, kind is yaml.MappingStartEvent)
-            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-                end()
-            elif kind is yaml.AliasEvent:
-                builder.alias(event)
-            elif kind is yaml.DocumentStartEvent:
-                builder.document(event)
-            elif kind is yaml.StreamEndEvent:
-                break
-    finally:
-        loader.dispose()
-    return builder.done()
 
 
 class _Anchored(NamedTuple):
@@ -211,7 +207,16 @@ class _Builder:
                 return
         value = event.value
         if event.tag is not None and event.tag != "!":
-            value = self._tagged(event)
+            # It has a tag of its own: `!!str 5`, `!!int "5"`.
+            kind = event.tag.removeprefix(_TAG)
+            read = _READ.get(kind) if event.tag.startswith(_TAG) else None
+            if read is None:
+                raise self._wrong(event, f"the tag `{event.tag}` is not one that Baton reads")
+            try:
+                value = read(event.value)
+            except (KeyError, ValueError):
+                message = f"`{event.value[:40]}` does not fit its tag `!!{kind}`"
+                raise self._wrong(event, message) from None
         elif event.implicit[0]:
             value = self._words.get(value, self)
             if value is self:
@@ -325,18 +330,6 @@ class _Builder:
         if event.anchor in self._anchors:
             raise self._wrong(event, f"found duplicate anchor `{event.anchor}`")
         self._anchors[event.anchor] = what
-
-    def _tagged(self, event: Any) -> Any:
-        """Read a scalar with a tag of its own: ``!!str 5``, ``!!int "5"``."""
-        kind = event.tag.removeprefix(_TAG)
-        read = _READ.get(kind) if event.tag.startswith(_TAG) else None
-        if read is None:
-            raise self._wrong(event, f"the tag `{event.tag}` is not one that Baton reads")
-        try:
-            return read(event.value)
-        except (KeyError, ValueError):
-            message = f"`{event.value[:40]}` does not fit its tag `!!{kind}`"
-            raise self._wrong(event, message) from None
 
     def _wrong(self, event: Any, what: str) -> InputError:
         return InputError(_problem(self._file, event, f"not YAML: {what}"))

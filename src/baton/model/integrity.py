@@ -66,7 +66,12 @@ class _Check:
                     self.hand_overs[step.dispatch] += 1
 
     def problems(self) -> Iterator[str]:
-        yield from self._ids()
+        seen: set[str] = set()
+        for turn in self.trace.turns:
+            for id_ in _ids_of(turn):
+                if id_ in seen:
+                    yield f"id `{id_}` is a duplicate"
+                seen.add(id_)
         yield from _unknown_names(self.trace, f"trace {self.trace.id}")
         for problem in usage_problems(self.trace.usage):
             yield f"trace {self.trace.id}: {problem}"
@@ -82,14 +87,6 @@ class _Check:
             for dispatch in turn.dispatches:
                 yield from self._dispatch(dispatch)
                 earlier.add(dispatch.id)
-
-    def _ids(self) -> Iterator[str]:
-        seen: set[str] = set()
-        for turn in self.trace.turns:
-            for id_ in _ids_of(turn):
-                if id_ in seen:
-                    yield f"id `{id_}` is a duplicate"
-                seen.add(id_)
 
     def _run(self, run: AgentRun) -> Iterator[str]:
         name = f"run {run.id}"
@@ -115,18 +112,16 @@ class _Check:
             if isinstance(step, ToolCall) and step.dispatch is None:
                 continue
             if isinstance(step, ToolCall | HandedOff | GotBack):
-                yield from self._step(run, step)
-
-    def _step(self, run: AgentRun, step: ToolCall | HandedOff | GotBack) -> Iterator[str]:
-        dispatch = self.dispatches.get(step.dispatch or "")
-        if dispatch is None:
-            yield f"step {step.id}: no dispatch `{step.dispatch}`"
-        elif isinstance(step, ToolCall) and dispatch.call != step.id:
-            yield f"step {step.id}: dispatch {dispatch.id} names another call: {dispatch.call}"
-        elif isinstance(step, HandedOff) and dispatch.from_run != run.id:
-            yield f"step {step.id}: dispatch {dispatch.id} was not made by run {run.id}"
-        elif isinstance(step, GotBack) and not self._may_get_back(run, dispatch):
-            yield f"step {step.id}: dispatch {dispatch.id} was not made by `{run.agent}`"
+                dispatch = self.dispatches.get(step.dispatch or "")
+                at = f"step {step.id}"
+                if dispatch is None:
+                    yield f"{at}: no dispatch `{step.dispatch}`"
+                elif isinstance(step, ToolCall) and dispatch.call != step.id:
+                    yield f"{at}: dispatch {dispatch.id} names another call: {dispatch.call}"
+                elif isinstance(step, HandedOff) and dispatch.from_run != run.id:
+                    yield f"{at}: dispatch {dispatch.id} was not made by run {run.id}"
+                elif isinstance(step, GotBack) and not self._may_get_back(run, dispatch):
+                    yield f"{at}: dispatch {dispatch.id} was not made by `{run.agent}`"
 
     def _may_get_back(self, run: AgentRun, dispatch: Dispatch) -> bool:
         """Tell whether a run is of the agent that sent, or of one it passed control on to."""

@@ -85,32 +85,32 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
     except ImportError:
         return None
     requests = max(1, usage.requests or 1)
-    counts = _listed_counts(usage, requests)
+    # The tokens of one request of the average size; input is with cached ones there.
+    sums = (getattr(usage, name) or 0 for name in _TOKENS)
+    # Few digits, so that the sum of the input is exact: less than its parts is refused.
+    fresh, read, written, output = (round(Decimal(n) / requests, 6) for n in sums)
+    counts = {
+        "input_tokens": fresh + read + written,
+        "cache_read_tokens": read,
+        "cache_write_tokens": written,
+        "output_tokens": output,
+    }
+    try:
+        day = None if at is None else datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):
+        day = None  # the trace has no real time: the prices of today
     for name, provider in _listed_names(model):
         try:
             price = genai_prices.calc_price(
                 genai_prices.Usage(**counts),
                 name,
                 provider_id=provider,
-                genai_request_timestamp=_day(at),
+                genai_request_timestamp=day,
             )
         except (LookupError, ValueError):
             continue
         return float(price.total_price) * requests if _has_prices(price, usage) else None
     return None
-
-
-def _listed_counts(usage: Usage, requests: int) -> dict[str, Decimal]:
-    """Return the tokens of one request of the average size; input is with cached ones there."""
-    counts = (getattr(usage, name) or 0 for name in _TOKENS)
-    # Few digits, so that the sum of the input is exact: less than its parts is refused.
-    fresh, read, written, output = (round(Decimal(n) / requests, 6) for n in counts)
-    return {
-        "input_tokens": fresh + read + written,
-        "cache_read_tokens": read,
-        "cache_write_tokens": written,
-        "output_tokens": output,
-    }
 
 
 def _listed_names(model: str) -> Iterator[tuple[str, str | None]]:
@@ -120,14 +120,6 @@ def _listed_names(model: str) -> Iterator[tuple[str, str | None]]:
             yield name, provider
         yield name, None
     yield from ((name, None) for name in _names(model))
-
-
-def _day(at: float | None) -> datetime | None:
-    """Return the time to price at; ``None``, which is today, where a trace has no real one."""
-    try:
-        return None if at is None else datetime.fromtimestamp(at, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _has_prices(price: PriceCalculation, usage: Usage) -> bool:

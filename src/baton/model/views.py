@@ -307,20 +307,14 @@ def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
     """
     wanted = set(dispatch.runs)
     if dispatch.kind == "delegate":
-        wanted = _passed_on(trace, dispatch)
+        moves = index_of(trace).moves
+        due = [run for id_ in dispatch.runs for run in moves.get(id_, ())]
+        while due:
+            run = due.pop()
+            if run not in wanted:
+                wanted.add(run)
+                due += moves.get(run, ())
     return index_of(trace).chosen(wanted)
-
-
-def _passed_on(trace: Trace, dispatch: Dispatch) -> set[str]:
-    moves = index_of(trace).moves
-    passed: set[str] = set()
-    due = list(dispatch.runs)
-    while due:
-        run = due.pop()
-        if run not in passed:
-            passed.add(run)
-            due += moves.get(run, ())
-    return passed
 
 
 def _sender_steps(trace: Trace, dispatch: Dispatch, group: set[str]) -> Iterator[Step]:
@@ -404,24 +398,19 @@ def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
     view = dispatch_view(trace, dispatch)
     back = index_of(trace).answers.get(dispatch.id)
     if back is None and dispatch.kind == "transfer":
-        back = _handed_back(trace, dispatch)
+        # The transfer by which the receiver gave control back to its sender.
+        index = index_of(trace)
+        turn = index.turn_of.get(dispatch.id)
+        if turn is not None and dispatch.from_agent is not None:
+            made = (index.handed_back.get((run, dispatch.from_agent), ()) for run in dispatch.runs)
+            here, sent = index.place_of[dispatch.id], (d for row in made for d in row)
+            later = [d for d in sent if index.turn_of[d.id] is turn and index.place_of[d.id] > here]
+            back = min(later, key=lambda d: index.place_of[d.id], default=None)
     if back is None:
         return RoundTrip(dispatch, view.runs, dispatch.result, view.after)
     after = [step for run in child_runs(trace, back) for step in run.steps]
     result = back.prompt if back.kind == "transfer" else back.result
     return RoundTrip(dispatch, view.runs, dispatch.result if result is None else result, after)
-
-
-def _handed_back(trace: Trace, dispatch: Dispatch) -> Dispatch | None:
-    """Find the transfer by which the receiver of a transfer gave control back to its sender."""
-    index = index_of(trace)
-    turn = index.turn_of.get(dispatch.id)
-    if turn is None or dispatch.from_agent is None:
-        return None
-    made = (index.handed_back.get((run, dispatch.from_agent), ()) for run in dispatch.runs)
-    here, sent = index.place_of[dispatch.id], (d for row in made for d in row)
-    later = [d for d in sent if index.turn_of[d.id] is turn and index.place_of[d.id] > here]
-    return min(later, key=lambda d: index.place_of[d.id], default=None)
 
 
 class PlacedCall(NamedTuple):
@@ -561,7 +550,11 @@ def dispatched_runs(trace: Trace, dispatches: Sequence[Dispatch]) -> list[AgentR
         for dispatch in turn.dispatches:
             made.setdefault(dispatch.from_run, []).append(dispatch)
     seen: set[tuple[str, bool]] = set()
-    due = [(id_, _holds(dispatch)) for dispatch in dispatches for id_ in dispatch.runs]
+    due = [
+        (id_, dispatch.kind == "delegate" or dispatch.to_kind == "workflow")
+        for dispatch in dispatches
+        for id_ in dispatch.runs
+    ]
     while due:
         run, inside = due.pop()
         if (run, inside) in seen:
@@ -572,10 +565,6 @@ def dispatched_runs(trace: Trace, dispatches: Sequence[Dispatch]) -> list[AgentR
                 due += [(id_, True) for id_ in below.runs]
     wanted = {run for run, _ in seen}
     return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
-
-
-def _holds(dispatch: Dispatch) -> bool:
-    return dispatch.kind == "delegate" or dispatch.to_kind == "workflow"
 
 
 def _sum(runs: list[AgentRun]) -> Usage | None:

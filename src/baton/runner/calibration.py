@@ -13,7 +13,7 @@ from baton.datasets.labels import HumanLabel
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.evidence import FINDINGS, answers_of
 from baton.evaluators.judging.subject import Subject
-from baton.findings.finding import Answer, Clear, Finding, NotRecorded
+from baton.findings.finding import Answer, Clear, NotRecorded
 from baton.model import EvalContext, InputError, Problem, Trace, counted, nearest, suggestion
 from baton.stats.calibration import (
     Item,
@@ -146,7 +146,17 @@ def _opinions(
     for key, labels in labelled.items():
         for label in labels:
             try:
-                every.setdefault(key, []).append((label, _opinion(label, terms)))
+                score = label.score
+                if score is None and label.case is not None and label.label not in terms.labels:
+                    try:
+                        score = float(label.label or "")
+                    except ValueError:
+                        score = None
+                if score is None:
+                    opinion = Opinion(label=label.label)
+                else:
+                    opinion = Opinion(score=terms.score(score))  # ValueError: not on the scale
+                every.setdefault(key, []).append((label, opinion))
             except ValueError as error:
                 problems.append(label.problem(str(error)))
     pairs_of_all = [pair for pairs in every.values() for pair in pairs]
@@ -158,21 +168,6 @@ def _opinions(
     if problems:
         raise InputError(problems)
     return {key: [opinion for _, opinion in pairs] for key, pairs in every.items()}
-
-
-def _opinion(label: HumanLabel, terms: Terms) -> Opinion:
-    """Raises ValueError for a number that is not on the scale."""
-    score = label.score
-    if score is None and label.case is not None and label.label not in terms.labels:
-        score = _number(label.label or "")
-    return Opinion(label=label.label) if score is None else Opinion(score=terms.score(score))
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _hint(word: str, known: Collection[str]) -> str:
@@ -236,10 +231,24 @@ def calibration_report(
             of one model on the same thing; no verdict of any judge.
     """
     terms = terms_of(evaluator)
-    by_model = _by_model(things)
+    by_model: dict[str, dict[Key, JudgedThing]] = {}
+    for thing in things:
+        if thing.model is not None and thing.trouble is None:
+            mine = by_model.setdefault(thing.model, {})
+            if thing.key in mine:
+                raise InputError(
+                    f"{thing.model} judged `{thing.subject}` of trace `{thing.trace}` twice: "
+                    "give one evaluation of each model, with one repeat"
+                )
+            mine[thing.key] = thing
     if not by_model:
-        raise InputError(f"no judge gave a verdict: {_why(things)}")
-    version = _version(things)
+        counts = Counter(_reason(thing) for thing in things)
+        why = ", ".join(f"{count} {why}" for why, count in counts.items()) or "nothing was judged"
+        raise InputError(f"no judge gave a verdict: {why}")
+    versions = sorted({thing.version for thing in things})
+    if len(versions) > 1:
+        raise InputError(f"judged by several versions of the rubric: {', '.join(versions)}")
+    version = versions[0]
     of_people = people(placed(labels, things, renames), terms)
     scheme = scheme_of(list(of_people.opinions.values()), terms)
     raters = _raters(of_people, by_model, scheme, terms)
@@ -255,7 +264,11 @@ def calibration_report(
         ]
         if labels
         else [],
-        together=[pair for pair in together(raters) if _tells(pair)],
+        together=[
+            pair  # a majority is left out beside those it is made of
+            for pair in together(raters)
+            if MAJORITY not in (pair.first, pair.second) or PEOPLE in (pair.first, pair.second)
+        ],
         split=len(disputed({m: c for m, c in raters.items() if m in by_model})),
     )
 
@@ -300,55 +313,33 @@ def _report(
         for key, opinion in of_people.opinions.items()
         if key in verdicts
     ]
+    # The models that were asked where this one answered.
+    asked = {None, model, *(thing.asked for thing in verdicts.values())}
     why = {
         thing.key: _reason(thing)
         for thing in things
-        if thing.key not in verdicts and thing.asked in (None, model, *_models(verdicts))
+        if thing.key not in verdicts and thing.asked in asked
     }
     missing = (why.get(key, "not asked") for key in of_people.opinions if key not in verdicts)
+    reversed_things = {thing.key: thing for thing in turned}
+    both = [
+        (one, reversed_things[key])
+        for key, one in verdicts.items()
+        if key in reversed_things and reversed_things[key].model is not None
+    ]
     return JudgeReport(
         model=model,
         quality=quality(items, terms, asked=len(of_people.opinions)),
         left_out=dict(sorted(Counter(missing).items())),
-        reversed_order=_turned(verdicts, {thing.key: thing for thing in turned}),
-    )
-
-
-def _models(verdicts: Mapping[Key, JudgedThing]) -> set[str | None]:
-    """Return the models that were asked where this one answered."""
-    return {thing.asked for thing in verdicts.values()}
-
-
-def _turned(
-    verdicts: Mapping[Key, JudgedThing], turned: Mapping[Key, JudgedThing]
-) -> ReversedOrder | None:
-    both = [
-        (one, turned[key])
-        for key, one in verdicts.items()
-        if key in turned and turned[key].model is not None
-    ]
-    return reversed_order(
-        [(_answer(a), _answer(b)) for a, b in both],
-        [(a.value, b.value) for a, b in both if a.value is not None and b.value is not None],
+        reversed_order=reversed_order(
+            [(_answer(a), _answer(b)) for a, b in both],
+            [(a.value, b.value) for a, b in both if a.value is not None and b.value is not None],
+        ),
     )
 
 
 def _answer(thing: JudgedThing) -> str | float:
     return thing.label if thing.label is not None else thing.value or 0.0
-
-
-def _by_model(things: Sequence[JudgedThing]) -> dict[str, dict[Key, JudgedThing]]:
-    by_model: dict[str, dict[Key, JudgedThing]] = {}
-    for thing in things:
-        if thing.model is not None and thing.trouble is None:
-            mine = by_model.setdefault(thing.model, {})
-            if thing.key in mine:
-                raise InputError(
-                    f"{thing.model} judged `{thing.subject}` of trace `{thing.trace}` twice: "
-                    "give one evaluation of each model, with one repeat"
-                )
-            mine[thing.key] = thing
-    return by_model
 
 
 def _raters(
@@ -387,23 +378,6 @@ def _verdict(thing: JudgedThing) -> JudgeVerdict:
 
 def _reason(thing: JudgedThing) -> str:
     return "settled by findings" if thing.settled else thing.trouble or "not asked"
-
-
-def _tells(pair: Together) -> bool:
-    """Leave out a majority beside those it is made of."""
-    return MAJORITY not in (pair.first, pair.second) or PEOPLE in (pair.first, pair.second)
-
-
-def _version(things: Sequence[JudgedThing]) -> str:
-    versions = sorted({thing.version for thing in things})
-    if len(versions) > 1:
-        raise InputError(f"judged by several versions of the rubric: {', '.join(versions)}")
-    return versions[0]
-
-
-def _why(things: Sequence[JudgedThing]) -> str:
-    counts = Counter(_reason(thing) for thing in things)
-    return ", ".join(f"{count} {why}" for why, count in counts.items()) or "nothing was judged"
 
 
 DISAGREE, SPLIT, REST = range(3)
@@ -457,7 +431,12 @@ def _proven(subject: Subject, evaluator: Judged) -> bool | None:
     if subject.dispatch is None:
         return None
     answers = list(answers_of(evaluator.rubric, subject).values()) or _all_findings(subject)
-    faults = [f for answer in answers for f in _faults_in(answer) if not f.warning]
+    faults = [
+        f
+        for answer in answers
+        for f in ([] if isinstance(answer, Clear | NotRecorded) else answer)
+        if not f.warning
+    ]
     if faults:
         return False
     return True if any(isinstance(answer, Clear) for answer in answers) else None
@@ -469,7 +448,3 @@ def _all_findings(subject: Subject) -> list[Answer]:
         return []
     place = (subject.trace, subject.turn, subject.dispatch, subject.renames)
     return [find(*place) for find, _ in FINDINGS.values()]
-
-
-def _faults_in(answer: Answer) -> list[Finding]:
-    return [] if isinstance(answer, Clear | NotRecorded) else answer

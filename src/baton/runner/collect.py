@@ -163,7 +163,19 @@ class FolderResults:
         self._input_problems = input_problems
         self._notices: list[str] = []
         if kept is not None:
-            self._take_over(kept)
+            stored: StoredEvaluation | None = None
+            for agents in kept.catalogs:
+                self._tally.agents.add(agents)
+            for row in kept.rows():
+                reasons: dict[str, str] = {}
+                if self._tally.lacks_reason(row):
+                    stored = stored or read_evaluation(kept.folder)
+                    reasons = {
+                        score.evaluator: score.reason
+                        for score in stored.result(row).scores
+                        if score.value is None
+                    }
+                self._tally.add_row(row, reasons)
 
     def __enter__(self) -> Self:
         return self
@@ -198,21 +210,6 @@ class FolderResults:
         self._notices += notes
         if stopped:
             self._tally.excuse()
-
-    def _take_over(self, kept: Kept) -> None:
-        stored: StoredEvaluation | None = None
-        for agents in kept.catalogs:
-            self._tally.agents.add(agents)
-        for row in kept.rows():
-            reasons: dict[str, str] = {}
-            if self._tally.lacks_reason(row):
-                stored = stored or read_evaluation(kept.folder)
-                reasons = {
-                    score.evaluator: score.reason
-                    for score in stored.result(row).scores
-                    if score.value is None
-                }
-            self._tally.add_row(row, reasons)
 
     def _finish(self, status: FolderStatus, decision: Decision, provenance: Provenance) -> None:
         self._writer.finish(

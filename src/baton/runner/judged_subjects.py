@@ -10,7 +10,6 @@ import msgspec
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.question import Question
-from baton.evaluators.judging.rubric import Scale
 from baton.evaluators.judging.subject import Subject
 from baton.evaluators.judging.verdicts import JudgedDetails, UnitDetails, details_of
 from baton.model import (
@@ -196,16 +195,14 @@ def terms_of(evaluator: Judged) -> Terms:
     scale = rubric.answer.scale
     scores = [score for name in names if (score := rubric.answer.score_of(name)) is not None]
     return Terms(
-        bounds=(min(scores), max(scores)) if scores and scale is None else _bounds(scale),
+        bounds=(min(scores), max(scores))
+        if scores and scale is None
+        else ((0.0, 1.0) if scale is None else scale.bounds),
         normalise=scale is not None and scale.normalise,
         labels={name: rubric.answer.score_of(name) for name in names},
         threshold=evaluator.threshold,
         higher=rubric.direction == "higher",
     )
-
-
-def _bounds(scale: Scale | None) -> tuple[float, float]:
-    return (0.0, 1.0) if scale is None else scale.bounds
 
 
 def things_of(
@@ -272,7 +269,13 @@ def with_reversed_order(evaluator: Chosen) -> Chosen:
     answer: dict[str, Any] = msgspec.to_builtins(rubric.answer)
     for part in ("choices", "scale", "each", "claims"):
         if answer.get(part) is not None:
-            answer[part] = _reversed(part, answer[part])
+            given = answer[part]
+            if part == "choices":
+                answer[part] = dict(reversed(given.items()))
+            else:
+                name = "levels" if part == "scale" else "choices"
+                if given.get(name):
+                    answer[part] = {**given, name: dict(reversed(given[name].items()))}
     kept = {part: given for part, given in answer.items() if given is not None}
     return evaluator.with_options({"answer": kept, "inputs": rubric.inputs[::-1]})
 
@@ -314,10 +317,3 @@ def _length(evaluator: Judged, subject: Subject) -> int | None:
     except ValueError:
         return None
     return len(question.request.content) if isinstance(question, Question) else None
-
-
-def _reversed(part: str, given: Any) -> Any:
-    if part == "choices":
-        return dict(reversed(given.items()))
-    name = "levels" if part == "scale" else "choices"
-    return {**given, name: dict(reversed(given[name].items()))} if given.get(name) else given

@@ -170,9 +170,16 @@ async def play_all(
     finally:
         HEARD.reset(heard)
     notes = [*watch.notes(), *throttle.notes()]
-    if watch.first is None:
+    first = watch.first
+    if first is None:
         return Outcome(notes)
-    return Outcome([_stopped(watch, watch.first, dataset, options), *notes], stopped=True)
+    what = "failed" if first.status == "failed" else "is an error"
+    planned = len(dataset) * options.repeat
+    stopped = (
+        f"stopped at the first case that did not pass, as asked (`fail_fast`): `{first.case_id}` "
+        f"{what}; {watch.played} of {planned} planned cases were played, the others were not"
+    )
+    return Outcome([stopped, *notes], stopped=True)
 
 
 def slots(dataset: Dataset, options: RunOptions) -> Iterator[Slot]:
@@ -259,15 +266,6 @@ async def _work(run: _Run, todo: Iterator[Slot], background: Background) -> None
             await background.add(scored, complete)
         else:
             run.watch.add(complete(scored))
-
-
-def _stopped(watch: Watch, first: First, dataset: Dataset, options: RunOptions) -> str:
-    what = "failed" if first.status == "failed" else "is an error"
-    return (
-        f"stopped at the first case that did not pass, as asked (`fail_fast`): `{first.case_id}` "
-        f"{what}; {watch.played} of {len(dataset) * options.repeat} planned cases were played, the "
-        "others were not"
-    )
 
 
 class First(NamedTuple):

@@ -81,10 +81,6 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return run(main)
-    return _run_beside(main)
-
-
-def _run_beside(main: Coroutine[Any, Any, T]) -> T:
     answer: Future[T] = Future()
     cancel: list[Callable[[], object]] = []
 

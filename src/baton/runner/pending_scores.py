@@ -56,7 +56,11 @@ async def _finish_all(plan: Plan, scored: Iterator[Scored], results: Results) ->
     async with entered(plan.context.judge):
         try:
             for each in scored:
-                line.append(_started(each))
+                if isinstance(each, CaseResult):
+                    place = _Place(each)
+                else:
+                    place = _Place(asyncio.ensure_future(each.finish()), each)
+                line.append(place)
                 await asyncio.sleep(0)
                 while line and (line[0].there or len(line) > plan.window):
                     await _hand_over(line, results)
@@ -64,12 +68,6 @@ async def _finish_all(plan: Plan, scored: Iterator[Scored], results: Results) ->
                 await _hand_over(line, results)
         finally:
             await _give_up(line, results)
-
-
-def _started(scored: Scored) -> _Place:
-    if isinstance(scored, CaseResult):
-        return _Place(scored)
-    return _Place(asyncio.ensure_future(scored.finish()), scored)
 
 
 async def _hand_over(line: deque[_Place], results: Results) -> None:

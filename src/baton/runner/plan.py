@@ -315,12 +315,23 @@ def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False)
                 problems.append(_of_case(where, case_id, Problem(message=message)))
             elif also_unasked and not any(name in p.override_names for p in every):
                 try:
-                    _refuse_unasked(name, options[name])
+                    # One of ours that is not asked for: its options are checked, too.
+                    entry = next((each for each in all_evaluators() if name in each.names), None)
+                    if entry is not None:
+                        ours = entry.asked_as(name).renamed(options[name])
+                        _raise_refused(
+                            refused_options(entry.target.options_type, ours, "case"), name, "case"
+                        )
                 except InputError as error:
                     problems += [_of_case(where, case_id, problem) for problem in error.problems]
         for planned in plan.evaluators_for(place):
             try:
-                _check_judges(plan, planned.evaluator.with_options(planned.override_in(options)))
+                judge = plan.context.judge
+                if judge is not None:
+                    for own in judge_options(
+                        planned.evaluator.with_options(planned.override_in(options))
+                    ):
+                        judge.with_options(own)
             except InputError as error:
                 problems += [_of_case(where, case_id, problem) for problem in error.problems]
     if problems:
@@ -330,14 +341,6 @@ def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False)
 def judge_options(evaluator: Evaluator) -> list[Mapping[str, Any]]:
     """Return the settings of a judge that an evaluator has of its own; one a model it asks."""
     return [each for each in traits_of(evaluator).judge_options if each]
-
-
-def _check_judges(plan: Plan, evaluator: Evaluator) -> None:
-    """Check the settings of an evaluator's own judges; raises InputError."""
-    judge = plan.context.judge
-    if judge is not None:
-        for own in judge_options(evaluator):
-            judge.with_options(own)
 
 
 def _plan_one(
@@ -378,7 +381,16 @@ def _plan_one(
     options = {**alias.presets, **alias.translate(spec.config)}
     try:
         if entry.runs_code and not own_code:
-            return _not_loaded(spec, entry, checked(options, maker.options_type, ("config",)))
+            # It runs code of the user's own, which stays unloaded; its options are checked.
+            name = spec.name or spec.type
+            return PlannedEvaluator(
+                evaluator=NotLoaded(
+                    name, entry.type, type(checked(options, maker.options_type, ("config",)))
+                ),
+                entry=entry,
+                optional=spec.optional,
+                override_names=tuple(dict.fromkeys([*entry.names, name])),
+            )
         more = {"rubrics": rubrics} if entry.takes_rubrics else {}
         evaluator: Evaluator = maker.from_options(spec.name or spec.type, options, **more)
     except InputError as error:
@@ -410,25 +422,6 @@ def _raise_refused(refused: Sequence[str], at: str, origin: Origin) -> None:
         raise InputError(
             Problem(path=f"{at}.{option}", message=_NOT_BY[origin]) for option in refused
         )
-
-
-def _refuse_unasked(name: str, options: Mapping[str, Any]) -> None:
-    """Raise InputError for options of an evaluator that is not asked for, if it is one of ours."""
-    entry = next((each for each in all_evaluators() if name in each.names), None)
-    if entry is not None:
-        ours = entry.asked_as(name).renamed(options)
-        _raise_refused(refused_options(entry.target.options_type, ours, "case"), name, "case")
-
-
-def _not_loaded(spec: EvaluatorSpec, entry: Entry, options: msgspec.Struct) -> PlannedEvaluator:
-    """Stand in for one of ours that runs code of the user's own; its options are checked."""
-    name = spec.name or spec.type
-    return PlannedEvaluator(
-        evaluator=NotLoaded(name, entry.type, type(options)),
-        entry=entry,
-        optional=spec.optional,
-        override_names=tuple(dict.fromkeys([*entry.names, name])),
-    )
 
 
 def _of_case(where: Location, case_id: str, problem: Problem) -> Problem:

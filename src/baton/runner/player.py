@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -122,22 +122,7 @@ class Player:
             played = Played(None, f"the case can be read no more: {error}")
             case_id = self._dataset.ids[slot.position]
             return _unplayed(case_id, played), None, played
-        played = await self._trace(case)
-        if played.problem is not None:
-            problem = mask(self._plan.redaction.text(played.problem))
-            played = played._replace(problem=problem)
-        return self._scored(case, slot, played), case, played
-
-    def _scored(self, case: Case, slot: Slot, played: Played) -> CaseResult | Unfinished:
-        if played.trace is None:
-            return _unplayed(case.id, played)
-        try:
-            return start_scoring(self._plan, played.trace, case, slot.position)
-        except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
-            return _with_problem(error, case.id, played)
-
-    async def _trace(self, case: Case) -> Played:
-        """Call the provider in a task of its own, which it may cancel as it likes."""
+        # The provider is called in a task of its own, which it may cancel as it likes.
         task = asyncio.ensure_future(self._ask(case))
         try:
             await asyncio.wait([task], timeout=self._timeout)
@@ -145,11 +130,24 @@ class Player:
             await stop(task, self._grace)
             raise
         if task.done():
-            return _played(task)
-        await stop(task, self._grace)
-        seen = _played(task).trace if task.done() else None
-        problem = f"the case did not end within {self._timeout:g} s (`timeout`)"
-        return Played(seen, problem, cut_short=True)
+            played = _played(task)
+        else:
+            await stop(task, self._grace)
+            seen = _played(task).trace if task.done() else None
+            problem = f"the case did not end within {self._timeout:g} s (`timeout`)"
+            played = Played(seen, problem, cut_short=True)
+        if played.problem is not None:
+            problem = mask(self._plan.redaction.text(played.problem))
+            played = played._replace(problem=problem)
+        scored: CaseResult | Unfinished
+        if played.trace is None:
+            scored = _unplayed(case.id, played)
+        else:
+            try:
+                scored = start_scoring(self._plan, played.trace, case, slot.position)
+            except Exception as error:  # noqa: BLE001 - a user's own provider may fill a trace with anything
+                scored = _with_problem(error, case.id, played)
+        return scored, case, played
 
     async def _ask(self, case: Case) -> Played:
         try:
@@ -166,10 +164,7 @@ class Player:
             return Played(_trace_of(error), _raised(error.__cause__ or error))
         except BaseException as error:  # noqa: BLE001 - whatever it raises is the case's error
             return Played(None, _raised(error), busy=tell_of(error))
-        return self._checked(answer)
-
-    def _checked(self, answer: Any) -> Played:
-        """Check what came back; providers of Baton's own have done so."""
+        # Providers of Baton's own have checked what came back.
         if not isinstance(answer, Trace):
             return Played(None, f"the provider returned {type(answer).__name__}, not a Trace")
         if self._is_ours:

@@ -35,7 +35,10 @@ def fill_costs(trace: Trace, prices: Prices, default_model: str | None = None) -
     before = trace.usage
     if before is not None:
         trace = msgspec.structs.replace(trace, usage=_as_told(before))
-    turns = [_priced_turn(trace, turn, prices, default_model) for turn in trace.turns]
+    turns: list[Turn] = []
+    for turn in trace.turns:
+        runs = [_priced_run(trace, turn, run, prices, default_model) for run in turn.runs]
+        turns.append(msgspec.structs.replace(turn, runs=runs))
     filled = msgspec.structs.replace(trace, turns=turns)
     total = _priced_total(filled, prices, default_model)
     if total is None or total == trace.usage:
@@ -63,11 +66,6 @@ def read_prices(
         for name, price in pricing.items()
     }
     return checked(plain, dict[str, ModelPrice], (path,))
-
-
-def _priced_turn(trace: Trace, turn: Turn, prices: Prices, default: str | None) -> Turn:
-    runs = [_priced_run(trace, turn, run, prices, default) for run in turn.runs]
-    return msgspec.structs.replace(turn, runs=runs)
 
 
 def _priced_run(

@@ -73,7 +73,15 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
             total = sum_of(score.evaluator, one.agent)
             total.count(one.status, one.value)
             if one.value is not None:
-                _note(total, one, score.evaluator in lower)
+                # The worst verdict of the case is kept.
+                value = one.value or 0.0
+                worse = not total.worst or (
+                    value > (total.worst[0].value or 0.0)
+                    if score.evaluator in lower
+                    else value < (total.worst[0].value or 0.0)
+                )
+                if worse:
+                    total.worst = [Low(value=value, subject=one.subject, steps=one.steps)]
         agents = {one.agent for one in verdicts}
         total = sum_of(score.evaluator, agents.pop() if len(agents) == 1 else None)
         total.settled += "settled_by" in score.details
@@ -114,16 +122,6 @@ def _verdicts(score: Score) -> Iterator[_Verdict]:
 def _agent(details: Mapping[str, Any]) -> str | None:
     name = details.get("to") or details.get("agent")
     return name if isinstance(name, str) else None
-
-
-def _note(total: AgentScores, verdict: _Verdict, highest: bool) -> None:
-    """Keep the worst verdict of the case."""
-    value = verdict.value or 0.0
-    worse = not total.worst or (
-        value > (total.worst[0].value or 0.0) if highest else value < (total.worst[0].value or 0.0)
-    )
-    if worse:
-        total.worst = [Low(value=value, subject=verdict.subject, steps=verdict.steps)]
 
 
 def efficiency_of(trace: Trace) -> Efficiency:

@@ -172,7 +172,13 @@ def compare_all(
     """
     shared = [case for case in before if case in after]
     whole = [case for case in shared if before[case].values and after[case].values]
-    pairs = {axis: _of(axis, whole, before, after) for axis in _axes(whole, before, after)}
+    # The axes that both have: that of all cases first, then evaluators, then agents.
+    sides = [{axis for case in whole for axis in side[case].values} for side in (before, after)]
+    axes = sorted(
+        sides[0] & sides[1],
+        key=lambda axis: (axis.name != PASSED, axis.agent is not None, axis.name, axis.agent or ""),
+    )
+    pairs = {axis: _of(axis, whole, before, after) for axis in axes}
     compared = {axis: compare_pairs(*pair, confidence) for axis, pair in pairs.items()}
     made = {axis: difference for axis, difference in compared.items() if difference is not None}
     ps = _corrected({axis: one.p for axis, one in made.items() if one.p is not None}, confidence)
@@ -227,17 +233,6 @@ class _Rule(NamedTuple):
 
 
 Values = dict[str, Sequence[float]]
-
-
-def _axes(
-    cases: Sequence[str], before: Mapping[str, CaseValues], after: Mapping[str, CaseValues]
-) -> list[Axis]:
-    """Return the axes that both have: that of all cases first, then evaluators, then agents."""
-    sides = [{axis for case in cases for axis in side[case].values} for side in (before, after)]
-    return sorted(
-        sides[0] & sides[1],
-        key=lambda axis: (axis.name != PASSED, axis.agent is not None, axis.name, axis.agent or ""),
-    )
 
 
 def _of(
@@ -477,7 +472,15 @@ def sign_flip(differences: Sequence[float]) -> float:
     far = abs(math.fsum(differences)) * (1 - 1e-12)
     if n > _FLIPPED_UP_TO:
         return 2 * _NORMAL.cdf(-far / math.sqrt(math.fsum(d * d for d in moved)))
-    sums = _sums_by_byte(moved)
+    # For every eight values, their sum under each of the 256 choices of signs.
+    eights = [moved[at : at + 8] for at in range(0, len(moved), 8)]
+    sums = [
+        [
+            math.fsum(v if way >> bit & 1 else -v for bit, v in enumerate(eight))
+            for way in range(256)
+        ]
+        for eight in eights
+    ]
     if n <= _ALL_WAYS:
         ways: Iterable[bytes] = (way.to_bytes(len(sums), "little") for way in range(2**n))
         reached = [_reaches(sums, way, far) for way in ways]
@@ -488,18 +491,6 @@ def sign_flip(differences: Sequence[float]) -> float:
     columns = [map(eight.__getitem__, draw(count)) for eight in sums]
     beyond = [abs(way) >= far for way in map(sum, zip(*columns, strict=True))].count(True)
     return (beyond + 1) / (count + 1)
-
-
-def _sums_by_byte(values: Sequence[float]) -> list[list[float]]:
-    """Return, for every eight values, their sum under each of the 256 choices of signs."""
-    eights = [values[at : at + 8] for at in range(0, len(values), 8)]
-    return [
-        [
-            math.fsum(v if way >> bit & 1 else -v for bit, v in enumerate(eight))
-            for way in range(256)
-        ]
-        for eight in eights
-    ]
 
 
 def _reaches(sums: Sequence[Sequence[float]], signs: bytes, far: float) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import comb
 from statistics import fmean
 
@@ -72,13 +72,9 @@ def of_repeats(cases: Mapping[str, Sequence[bool]], k: int) -> Repeats | None:
         pass_at_k=fmean(pass_at_k(*count, k) for count in enough.values()),
         pass_hat_k=fmean(pass_hat_k(*count, k) for count in enough.values()),
         flake_rate=fmean(known.values()) if known else None,
-        flaky=_worst(known.items()),
+        flaky=sorted((r for r in known.items() if r[1] > 0), key=lambda r: (-r[1], r[0])),
         left_out=len(counts) - len(enough),
     )
-
-
-def _worst(rates: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    return sorted((r for r in rates if r[1] > 0), key=lambda r: (-r[1], r[0]))
 
 
 def _check(passed: int, total: int, k: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from baton.model import ChainTurn, Routed, RoutingCell, Score, chain_turns
+from baton.model import Routed, RoutingCell, Score, chain_turns
 
 
 class AgentRouting(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,13 @@ def routed(scores: Sequence[Score]) -> list[Routed]:
     """
     own = _first_of(scores, "dispatch_routing")
     if own is not None:
-        return list(_of_dispatches(own))
+        pairs: list[Routed] = []
+        for score in own:
+            if score.value is not None:
+                pair = score.details.get("expected_agent"), score.details.get("actual_agent")
+                if pair != (None, None):
+                    pairs.append(pair)
+        return pairs
     return list(_of_chains(_first_of(scores, "agent_chain") or []))
 
 
@@ -92,31 +98,19 @@ def _first_of(scores: Sequence[Score], type_: str) -> list[Score] | None:
     return [score for score in found if score.evaluator == found[0].evaluator] or None
 
 
-def _of_dispatches(scores: Iterable[Score]) -> Iterator[Routed]:
-    for score in scores:
-        if score.value is not None:
-            pair = score.details.get("expected_agent"), score.details.get("actual_agent")
-            if pair != (None, None):
-                yield pair
-
-
 def _of_chains(scores: Iterable[Score]) -> Iterator[Routed]:
     for score in scores:
         for turn in chain_turns(score) if score.value is not None else ():
-            pair = _of_chain(turn)
-            if pair is not None:
-                yield pair
-
-
-def _of_chain(turn: ChainTurn) -> Routed | None:
-    expected, actual = turn.expected_agents, turn.actual_agents
-    opener = actual[0] if actual else None
-    if opener in expected:
-        after = [name for name in expected[expected.index(opener) :] if name != opener]
-    else:
-        after = list(expected) if opener is not None and len(expected) == 1 else []
-    if not after:
-        return None
-    if after[0] in actual:
-        return after[0], after[0]
-    return after[0], next((n for n in actual if n != opener and n not in expected), None)
+            expected, actual = turn.expected_agents, turn.actual_agents
+            opener = actual[0] if actual else None
+            if opener in expected:
+                after = [name for name in expected[expected.index(opener) :] if name != opener]
+            else:
+                after = list(expected) if opener is not None and len(expected) == 1 else []
+            if not after:
+                continue
+            if after[0] in actual:
+                yield after[0], after[0]
+            else:
+                others = (n for n in actual if n != opener and n not in expected)
+                yield after[0], next(others, None)

@@ -28,7 +28,7 @@ from baton.runner.player import check_sessions
 from baton.runner.recorded import Merge, error_result
 from baton.store import EvaluationWriter
 
-from .protocol import Backend, Job, Outcome, Play, Recipe, ScoredTrace
+from .protocol import Backend, Job, Outcome, Play, Recipe
 
 RETRIES = 3
 """How often a job is handed out again after its worker was lost."""
@@ -196,7 +196,13 @@ def score_on(
             if shard is None:
                 continue
             if outcome is None:
-                input_problems.append(_given_up(shard, done.lost))
+                files = (
+                    shard.files[0]
+                    if len(shard.files) == 1
+                    else f"{shard.files[0]} to {shard.files[-1]}"
+                )
+                place = "" if shard.start is None else f", bytes {shard.start} to {shard.end}"
+                input_problems.append(f"{files}{place}: these traces were not scored: {done.lost}")
                 outcome = Outcome(broken=True)
             before = lines.get(shard.files[0], 0)
             for problem in outcome.problems:
@@ -210,44 +216,28 @@ def score_on(
                 writer = EvaluationWriter(root, name, header=header, repeats=repeats)
                 results = entered.enter_context(FolderResults(plan, writer, input_problems))
             if results is not None:
-                _add(outcome, merge, results)
+                for agents in outcome.agents:
+                    results.see(agents)
+                reasons = outcome.reasons
+                for scored in outcome.scored:
+                    row = scored.result.row
+                    position = row.position if scored.has_case else None
+                    placed = merge.place(position, row.repeat, scored.trace, scored.location)
+                    if placed.problem is None:
+                        row.position = placed.position
+                        results.add_written(scored.result, reasons)
+                        reasons = {}
+                    else:
+                        trace = Trace(  # what its result says of it
+                            schema_version=SCHEMA_VERSION,
+                            id=scored.trace,
+                            source=Source(format=scored.format, location=scored.location),
+                            turns=[],
+                            usage=scored.result.row.usage,
+                        )
+                        results.add(merge.second(placed, row.repeat, trace))
         if results is None:
             return None
         for result in merge.unmet():
             results.add(result)
     return writer.folder
-
-
-def _add(outcome: Outcome, merge: Merge, results: FolderResults) -> None:
-    """Write what a worker scored, each in its place."""
-    for agents in outcome.agents:
-        results.see(agents)
-    reasons = outcome.reasons
-    for scored in outcome.scored:
-        row = scored.result.row
-        position = row.position if scored.has_case else None
-        placed = merge.place(position, row.repeat, scored.trace, scored.location)
-        if placed.problem is None:
-            row.position = placed.position
-            results.add_written(scored.result, reasons)
-            reasons = {}
-        else:
-            trace = _as_reported(scored)
-            results.add(merge.second(placed, row.repeat, trace))
-
-
-def _as_reported(scored: ScoredTrace) -> Trace:
-    """Return of a trace what its result says."""
-    return Trace(
-        schema_version=SCHEMA_VERSION,
-        id=scored.trace,
-        source=Source(format=scored.format, location=scored.location),
-        turns=[],
-        usage=scored.result.row.usage,
-    )
-
-
-def _given_up(shard: Shard, lost: str) -> str:
-    files = shard.files[0] if len(shard.files) == 1 else f"{shard.files[0]} to {shard.files[-1]}"
-    place = "" if shard.start is None else f", bytes {shard.start} to {shard.end}"
-    return f"{files}{place}: these traces were not scored: {lost}"

@@ -67,7 +67,21 @@ class Ray(Waiting):
 
     def __enter__(self) -> Self:
         if not self._ray.is_initialized():
-            self._connect()
+            options = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+            if self._options.address is not None:
+                _reach(self._options.address)
+                options["address"] = self._options.address
+            else:
+                options |= {"include_dashboard": False, "object_store_memory": _STORE}
+                options["address"] = "local"
+                options["_node_ip_address"] = "127.0.0.1"
+                if self._options.workers is not None:
+                    options["num_cpus"] = max(1, round(self._options.workers * self._options.cpus))
+            try:
+                self._ray.init(**options)
+            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+                raise InputError(f"the Ray cluster cannot be reached: {error}") from None
+            self._ours = True
         workers = self._options.workers
         if workers is None:
             cpus = self._ray.cluster_resources().get("CPU", 1)
@@ -95,56 +109,36 @@ class Ray(Waiting):
         """Wait for any job."""
         while True:
             ready, _ = self._ray.wait([*self._busy, *self._waking], num_returns=1)
-            if ready[0] in self._busy:
-                done = self._done(ready[0])
+            answer = ready[0]
+            if answer in self._busy:
+                actor, number = self._busy.pop(answer)
+                try:
+                    outcome: bytes = self._ray.get(answer)
+                except self._ray.exceptions.RayTaskError:
+                    raise
+                except self._ray.exceptions.RayError as error:
+                    self._wake(actor)
+                    line = next(iter(str(error).splitlines()), "")
+                    done = Done(number, None, f"{type(error).__name__}: {line}")
+                else:
+                    self._idle.append(actor)
+                    done = Done(number, outcome)
+
                 self.hand_out()
                 return done
-            self._woken(ready[0])
+            actor = self._waking.pop(answer)
+            try:
+                self._ray.get(answer)
+            except self._ray.exceptions.RayTaskError as error:
+                raise InputError(f"a worker of the Ray cluster cannot start: {error}") from None
+            except self._ray.exceptions.RayError:
+                self._wake(actor)
+            else:
+                self._idle.append(actor)
             self.hand_out()
-
-    def _connect(self) -> None:
-        options = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
-        if self._options.address is not None:
-            _reach(self._options.address)
-            options["address"] = self._options.address
-        else:
-            options |= {"include_dashboard": False, "object_store_memory": _STORE}
-            options["address"] = "local"
-            options["_node_ip_address"] = "127.0.0.1"
-            if self._options.workers is not None:
-                options["num_cpus"] = max(1, round(self._options.workers * self._options.cpus))
-        try:
-            self._ray.init(**options)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise InputError(f"the Ray cluster cannot be reached: {error}") from None
-        self._ours = True
 
     def _wake(self, actor: Any) -> None:
         self._waking[actor.ready.remote()] = actor
-
-    def _woken(self, answer: Any) -> None:
-        actor = self._waking.pop(answer)
-        try:
-            self._ray.get(answer)
-        except self._ray.exceptions.RayTaskError as error:
-            raise InputError(f"a worker of the Ray cluster cannot start: {error}") from None
-        except self._ray.exceptions.RayError:
-            self._wake(actor)
-        else:
-            self._idle.append(actor)
-
-    def _done(self, answer: Any) -> Done:
-        actor, number = self._busy.pop(answer)
-        try:
-            outcome: bytes = self._ray.get(answer)
-        except self._ray.exceptions.RayTaskError:
-            raise
-        except self._ray.exceptions.RayError as error:
-            self._wake(actor)
-            line = next(iter(str(error).splitlines()), "")
-            return Done(number, None, f"{type(error).__name__}: {line}")
-        self._idle.append(actor)
-        return Done(number, outcome)
 
     def hand_out(self) -> None:
         """Give jobs to actors that are free."""

@@ -55,7 +55,12 @@ class JobWorker:
         except msgspec.DecodeError as error:
             return msgspec.json.encode(Outcome(fault=str(error)))
         try:
-            setup = self._set_up(job.recipe)
+            setup = self._setup
+            if setup is None or job.recipe != self._recipe:
+                self.close()
+                os.chdir(job.recipe.folder)
+                setup = self._load(job.recipe)
+                self._recipe, self._setup = job.recipe, setup
             if job.play is not None:
                 outcome = self._play(setup, job.play, job.recipe.run)
             elif job.shard is not None:
@@ -65,7 +70,18 @@ class JobWorker:
         except (InputError, OSError, msgspec.DecodeError) as error:
             outcome = Outcome(fault=str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours leaves the other jobs alone
-            outcome = _crashed(job, f"internal error: {exception_line(error)}")
+            # Baton has a fault with this job: an error, and never a failure.
+            said = f"internal error: {exception_line(error)}"
+            if job.shard is not None:
+                message = f"{said}; --jobs 1 --debug shows the traceback"
+                problem = Problem(file=job.shard.files[0], message=message)
+                outcome = Outcome(problems=[problem], broken=True)
+            elif job.play is None:
+                outcome = Outcome(fault=said)
+            else:
+                result = error_result(job.play.case, job.play.position, said, None, None)
+                result.repeat = job.play.repeat
+                outcome = Outcome(results=[result])
         return msgspec.json.encode(outcome)
 
     def close(self) -> None:
@@ -78,15 +94,6 @@ class JobWorker:
                 self._runner.close()
         self._runner, self._setup, self._recipe = None, None, None
         self._hosts = {}
-
-    def _set_up(self, recipe: Recipe) -> Setup:
-        if self._setup is not None and recipe == self._recipe:
-            return self._setup
-        self.close()
-        os.chdir(recipe.folder)
-        made = self._load(recipe)
-        self._recipe, self._setup = recipe, made
-        return made
 
     def _play(self, setup: Setup, play: Play, run: RunOptions) -> Outcome:
         if setup.dataset is None or setup.dataset.ids[play.position : play.position + 1] != [
@@ -145,19 +152,6 @@ class _Kept:
 
     def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
         """Take notes; those of one case are not kept."""
-
-
-def _crashed(job: Job, said: str) -> Outcome:
-    """Return what comes of a job that Baton has a fault with: an error, and never a failure."""
-    if job.shard is not None:
-        message = f"{said}; --jobs 1 --debug shows the traceback"
-        problem = Problem(file=job.shard.files[0], message=message)
-        return Outcome(problems=[problem], broken=True)
-    if job.play is None:
-        return Outcome(fault=said)
-    result = error_result(job.play.case, job.play.position, said, None, None)
-    result.repeat = job.play.repeat
-    return Outcome(results=[result])
 
 
 def _score(setup: Setup, shard: Shard) -> Outcome:
