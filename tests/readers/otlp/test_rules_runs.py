@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import msgspec
 from tests.readers.otlp.spans import Link, read_spans
+from tests.readers.otlp.truth import CAPTURES
 
 from baton.model import Said
+from baton.readers import load_traces
 
 from .spans import (
     agent,
@@ -239,3 +244,22 @@ def test_a_request_that_starts_after_its_agent_has_ended_is_of_the_agent_around(
         [step.content.text for step in run.steps if isinstance(step, Said)] for run in turn.runs
     ]
     assert said == [["one", "three"], ["two"]]
+
+
+def test_a_node_of_a_graph_that_asks_a_models_own_client_is_an_agent(tmp_path: Path) -> None:
+    recorded = json.loads((CAPTURES / "langgraph" / "plain_functions.json").read_text())
+    spans_of = [s for r in recorded["resourceSpans"] for o in r["scopeSpans"] for s in o["spans"]]
+    billing = next(span for span in spans_of if span["name"] == "billing")
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "It is refunded."}]}]
+    values = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(said)}
+    request = billing | {
+        "spanId": "00000000000000aa",
+        "parentSpanId": billing["spanId"],
+        "name": "chat gpt",
+        "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in values.items()],
+    }
+    scope = {"scope": {"name": "opentelemetry.instrumentation.openai"}, "spans": [request]}
+    recorded["resourceSpans"].append({"resource": {}, "scopeSpans": [scope]})
+    (tmp_path / "run.json").write_text(json.dumps(recorded))
+    (trace,) = load_traces(tmp_path / "run.json")
+    assert [run.agent for run in trace.turns[0].runs] == ["billing"]

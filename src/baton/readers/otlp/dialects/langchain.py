@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from baton.model import Content
 from baton.readers.otlp.messages import read_messages
 from baton.readers.otlp.readings import (
     AgentSpan,
@@ -17,6 +18,7 @@ from baton.readers.otlp.readings import (
     PlainSpan,
     Reading,
     ToolSpan,
+    WorkflowSpan,
     as_agent,
     as_plain,
     as_workflow,
@@ -282,6 +284,10 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             if parent is not None and type(parent.says) is ToolSpan and isinstance(target, str):
                 parent.says.mode, parent.says.target = "transfer", target
         if says.graph is None:
+            # A node may call the model's own client, whose spans know nothing of the graph.
+            asker = _nearest(parent, place) if type(says) is ModelSpan else None
+            if asker is not None:
+                asker[0].asking.add(id(asker[1]))
             continue
         if type(says) is ModelSpan and not says.graph.path and parent is not None:
             says.graph = parent.says.graph or says.graph
@@ -308,6 +314,9 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         for graph in graphs.values()
         if graph.asking - graph.running and graph.running - graph.asking
     }
+    if graphs and all(type(node.says) in (PlainSpan, WorkflowSpan) for node in nodes):
+        _settle_functions(graphs)
+        return []
     for graph in graphs.values():
         _settle(graph, _loop_key(graph) in loops)
     for node in nodes:
@@ -322,6 +331,15 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         elif type(says) is ToolSpan and says.mode is None:
             _moved(node, says, says.graph)
     return []
+
+
+def _nearest(
+    node: Node | None, place: Mapping[int, tuple[_Graph, Node] | None]
+) -> tuple[_Graph, Node] | None:
+    """Return the node of a graph which a span is part of, where no agent or tool is in between."""
+    while node is not None and node.says.graph is None and type(node.says) is PlainSpan:
+        node = node.parent
+    return place.get(id(node)) if node is not None and type(node.says) is PlainSpan else None
 
 
 def _called(tool: ToolSpan, inner: Node) -> None:
@@ -384,6 +402,45 @@ def _settle(graph: _Graph, loop: bool) -> None:
     for key, node in graph.nodes.items():
         if key in graph.asking and node.says.graph is not None:
             node.says = as_agent(node.says, node.says.graph.path[-1])
+
+
+def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
+    """Make agents of the nodes of graphs in which nothing says who is an agent.
+
+    No model, tool or agent was seen in the whole turn: the nodes are plain functions, or call a
+    model that nobody instrumented. Then they are all there is to hand work on: `router` writes
+    `{"order": "42"}` into the state, `billing` answers from it. A node that runs a graph of its own
+    is what its nodes do.
+    """
+    around: set[int] = set()
+    for graph in graphs.values():
+        at: Node | None = graph.span
+        while at is not None:
+            around.add(id(at))
+            at = at.parent
+    for graph in graphs.values():
+        own = _name(graph.span)
+        graph.span.says = as_workflow(graph.span.says, "graph" if own in _UNNAMED else own)
+        for key, node in graph.nodes.items():
+            place = node.says.graph
+            if key in around or place is None or place.path[-1].startswith("__"):
+                continue  # `__start__` puts the user's message into the state
+            agent = as_agent(node.says, place.path[-1])
+            carried = _carried(node.span)
+            agent.input = _last_text(_inner(carried.given, "inputs"))
+            made = _inner(carried.made, "outputs")
+            if isinstance(made, dict) and "goto" in made and "update" in made:
+                made = parsed(made["update"])
+            agent.output = _last_text(made)
+            node.says = agent
+
+
+def _last_text(state: Any) -> Content | None:
+    """Return what a state, or an update of one, says: its last message, its only text, or all."""
+    if isinstance(state, dict) and isinstance(state.get("messages"), list):
+        said = [one.content for one in read_messages(state["messages"]) if one.content is not None]
+        return said[-1] if said else None
+    return content(_asked(state))
 
 
 def _below_tool(node: Node) -> bool:
