@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.export import spans
-from baton.model import CaseResult, InputError, Said, Score, ToolCall, Trace
+from baton.model import CaseResult, InputError, Said, ToolCall, Trace
 from baton.readers.load import files_below
 from baton.readers.otlp.own import part
 from baton.readers.otlp.span import Span
@@ -96,21 +96,18 @@ class Read:
     def of(self, subject: Sequence[str]) -> SpanIds:
         """Return the span of the first object that has one, else the outermost one."""
         for id_ in subject:
-            span = self._span(id_)
+            if id_ in self._first_runs:
+                first = self._own(self._first_runs[id_])
+                span = self._spans.top(first) if first is not None else None
+            elif (dispatch := self._dispatches.get(id_)) is not None:
+                near = (dispatch.call, *dispatch.runs, dispatch.from_run)
+                own = (self._own(one) for one in near if one is not None)
+                span = next((each for each in own if each is not None), None)
+            else:
+                span = self._own(id_) or self._own(self._run_of.get(id_, ""))
             if span is not None:
                 return self._spans.ids[span]
         return self._top
-
-    def _span(self, id_: str) -> str | None:
-        if id_ in self._first_runs:
-            first = self._own(self._first_runs[id_])
-            return self._spans.top(first) if first is not None else None
-        dispatch = self._dispatches.get(id_)
-        if dispatch is not None:
-            near = (dispatch.call, *dispatch.runs, dispatch.from_run)
-            spans = (self._own(one) for one in near if one is not None)
-            return next((span for span in spans if span is not None), None)
-        return self._own(id_) or self._own(self._run_of.get(id_, ""))
 
     def _own(self, id_: str) -> str | None:
         """Return the span of a run, which has its id, or of a call."""
@@ -122,34 +119,27 @@ class Originals:
     """The spans in some files, by the id of their conversation; those Baton wrote do not count."""
 
     def __init__(self, paths: Sequence[Path], exclude: Sequence[Path] = ()) -> None:
-        self._spans: Mapping[str, _Spans] = _read(_files(paths, exclude))
+        left_out = {path.resolve() for path in exclude}
+        below = [
+            file
+            for path in paths
+            for file in (files_below(path) if path.is_dir() else [path] if path.is_file() else [])
+        ]
+        files = [f for f in dict.fromkeys(below) if f.resolve() not in left_out and is_otlp(f)]
+        by_conversation: dict[str, _Spans] = {}
+        try:
+            for conversation in read_conversations(files) if files else ():
+                _, others = part(conversation)
+                if others.spans:
+                    by_conversation[conversation.id] = _Spans(others.spans)
+        except InputError:
+            pass  # what is whole was read; what is broken was said when the traces were
+        self._spans: Mapping[str, _Spans] = by_conversation
 
     def of(self, trace: Trace) -> Read | None:
         """Return the spans a record was read from; ``None`` when it was read from none."""
         spans = self._spans.get(trace.id) if trace.source.format == "otlp" else None
         return Read(trace, spans) if spans is not None else None
-
-
-def _files(paths: Sequence[Path], exclude: Sequence[Path]) -> list[Path]:
-    left_out = {path.resolve() for path in exclude}
-    below = [
-        file
-        for path in paths
-        for file in (files_below(path) if path.is_dir() else [path] if path.is_file() else [])
-    ]
-    return [f for f in dict.fromkeys(below) if f.resolve() not in left_out and is_otlp(f)]
-
-
-def _read(files: list[Path]) -> dict[str, _Spans]:
-    by_conversation: dict[str, _Spans] = {}
-    try:
-        for conversation in read_conversations(files) if files else ():
-            _, others = part(conversation)
-            if others.spans:
-                by_conversation[conversation.id] = _Spans(others.spans)
-    except InputError:
-        pass  # what is whole was read; what is broken was said when the traces were
-    return by_conversation
 
 
 EVENT = "gen_ai.evaluation.result"
@@ -171,7 +161,13 @@ def events_of(
     ``places`` knows the spans of its trace; a case without a trace has no span. ``observed`` is
     the time of the export, in seconds since the epoch.
     """
-    at = _ended(evaluation)
+    timings = evaluation.header.timings
+    moment = timings.get("ended") or timings.get("started")
+    try:
+        at = datetime.fromisoformat(str(moment)).timestamp() if moment else None
+    except ValueError:
+        at = None
+
     case = {
         "baton.evaluation.id": evaluation.header.id,
         "baton.case": result.case_id,
@@ -192,7 +188,27 @@ def events_of(
     for score in result.scores:
         span = places.of(score.subject) if places is not None else None
         is_error = score.status == "error"
-        yield _event({**_score(score), **case}, span, at, observed, is_error=is_error)
+        attributes = {
+            "gen_ai.evaluation.name": score.evaluator,
+            "gen_ai.evaluation.score.value": score.value,
+            "gen_ai.evaluation.score.label": _LABELS.get(score.status),
+            **_explained(score.reason),
+            "error.type": _OTHER if score.status == "error" else None,
+            "baton.evaluator.type": score.type,
+            "baton.evaluator.version": score.version,
+            "baton.score.status": score.status,
+            "baton.score.threshold": score.threshold,
+            "baton.score.unit": score.unit,
+            "baton.score.subject": score.subject or None,
+            "baton.judge.model": score.judge.model if score.judge is not None else None,
+        }
+        yield _event(
+            {**{name: value for name, value in attributes.items() if value is not None}, **case},
+            span,
+            at,
+            observed,
+            is_error=is_error,
+        )
 
 
 def _event(
@@ -209,33 +225,5 @@ def _event(
     )
 
 
-def _score(score: Score) -> Json:
-    attributes = {
-        "gen_ai.evaluation.name": score.evaluator,
-        "gen_ai.evaluation.score.value": score.value,
-        "gen_ai.evaluation.score.label": _LABELS.get(score.status),
-        **_explained(score.reason),
-        "error.type": _OTHER if score.status == "error" else None,
-        "baton.evaluator.type": score.type,
-        "baton.evaluator.version": score.version,
-        "baton.score.status": score.status,
-        "baton.score.threshold": score.threshold,
-        "baton.score.unit": score.unit,
-        "baton.score.subject": score.subject or None,
-        "baton.judge.model": score.judge.model if score.judge is not None else None,
-    }
-    return {name: value for name, value in attributes.items() if value is not None}
-
-
 def _explained(reason: str) -> Json:
     return {"gen_ai.evaluation.explanation": reason} if reason else {}
-
-
-def _ended(evaluation: StoredEvaluation) -> float | None:
-    """Return when the evaluation ended, or else began; in seconds since the epoch."""
-    timings = evaluation.header.timings
-    moment = timings.get("ended") or timings.get("started")
-    try:
-        return datetime.fromisoformat(str(moment)).timestamp() if moment else None
-    except ValueError:
-        return None

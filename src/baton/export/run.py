@@ -89,7 +89,18 @@ def export_evaluation(
             traces = _without(traces, originals, evaluation.folder, on_note)
         _spans(traces, sink, done)
     if only != "spans":
-        _results(evaluation, originals, sink, done, on_note)
+        now = time.time()
+        missing: dict[str, int] = {}
+        for result, (trace, why) in evaluation.with_traces():
+            places = None if trace is None else originals.of(trace) or Written(trace)
+            if why is not None and result.recorded is not None:
+                missing[why] = missing.get(why, 0) + 1
+            events = list(events_of(evaluation, result, places, now))
+            if events:
+                sink.add(events)
+                done.results += len(events)
+        for why, count in missing.items():
+            on_note(f"{evaluation.folder}: results of {count} cases belong to no span: {why}")
 
 
 def _without(
@@ -126,27 +137,6 @@ def _spans(traces: Iterator[Trace], sink: Sink, done: Exported) -> None:
         sink.add(spans)
         done.traces += 1
         done.spans += len(spans)
-
-
-def _results(
-    evaluation: StoredEvaluation,
-    originals: Originals,
-    sink: Sink,
-    done: Exported,
-    on_note: Say,
-) -> None:
-    observed = time.time()
-    missing: dict[str, int] = {}
-    for result, (trace, why) in evaluation.with_traces():
-        places = None if trace is None else originals.of(trace) or Written(trace)
-        if why is not None and result.recorded is not None:
-            missing[why] = missing.get(why, 0) + 1
-        events = list(events_of(evaluation, result, places, observed))
-        if events:
-            sink.add(events)
-            done.results += len(events)
-    for why, count in missing.items():
-        on_note(f"{evaluation.folder}: results of {count} cases belong to no span: {why}")
 
 
 def write_json_lines(evaluation: StoredEvaluation, out: IO[str]) -> None:

@@ -55,7 +55,10 @@ class Endpoint:
         Raises:
             InputError: the address is none, or holds credentials.
         """
-        self.url = _base(url)
+        text = url.strip().rstrip("/")
+        for path in _PATHS.values():
+            text = text.removesuffix(path)
+        self.url = plain_address(text, "the endpoint", option("headers_from"))
         self._media = _MEDIA[encoding]
         self._given = Credentials(headers=dict(headers))
         self._limits = AnswerLimits(
@@ -87,7 +90,14 @@ class Endpoint:
             NotDelivered: no connection, no answer in time, or a refusal, after all attempts.
         """
         if self._open is None:
-            self._open = Beside(), self._client()
+            client = Client(
+                access(self.url, self._given),
+                self._limits,
+                words=Words("endpoint", "is that the address of an OTLP endpoint?"),
+                headers={"Content-Type": self._media, "Accept": self._media},
+                success=range(200, 300),
+            )
+            self._open = Beside(), client
         beside, client = self._open
         request = Request("POST", self.url + _PATHS[signal], body, whole=True)
         try:
@@ -96,15 +106,6 @@ class Endpoint:
             raise _refusal(request.url, error) from None
         except NoAnswer as error:
             raise NotDelivered(f"not delivered: {error}") from None
-
-    def _client(self) -> Client:
-        return Client(
-            access(self.url, self._given),
-            self._limits,
-            words=Words("endpoint", "is that the address of an OTLP endpoint?"),
-            headers={"Content-Type": self._media, "Accept": self._media},
-            success=range(200, 300),
-        )
 
 
 def _refusal(url: str, error: Refused) -> BatonError:
@@ -117,13 +118,6 @@ def _refusal(url: str, error: Refused) -> BatonError:
     if error.status == 415:
         return InputError(f"{said}; try another {option('encoding')}")
     return NotDelivered(error.with_attempts().removeprefix("POST "))
-
-
-def _base(url: str) -> str:
-    text = url.strip().rstrip("/")
-    for path in _PATHS.values():
-        text = text.removesuffix(path)
-    return plain_address(text, "the endpoint", option("headers_from"))
 
 
 Encoding = Literal["json", "protobuf"]
@@ -196,7 +190,13 @@ class _File:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._draft = path.with_name(f"{path.name}.part")
-        self._file: IO[bytes] | None = _opened(self._draft, path)
+        try:
+            make_folder(self._draft.parent)
+            self._draft.unlink(missing_ok=True)  # left by a crash, or a link that leads elsewhere
+            self._file: IO[bytes] | None = open_own(self._draft, "xb")
+        except OSError as error:
+            message = f"cannot be written: {error.strerror}"
+            raise InputError(Problem(file=str(path), message=message)) from None
 
     def write(self, data: bytes) -> None:
         assert self._file is not None  # noqa: S101 - nobody writes after the end
@@ -270,20 +270,19 @@ class _ToEndpoint:
     def add(self, items: Items) -> None:
         for batch in batches(items):
             signal: Signal = "traces" if isinstance(batch[0], Span) else "logs"
-            self._check(signal, self._endpoint.send(signal, self._encoded(batch)))
+            if self._encoding == "json":
+                encoded = encode_json(batch)
+            else:
+                from .wire_proto import encode_proto
+
+                encoded = encode_proto(batch)
+            self._check(signal, self._endpoint.send(signal, encoded))
 
     def finish(self) -> None:
         pass
 
     def close(self) -> None:
         self._endpoint.close()
-
-    def _encoded(self, batch: Items) -> bytes:
-        if self._encoding == "json":
-            return encode_json(batch)
-        from .wire_proto import encode_proto
-
-        return encode_proto(batch)
 
     def _check(self, signal: Signal, answer: bytes) -> None:
         try:
@@ -299,16 +298,6 @@ class _ToEndpoint:
             what = "spans" if signal == "traces" else "results"
             said = f": {reason}" if reason else ""
             raise NotDelivered(f"{self._endpoint.url} refused {count} {what}{said}")
-
-
-def _opened(draft: Path, path: Path) -> IO[bytes]:
-    try:
-        make_folder(draft.parent)
-        draft.unlink(missing_ok=True)  # left by a crash, or a link that leads elsewhere
-        return open_own(draft, "xb")
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}"
-        raise InputError(Problem(file=str(path), message=message)) from None
 
 
 def _need_proto() -> None:

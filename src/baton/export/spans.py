@@ -249,7 +249,13 @@ class _Writer:
 
     def _below(self) -> Iterator[Span]:
         for index, turn in enumerate(self._trace.turns):
-            yield self._turn(index, turn)
+            attributes = {
+                own.KIND: "turn",
+                own.INDEX: index,
+                "gen_ai.operation.name": "invoke_workflow",
+                **of_runs(turn.runs),
+            }
+            yield self._span(("turn", turn.id), turn, f"turn {index + 1}", attributes, turn.error)
             for number, run in enumerate(turn.runs):
                 yield self._run(number, turn, run)
                 for order, step in enumerate(run.steps):
@@ -282,15 +288,6 @@ class _Writer:
             attributes=attributes,
             scope=own.SCOPE,
         )
-
-    def _turn(self, index: int, turn: Turn) -> Span:
-        attributes = {
-            own.KIND: "turn",
-            own.INDEX: index,
-            "gen_ai.operation.name": "invoke_workflow",
-            **of_runs(turn.runs),
-        }
-        return self._span(("turn", turn.id), turn, f"turn {index + 1}", attributes, turn.error)
 
     def _run(self, index: int, turn: Turn, run: AgentRun) -> Span:
         attributes = {

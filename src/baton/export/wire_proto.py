@@ -32,7 +32,19 @@ def encode_proto(items: Sequence[Span | LogRecord]) -> bytes:
         group.resource.attributes.extend(_attributes(resource()))
         scope = group.scope_logs.add()
         scope.scope.name = SCOPE
-        scope.log_records.extend(_proto_log(item) for item in items if isinstance(item, LogRecord))
+        scope.log_records.extend(
+            ProtoLog(
+                time_unix_nano=nanos(item.at) if item.at is not None else 0,
+                observed_time_unix_nano=nanos(item.observed),
+                severity_number=item.severity,  # type: ignore[arg-type]
+                event_name=item.name,
+                attributes=_attributes(item.attributes),
+                trace_id=bytes.fromhex(item.trace_id or ""),
+                span_id=bytes.fromhex(item.span_id or ""),
+            )
+            for item in items
+            if isinstance(item, LogRecord)
+        )
         return logs.SerializeToString()
     traces = ExportTraceServiceRequest()
     spans = traces.resource_spans.add()
@@ -84,18 +96,6 @@ def _proto_span(span: Span) -> ProtoSpan:
         written.status.code = span.status  # type: ignore[assignment]
         written.status.message = span.message or ""
     return written
-
-
-def _proto_log(record: LogRecord) -> ProtoLog:
-    return ProtoLog(
-        time_unix_nano=nanos(record.at) if record.at is not None else 0,
-        observed_time_unix_nano=nanos(record.observed),
-        severity_number=record.severity,  # type: ignore[arg-type]
-        event_name=record.name,
-        attributes=_attributes(record.attributes),
-        trace_id=bytes.fromhex(record.trace_id or ""),
-        span_id=bytes.fromhex(record.span_id or ""),
-    )
 
 
 def _attributes(attributes: Attributes) -> list[KeyValue]:

@@ -93,7 +93,12 @@ class OfCases:
     def results(self) -> list[GateResult]:
         """Decide by the share; without a result it is of, that is an error."""
         of_errors = self.rule.evaluator == "error_rate"
-        left = "" if of_errors else self._left_out()
+        if of_errors:
+            left = ""
+        else:
+            counts = [counted(self._errors, "error")] if self._errors else []
+            counts += [f"{self._skipped} skipped"] if self._skipped else []
+            left = ", ".join(counts)
         if not self._all:
             reason = f"no case was scored ({left})" if left else "no case"
             return [_result_of(self.rule, "error", None, 0, reason=reason)]
@@ -104,11 +109,6 @@ class OfCases:
             result.reason = f"{self._hits} of {self._all} {what}, {share:.4g}"
             result.reason += f"; not among them: {left}" if left else ""
         return [result]
-
-    def _left_out(self) -> str:
-        counts = [counted(self._errors, "error")] if self._errors else []
-        counts += [f"{self._skipped} skipped"] if self._skipped else []
-        return ", ".join(counts)
 
 
 class OfCounter:
@@ -146,7 +146,17 @@ class OfCounter:
         if not known or self._unknown:
             reason = f"it is not known of {self._unknown} of {known + self._unknown} cases"
             return [_result_of(rule, "error", None, known, reason=reason)]
-        result = _by_limit(rule, self._figure(), known, "cases", self._worst)
+        values = sorted(self._values)
+        share = percentile(self._statistic)
+        if share is not None:
+            figure = quantile(values, share)
+        elif self._statistic == "sum":
+            figure = math.fsum(values)
+        elif self._statistic == "mean":
+            figure = math.fsum(values) / len(values)
+        else:
+            figure = values[-1] if self._statistic == "max" else values[0]
+        result = _by_limit(rule, figure, known, "cases", self._worst)
         if self._bounds and result.status == "passed" and rule.sign != ">=":
             reason = f"it is known in part only of {self._bounds} of {known} cases"
             return [_result_of(rule, "error", result.mean, known, reason=reason)]
@@ -154,17 +164,6 @@ class OfCounter:
             cases = "case" if known == 1 else "cases"
             result.reason = f"{result.mean:.4g} over {known} {cases}"
         return [result]
-
-    def _figure(self) -> float:
-        values = sorted(self._values)
-        share = percentile(self._statistic)
-        if share is not None:
-            return quantile(values, share)
-        if self._statistic == "sum":
-            return math.fsum(values)
-        if self._statistic == "mean":
-            return math.fsum(values) / len(values)
-        return values[-1] if self._statistic == "max" else values[0]
 
 
 def _by_limit(

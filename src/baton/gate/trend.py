@@ -106,7 +106,14 @@ def _point(side: Snapshot, axis: Axis, newest: Snapshot) -> Point:
         )
         if own != theirs
     ]
-    low, high = _interval(means, whole=axis.name == PASSED and side.repeats == 1)
+    if not means:
+        low, high = None, None
+    elif axis.name == PASSED and side.repeats == 1:
+        interval = share(round(sum(means)), len(means))
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+    else:
+        interval = mean_interval(means)
+        low, high = interval.low, interval.high
     return Point(
         id=side.id,
         name=side.name,
@@ -122,13 +129,3 @@ def _point(side: Snapshot, axis: Axis, newest: Snapshot) -> Point:
         same=not differs,
         differs=differs,
     )
-
-
-def _interval(means: Sequence[float], *, whole: bool) -> tuple[float | None, float | None]:
-    if not means:
-        return None, None
-    if whole:
-        interval = share(round(sum(means)), len(means))
-        return (None, None) if interval is None else (interval.low, interval.high)
-    interval = mean_interval(means)
-    return interval.low, interval.high

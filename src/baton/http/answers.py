@@ -128,31 +128,32 @@ class Meter:
                 )
             )
         if self._stream != "none":
-            self._count_events(piece)
-
-    def _count_events(self, piece: bytes) -> None:
-        limits, lines = self._limits, piece.count(b"\n")
-        self._lines += lines or piece.count(b"\r")
-        if self._stream == "jsonl":
-            self._events, ended = self._lines, piece.rfind(b"\n") + 1
-        else:
-            # An event ends with an empty line, which may have begun in the piece before.
-            tail, joined = self._tail, self._tail + piece
-            ends = _ENDS if b"\r" in joined else _ENDS[:1]  # most servers write `\n` alone
-            self._events += sum(joined.count(end) - tail.count(end) for end in ends)
-            places = ((joined.rfind(end), len(end)) for end in ends)
-            ended = max((at + size for at, size in places if at >= 0), default=0) - len(tail)
-            self._tail = joined[-2:]
-        self._event = len(piece) - ended if ended > 0 else self._event + len(piece)
-        if self._events > limits.events:
-            reason = f"the answer has more than {limits.events:,} events"
-            raise LimitReached(limits.describe(reason, "max_events"))
-        if self._lines > limits.events * _LINES_OF_AN_EVENT:
-            reason = f"the answer has more than {_LINES_OF_AN_EVENT} lines for each of its events"
-            raise LimitReached(limits.describe(f"{reason}, up to {limits.events:,}", "max_events"))
-        if self._event > limits.event_mib * MIB:
-            reason = f"an event of the answer is longer than {limits.event_mib:g} MiB"
-            raise LimitReached(limits.describe(reason, "max_event_mib"))
+            limits, lines = self._limits, piece.count(b"\n")
+            self._lines += lines or piece.count(b"\r")
+            if self._stream == "jsonl":
+                self._events, ended = self._lines, piece.rfind(b"\n") + 1
+            else:
+                # An event ends with an empty line, which may have begun in the piece before.
+                tail, joined = self._tail, self._tail + piece
+                ends = _ENDS if b"\r" in joined else _ENDS[:1]  # most servers write `\n` alone
+                self._events += sum(joined.count(end) - tail.count(end) for end in ends)
+                places = ((joined.rfind(end), len(end)) for end in ends)
+                ended = max((at + size for at, size in places if at >= 0), default=0) - len(tail)
+                self._tail = joined[-2:]
+            self._event = len(piece) - ended if ended > 0 else self._event + len(piece)
+            if self._events > limits.events:
+                reason = f"the answer has more than {limits.events:,} events"
+                raise LimitReached(limits.describe(reason, "max_events"))
+            if self._lines > limits.events * _LINES_OF_AN_EVENT:
+                reason = (
+                    f"the answer has more than {_LINES_OF_AN_EVENT} lines for each of its events"
+                )
+                raise LimitReached(
+                    limits.describe(f"{reason}, up to {limits.events:,}", "max_events")
+                )
+            if self._event > limits.event_mib * MIB:
+                reason = f"an event of the answer is longer than {limits.event_mib:g} MiB"
+                raise LimitReached(limits.describe(reason, "max_event_mib"))
 
     def _too_long(self) -> LimitReached:
         reason = f"the answer is longer than {self._limits.answer_mib:g} MiB"

@@ -67,7 +67,23 @@ def trace_of(trace: Trace) -> Json:
         resource = as_text(kept["resourceAttributes"])
         resources[resource] = kept["resourceAttributes"]
         scope = str(kept["scope"].get("name") or "langfuse-sdk")
-        groups.setdefault((resource, scope), []).append(_span(each, trace, kept))
+        parent = each.parent_observation_id
+        failed = each.level == "ERROR"
+        written = {
+            "traceId": _hex(each.trace_id or trace.id, 32),
+            "spanId": _hex(each.id, 16),
+            "parentSpanId": _hex(parent, 16) if parent else None,
+            "name": each.name,
+            "startTimeUnixNano": _nanoseconds(each.start_time),
+            "endTimeUnixNano": _nanoseconds(
+                each.start_time if each.type == "EVENT" else each.end_time
+            ),
+            "attributes": attributes(_attributes(each, trace, kept)),
+            "status": {"code": 2, "message": each.status_message or ""} if failed else None,
+        }
+        groups.setdefault((resource, scope), []).append(
+            {key: value for key, value in written.items() if value is not None}
+        )
     return {
         "resourceSpans": [
             resource_spans([scope_spans(scope, in_order(spans))], resources[resource])
@@ -76,25 +92,22 @@ def trace_of(trace: Trace) -> Json:
     }
 
 
-def _span(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
-    parent = each.parent_observation_id
-    failed = each.level == "ERROR"
-    written = {
-        "traceId": _hex(each.trace_id or trace.id, 32),
-        "spanId": _hex(each.id, 16),
-        "parentSpanId": _hex(parent, 16) if parent else None,
-        "name": each.name,
-        "startTimeUnixNano": _nanoseconds(each.start_time),
-        "endTimeUnixNano": _nanoseconds(each.start_time if each.type == "EVENT" else each.end_time),
-        "attributes": attributes(_attributes(each, trace, kept)),
-        "status": {"code": 2, "message": each.status_message or ""} if failed else None,
-    }
-    return {key: value for key, value in written.items() if value is not None}
-
-
 def _attributes(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
     own = {key: _number(key, value) for key, value in kept["attributes"].items()}
-    content = _content(each, own, kept["scope"].get("name", ""))
+    pair = (_text(each.input), _text(each.output))
+    operation = own.get("gen_ai.operation.name")
+    names = ("langfuse.observation.input", "langfuse.observation.output")
+    if operation == "execute_tool":
+        names = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")
+    elif operation == "invoke_agent" and kept["scope"].get("name", "") == "pydantic-ai":
+        names = ("pydantic_ai.all_messages", "final_result")
+    elif operation and all(text is None or _are_messages(text) for text in pair):
+        names = ("gen_ai.input.messages", "gen_ai.output.messages")
+    elif "openinference.span.kind" in own:
+        names = ("input.value", "output.value")
+    elif "traceloop.span.kind" in own:
+        names = ("traceloop.entity.input", "traceloop.entity.output")
+    content = dict(zip(names, pair, strict=True))
     attributes: Json = {
         "session.id": each.session_id or trace.session_id,
         "user.id": each.user_id or trace.user_id,
@@ -124,24 +137,6 @@ def _attributes(each: Observation, trace: Trace, kept: dict[str, Json]) -> Json:
         **own,
         **{key: text for key, text in content.items() if text is not None},
     }
-
-
-def _content(each: Observation, own: Json, scope: str) -> dict[str, str | None]:
-    """Name input and output as the span's convention does."""
-    pair = (_text(each.input), _text(each.output))
-    operation = own.get("gen_ai.operation.name")
-    names = ("langfuse.observation.input", "langfuse.observation.output")
-    if operation == "execute_tool":
-        names = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")
-    elif operation == "invoke_agent" and scope == "pydantic-ai":
-        names = ("pydantic_ai.all_messages", "final_result")
-    elif operation and all(text is None or _are_messages(text) for text in pair):
-        names = ("gen_ai.input.messages", "gen_ai.output.messages")
-    elif "openinference.span.kind" in own:
-        names = ("input.value", "output.value")
-    elif "traceloop.span.kind" in own:
-        names = ("traceloop.entity.input", "traceloop.entity.output")
-    return dict(zip(names, pair, strict=True))
 
 
 def _are_messages(text: str) -> bool:
@@ -261,7 +256,17 @@ async def traces(store: Store, query: Query, *, page: int = PAGE) -> AsyncIterat
     Raises:
         PullError: as ``Store.get`` does; or a named trace is not there.
     """
-    newest = await _has_v2(store)
+    try:
+        await store.get(_OBSERVATIONS, _Observations, [("limit", 1), ("fields", "core")])
+    except NotFound as error:
+        if error.status not in _NO_SUCH_ROUTE:
+            raise
+        newest = False
+    except NotJson:
+        newest = False
+    else:
+        newest = True
+
     missing: list[str] = []
     ids = list(dict.fromkeys(query.traces))
     if not ids:
@@ -275,18 +280,6 @@ async def traces(store: Store, query: Query, *, page: int = PAGE) -> AsyncIterat
     if missing and query.traces:
         where = f" of session `{query.session}`" if query.session else ""
         raise PullError(f"{store.url} has no observations of trace {', '.join(missing)}{where}")
-
-
-async def _has_v2(store: Store) -> bool:
-    try:
-        await store.get(_OBSERVATIONS, _Observations, [("limit", 1), ("fields", "core")])
-    except NotFound as error:
-        if error.status not in _NO_SUCH_ROUTE:
-            raise
-        return False
-    except NotJson:
-        return False
-    return True
 
 
 async def _ids_by_v2(store: Store, query: Query, size: int) -> list[str]:

@@ -140,18 +140,17 @@ def _span(span: Span) -> Json:
         "startTimeUnixNano": _nanoseconds(span.start_time_unix_nano),
         "endTimeUnixNano": _nanoseconds(span.end_time_unix_nano),
         "attributes": _attributes(span.attributes),
-        "events": [_event(event) for event in span.events or ()],
+        "events": [
+            {
+                "name": event.name or "",
+                "timeUnixNano": _nanoseconds(event.time_unix_nano) or "0",
+                "attributes": _attributes(event.attributes),
+            }
+            for event in span.events or ()
+        ],
         "status": {key: value for key, value in ended.items() if value},
     }
     return {key: value for key, value in written.items() if value not in (None, [], {})}
-
-
-def _event(event: Event) -> Json:
-    return {
-        "name": event.name or "",
-        "timeUnixNano": _nanoseconds(event.time_unix_nano) or "0",
-        "attributes": _attributes(event.attributes),
-    }
 
 
 def _nanoseconds(value: int | None) -> str | None:
@@ -173,7 +172,15 @@ def _attributes(pairs: list[Attribute] | None) -> list[Json]:
             parts = texts.setdefault(flat.group(), {})
             parts[pair.key[flat.end() + 1 :]] = _plain(pair.value or Value())
     for key, parts in texts.items():
-        written.append({"key": key, "value": any_value(as_text(_nested(parts)))})
+        tree: Json = {}
+        for name, value in parts.items():
+            at = tree
+            *way, last = name.split(".")
+            for step in way:
+                below = at.setdefault(step, {})
+                at = below if isinstance(below, dict) else {}
+            at[last] = value
+        written.append({"key": key, "value": any_value(as_text(_lists(tree)))})
     return written
 
 
@@ -195,19 +202,6 @@ def _plain(value: Value) -> Any:
         return int(value.int_value)
     held = (value.string_value, value.bool_value, value.double_value, value.bytes_value)
     return next((each for each in held if each is not None), None)
-
-
-def _nested(parts: Json) -> Any:
-    """Turn dotted names into objects, and into lists where all names are numbers."""
-    tree: Json = {}
-    for name, value in parts.items():
-        at = tree
-        *way, last = name.split(".")
-        for step in way:
-            below = at.setdefault(step, {})
-            at = below if isinstance(below, dict) else {}
-        at[last] = value
-    return _lists(tree)
 
 
 def _lists(tree: Any) -> Any:
@@ -246,7 +240,13 @@ async def traces(
     base = f"/v1/projects/{quote(project, safe='')}"
     missing: list[str] = []
     async for ids in _in_batches(_ids(store, base, query, page)):
-        spans = await _fetched(store, base, ids, page)
+        spans: dict[str, list[Span]] = {}
+        params: Params = [*(("trace_id", trace_id) for trace_id in ids), ("limit", page)]
+        try:
+            async for span in store.listed(f"{base}/spans/otlpv1", SpanPage, params, kept=True):
+                spans.setdefault(span.trace_id, []).append(span)
+        except NotFound as error:
+            raise _worded(error) from None
         for trace_id in ids:
             if trace_id in spans:
                 yield trace_of(spans[trace_id], project)
@@ -290,18 +290,6 @@ async def _ids(store: Store, base: str, query: Query, size: int) -> AsyncIterato
         ) from None
     except NotFound as error:
         raise _worded(error) from None
-
-
-async def _fetched(store: Store, base: str, ids: list[str], size: int) -> dict[str, list[Span]]:
-    """Fetch all spans of some traces, by trace."""
-    spans: dict[str, list[Span]] = {}
-    params: Params = [*(("trace_id", trace_id) for trace_id in ids), ("limit", size)]
-    try:
-        async for span in store.listed(f"{base}/spans/otlpv1", SpanPage, params, kept=True):
-            spans.setdefault(span.trace_id, []).append(span)
-    except NotFound as error:
-        raise _worded(error) from None
-    return spans
 
 
 def _worded(error: NotFound) -> BatonError:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from baton.http.answers import MIB, NOT_JSON, PULL_MIB, Body, Limits, NoAnswer, Refused, is_html
+from baton.http.answers import MIB, NOT_JSON, PULL_MIB, Limits, NoAnswer, Refused, is_html
 from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
 from baton.model import BatonError, InputError, Problem
@@ -139,7 +139,15 @@ class Store:
         except NoAnswer as error:
             raise PullError(str(error)) from None
         self.received += len(body.data)
-        return self._decoded(body, path, type)
+        try:
+            return msgspec.json.decode(body.data, type=type)
+        except msgspec.ValidationError as error:
+            said = f"{self.url}{path} answered something else than expected: {error}"
+            raise PullError(said) from None
+        except NOT_JSON:
+            kind = "an HTML page" if "html" in body.media or is_html(body.data) else "no JSON"
+            said = f"{self.url}{path} answered {kind}: is that the address of the store?"
+            raise NotJson(said) from None
 
     async def listed(
         self,
@@ -180,17 +188,6 @@ class Store:
                 raise PullError(f"{self.url}{path}: {reason}, and there is always another one")
         problem = self.limits.describe(f"there are more than {self.max_pages:,} pages", "max_pages")
         raise PullError(f"{self.url}{path}: {problem}, or ask for a shorter time range")
-
-    def _decoded(self, body: Body, path: str, type: type[T]) -> T:
-        try:
-            return msgspec.json.decode(body.data, type=type)
-        except msgspec.ValidationError as error:
-            said = f"{self.url}{path} answered something else than expected: {error}"
-            raise PullError(said) from None
-        except NOT_JSON:
-            kind = "an HTML page" if "html" in body.media or is_html(body.data) else "no JSON"
-            said = f"{self.url}{path} answered {kind}: is that the address of the store?"
-            raise NotJson(said) from None
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,7 +255,11 @@ async def pull(
                 file.write(msgspec.json.encode(redaction.value(trace)) + b"\n")
                 file.flush()
                 count += 1
-                spans += _spans(trace)
+                spans += sum(
+                    len(scope["spans"])
+                    for resource in trace["resourceSpans"]
+                    for scope in resource["scopeSpans"]
+                )
         except (PullError, InputError) as error:
             cut = error
         finally:
@@ -268,11 +269,3 @@ async def pull(
         message = f"the traces cannot be written: {error.strerror}"
         raise InputError(Problem(file=str(out), message=message)) from None
     return Pulled(count, spans, cut)
-
-
-def _spans(trace: dict[str, Any]) -> int:
-    return sum(
-        len(scope["spans"])
-        for resource in trace["resourceSpans"]
-        for scope in resource["scopeSpans"]
-    )

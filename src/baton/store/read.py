@@ -261,11 +261,13 @@ def latest_evaluation(root: Path) -> Path:
     # Names start with the UTC second. Only the headers of the newest second are opened.
     second = max(folder.name.partition("-")[0] for folder in folders)
     newest = [folder for folder in folders if folder.name.partition("-")[0] == second]
-    return max(newest, key=lambda folder: (_started(folder), folder.name))
-
-
-def _started(folder: Path) -> str:
-    return str(read_header(folder, Header).timings.get("started", ""))
+    return max(
+        newest,
+        key=lambda folder: (
+            str(read_header(folder, Header).timings.get("started", "")),
+            folder.name,
+        ),
+    )
 
 
 class Recordings(NamedTuple):
@@ -367,7 +369,34 @@ class _RecordedAgain:
         self._were_named = bool(evaluation.traces)
         self._why = "it could not be found again where it was read from"
         if evaluation.header.traces:
-            self._read(evaluation)
+            from baton.readers import iter_traces  # needed for traces alone, and slow to import
+
+            paths, exclude, agents, refused, _ = recordings_of(evaluation)
+            try:
+                if refused is not None:
+                    raise InputError(refused)
+                again = (
+                    iter_traces(
+                        paths,
+                        agents=agents,
+                        exclude=exclude,
+                        on_problem=lambda _: None,
+                        redact=evaluation.header.redaction,
+                    )
+                    if paths
+                    else ()
+                )
+                for order, trace in enumerate(again):
+                    number = repeat_of(trace) if self._has_cases else order
+                    text = _ENCODER.encode(msgspec.structs.replace(trace, agents={}))
+                    place = self._file.tell(), len(text)
+                    for location in (trace.source.location, _ANYWHERE):
+                        key = number, trace.id, location
+                        self._places[key] = None if key in self._places else place
+                    with naming(tempfile.gettempdir()):
+                        self._file.write(text)
+            except (InputError, OSError) as error:
+                self._why = f"it cannot be read again: {error}"
 
     def __enter__(self) -> Self:
         return self
@@ -388,33 +417,3 @@ class _RecordedAgain:
         if key in self._places:
             return FoundTrace(None, "several traces of this id were read from the same place")
         return FoundTrace(None, self._why)
-
-    def _read(self, evaluation: StoredEvaluation) -> None:
-        from baton.readers import iter_traces  # needed for traces alone, and slow to import
-
-        paths, exclude, agents, refused, _ = recordings_of(evaluation)
-        try:
-            if refused is not None:
-                raise InputError(refused)
-            again = (
-                iter_traces(
-                    paths,
-                    agents=agents,
-                    exclude=exclude,
-                    on_problem=lambda _: None,
-                    redact=evaluation.header.redaction,
-                )
-                if paths
-                else ()
-            )
-            for order, trace in enumerate(again):
-                number = repeat_of(trace) if self._has_cases else order
-                text = _ENCODER.encode(msgspec.structs.replace(trace, agents={}))
-                place = self._file.tell(), len(text)
-                for location in (trace.source.location, _ANYWHERE):
-                    key = number, trace.id, location
-                    self._places[key] = None if key in self._places else place
-                with naming(tempfile.gettempdir()):
-                    self._file.write(text)
-        except (InputError, OSError) as error:
-            self._why = f"it cannot be read again: {error}"

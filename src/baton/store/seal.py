@@ -58,7 +58,15 @@ def _signature(key: bytes, folder: Path, header: Mapping[str, Any]) -> bytes:
 
 def _key(*, make: bool) -> bytes | None:
     """Return the key of this user; it is made when it is first needed."""
-    file = _key_file()
+    stated = os.environ.get("XDG_STATE_HOME", "")
+    # A relative path would take a key out of the folder that one happens to be in.
+    if Path(stated).is_absolute():
+        file = Path(stated) / "baton" / "key"
+    else:
+        try:
+            file = Path.home() / ".local" / "state" / "baton" / "key"
+        except RuntimeError:
+            file = None
     if file is None:
         return None
     try:
@@ -77,18 +85,6 @@ def _key(*, make: bool) -> bytes | None:
     except (OSError, InputError):
         return None  # no home, or one that cannot be written: nothing is sealed
     return key
-
-
-def _key_file() -> Path | None:
-    """Return the file of the key: ``$XDG_STATE_HOME/baton``, which is ``~/.local/state/baton``."""
-    stated = os.environ.get("XDG_STATE_HOME", "")
-    # A relative path would take a key out of the folder that one happens to be in.
-    if Path(stated).is_absolute():
-        return Path(stated) / "baton" / "key"
-    try:
-        return Path.home() / ".local" / "state" / "baton" / "key"
-    except RuntimeError:
-        return None
 
 
 def _read(file: Path) -> bytes | None:

@@ -144,7 +144,15 @@ class EvaluationWriter:
         if kept is not None:
             self.folder = kept.folder
         elif folder is not None:
-            self.folder = _this_folder(folder)
+            try:
+                make_folder(folder.parent)
+                make_folder(folder, exist_ok=False)
+            except OSError as error:
+                message = (
+                    f"the evaluation cannot be stored here: {error.strerror}; name another folder"
+                )
+                raise InputError(Problem(file=str(folder), message=message)) from None
+            self.folder = folder
         else:
             self.folder = _new_folder(root, name, self._started)
         about = {"version": VERSION, "id": self.folder.name, "name": name}
@@ -183,11 +191,21 @@ class EvaluationWriter:
         if self._keep_traces and trace is not None:
             body.recorded = None
             if trace.agents:
-                body.agents = self._catalog(trace.agents)
+                # Definitions of agents are kept once, in the header.
+                if trace.agents not in self._catalogs:
+                    self._catalogs.append(trace.agents)
+                    self._header["agents"] = self._catalogs
+                    self._write_header("running", {})
+                body.agents = self._catalogs.index(trace.agents)
                 trace = msgspec.structs.replace(trace, agents={})
             body.trace = msgspec.Raw(_ENCODER.encode(trace))
         replaced = self._append(row_of(result), _ENCODER.encode(body))
-        return None if replaced is None else self._row_at(replaced)
+        if replaced is None:
+            return None
+        self._index.seek(replaced)
+        row = read_row(self._index.readline())
+        self._index.seek(self._index_size)
+        return row
 
     def write_encoded(self, result: Encoded) -> IndexRow:
         """Append a result that was written elsewhere; return its row."""
@@ -220,14 +238,6 @@ class EvaluationWriter:
         self._digest.update(line)
         self._rows += 1
         return self._lines.put(row.position, row.repeat, start)
-
-    def _catalog(self, agents: dict[str, AgentCard]) -> int:
-        """Keep the definitions of agents once, in the header, and return their number there."""
-        if agents not in self._catalogs:
-            self._catalogs.append(agents)
-            self._header["agents"] = self._catalogs
-            self._write_header("running", {})
-        return self._catalogs.index(agents)
 
     def finish(
         self,
@@ -262,18 +272,17 @@ class EvaluationWriter:
         if gate:
             counts["gate"] = msgspec.to_builtins(gate)
         if status not in UNFINISHED:
-            counts |= self._contents()
+            # The disk has to keep the results before the header says how many there are.
+            for file, name in ((self._bodies, self._bodies_name), (self._index, self._index_name)):
+                with naming(name):
+                    file.flush()
+                    os.fsync(file.fileno())
+            digest = self._digest.hexdigest()
+            counts |= {
+                "contents": {"rows": self._rows, "bytes": self._bodies_size, "sha256": digest}
+            }
         self._write_header(status, counts)
         self.close()
-
-    def _contents(self) -> dict[str, Any]:
-        """Have the disk keep the results, and return what they are checked by on opening."""
-        for file, name in ((self._bodies, self._bodies_name), (self._index, self._index_name)):
-            with naming(name):
-                file.flush()
-                os.fsync(file.fileno())
-        digest = self._digest.hexdigest()
-        return {"contents": {"rows": self._rows, "bytes": self._bodies_size, "sha256": digest}}
 
     def close(self) -> None:
         """Close the files; what was written stays."""
@@ -283,12 +292,6 @@ class EvaluationWriter:
         finally:
             with naming(self._index_name):
                 self._index.close()
-
-    def _row_at(self, start: int) -> IndexRow:
-        self._index.seek(start)
-        row = read_row(self._index.readline())
-        self._index.seek(self._index_size)
-        return row
 
     def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
         kept = self._kept
@@ -319,16 +322,6 @@ def _new_folder(root: Path, name: str, now: float) -> Path:
         message += f"; name another {option('out')}"
         raise InputError(Problem(file=str(root), message=message)) from None
     raise InputError(Problem(file=str(root), message="too many evaluations of this second"))
-
-
-def _this_folder(folder: Path) -> Path:
-    try:
-        make_folder(folder.parent)
-        make_folder(folder, exist_ok=False)
-    except OSError as error:
-        message = f"the evaluation cannot be stored here: {error.strerror}; name another folder"
-        raise InputError(Problem(file=str(folder), message=message)) from None
-    return folder
 
 
 def _iso(seconds: float) -> str:

@@ -59,7 +59,23 @@ class AgentEvaluator:
             AssertionError: a case failed, or could not be evaluated.
             InputError: a file or an argument has faults.
         """
-        agent = {"type": "adk_local", "path": str(_folder_of(agent_module))}
+        try:
+            spec = importlib.util.find_spec(agent_module)
+        except ModuleNotFoundError:
+            spec = None
+        if spec is None:
+            raise InputError(
+                f"`{agent_module}` cannot be imported: is its folder on the path of Python?"
+            )
+        if spec.submodule_search_locations:
+            folder = Path(next(iter(spec.submodule_search_locations)))
+        elif spec.origin is None or Path(spec.origin).stem != "agent":
+            raise InputError(
+                f"`{agent_module}` is not an agent: name the package that has `agent.py`"
+            )
+        else:
+            folder = Path(spec.origin).parent
+        agent = {"type": "adk_local", "path": str(folder)}
         if agent_name is not None:
             agent["agent"] = agent_name
         state = _state(Path(initial_session_file)) if initial_session_file else {}
@@ -151,18 +167,3 @@ def _state(file: Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise InputError(Problem(file=str(file), message="is not a session: it has no `state`"))
     return state
-
-
-def _folder_of(module: str) -> Path:
-    """Find the folder of an agent module, as ``agent`` or the package that holds it."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        spec = None
-    if spec is None:
-        raise InputError(f"`{module}` cannot be imported: is its folder on the path of Python?")
-    if spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations)))
-    if spec.origin is None or Path(spec.origin).stem != "agent":
-        raise InputError(f"`{module}` is not an agent: name the package that has `agent.py`")
-    return Path(spec.origin).parent

@@ -46,7 +46,15 @@ def assert_passes(
         results: Sequence[CaseResult] = [trace] if isinstance(trace, CaseResult) else trace.results
         problems = [] if isinstance(trace, CaseResult) else trace.problems
     else:
-        evaluation = _scored(trace, case, evaluators, options)
+        if case is None:
+            evaluation = score(trace, None, evaluators, **options)
+        else:
+            cases = load_inputs(None, [case]).dataset
+            assert cases is not None  # noqa: S101 - a case or a path is given
+            traces = [trace] if isinstance(trace, Trace) else load_traces(trace, redact=False)
+            if len(cases) == 1 and len(traces) == 1:
+                traces = [msgspec.structs.replace(traces[0], case=cases.ids[0])]
+            evaluation = score(traces, cases, evaluators, by_cases=True, **options)
         results, problems = evaluation.results, evaluation.problems
     failed = failures(results, problems)
     if failed:
@@ -102,19 +110,3 @@ def failures(results: Sequence[CaseResult], problems: Sequence[str] = ()) -> str
     lines = [*texts, *(f"! {visible_line(problem)}" for problem in problems)]
     # pytest prints this as it is, in a terminal or in the log of a build.
     return without_commands(visible("\n\n".join(lines)))
-
-
-def _scored(
-    trace: Trace | str | os.PathLike[str],
-    case: Expected | None,
-    evaluators: Iterable[Mapping[str, Any] | Evaluator | str] | None,
-    options: Mapping[str, Any],
-) -> Evaluation:
-    if case is None:
-        return score(trace, None, evaluators, **options)
-    cases = load_inputs(None, [case]).dataset
-    assert cases is not None  # noqa: S101 - a case or a path is given
-    traces = [trace] if isinstance(trace, Trace) else load_traces(trace, redact=False)
-    if len(cases) == 1 and len(traces) == 1:
-        traces = [msgspec.structs.replace(traces[0], case=cases.ids[0])]
-    return score(traces, cases, evaluators, by_cases=True, **options)

@@ -25,7 +25,6 @@ An evaluation is made of results, and what needs a folder gets one from it::
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,9 +220,17 @@ def trace(
     else:
         turns = [turn(*(part for part in parts if not isinstance(part, Turn)))]
     origin = Source(format=source) if isinstance(source, str) else source
-    return Trace(
-        schema_version=SCHEMA_VERSION, id=id, source=origin, turns=_unique(turns), **fields
-    )
+    made: list[Turn] = []
+    taken: set[str] = set()
+    for number, one in enumerate(turns, 1):
+        named = msgspec.structs.replace(one, id=one.id or f"t{number}")
+        objects = [*named.runs, *named.dispatches, *(s for run in named.runs for s in run.steps)]
+        new = {o.id: f"{named.id}.{o.id}" for o in objects if o.id in taken}
+        if new:
+            named = _renamed(named, new)
+        taken.update(new.get(o.id, o.id) for o in objects)
+        made.append(named)
+    return Trace(schema_version=SCHEMA_VERSION, id=id, source=origin, turns=made, **fields)
 
 
 def _complete(turn: Turn) -> None:
@@ -244,7 +251,21 @@ def _complete(turn: Turn) -> None:
             if not isinstance(step, Passing):
                 steps.append(named(step))
                 continue
-            made = _dispatch(step, sender, turn, given)
+            fields = {"from_run": sender.id, "from_agent": sender.agent, **step.fields}
+            fields["id"] = fields.get("id") or f"d{len(turn.dispatches) - given + 1}"
+            made = dispatch(step.to, kind=step.kind, **fields)
+            if "runs" not in fields:
+                # Runs stand in the order they started, so this one started a later one. Two
+                # dispatches to `billing` start the first and the second of its runs.
+                later = turn.runs[next(n for n, one in enumerate(turn.runs) if one is sender) + 1 :]
+                free = (
+                    run.id for run in later if run.agent == made.to_agent and not run.started_by
+                )
+                made.runs = list(free)[:1]
+            for one in turn.runs:
+                if one.id in made.runs and made.id not in one.started_by:
+                    one.started_by.append(made.id)
+            turn.dispatches.append(made)
             if step.tool is not None:
                 requested = named(call(step.tool, step.arguments, dispatch=made.id))
                 made.call = requested.id
@@ -256,39 +277,6 @@ def _complete(turn: Turn) -> None:
             if made.kind == "delegate" and waited:
                 steps.append(named(GotBack(id="", dispatch=made.id)))
         sender.steps = steps
-
-
-def _dispatch(passing: Passing, sender: AgentRun, turn: Turn, given: int) -> Dispatch:
-    """Add the dispatch to the turn and to the run that it starts."""
-    fields = {"from_run": sender.id, "from_agent": sender.agent, **passing.fields}
-    fields["id"] = fields.get("id") or f"d{len(turn.dispatches) - given + 1}"
-    made = dispatch(passing.to, kind=passing.kind, **fields)
-    if "runs" not in fields:
-        # Runs stand in the order they started, so this one started a later one. Two dispatches to
-        # `billing` start the first and the second of its runs.
-        later = turn.runs[next(n for n, one in enumerate(turn.runs) if one is sender) + 1 :]
-        free = (run.id for run in later if run.agent == made.to_agent and not run.started_by)
-        made.runs = list(free)[:1]
-    for one in turn.runs:
-        if one.id in made.runs and made.id not in one.started_by:
-            one.started_by.append(made.id)
-    turn.dispatches.append(made)
-    return made
-
-
-def _unique(turns: Iterable[Turn]) -> list[Turn]:
-    """Number the turns, and put a turn's id before the ids that an earlier turn has, too."""
-    made: list[Turn] = []
-    taken: set[str] = set()
-    for number, one in enumerate(turns, 1):
-        named = msgspec.structs.replace(one, id=one.id or f"t{number}")
-        objects = [*named.runs, *named.dispatches, *(s for run in named.runs for s in run.steps)]
-        new = {o.id: f"{named.id}.{o.id}" for o in objects if o.id in taken}
-        if new:
-            named = _renamed(named, new)
-        taken.update(new.get(o.id, o.id) for o in objects)
-        made.append(named)
-    return made
 
 
 def _renamed(turn: Turn, new: dict[str, str]) -> Turn:

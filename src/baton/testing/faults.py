@@ -174,7 +174,14 @@ def dropped_constraint(trace: Trace, random: Random) -> tuple[Trace, Seeded] | N
     if call is not None:
         call.arguments = _forgotten(call.arguments, gap)
     for run in place.children:
-        _forget_all(run, gap)
+        for words in (run.input, run.output):
+            _forget(words, gap)
+        for step in run.steps:
+            if isinstance(step, Said):
+                _forget(step.content, gap)
+            elif isinstance(step, ToolCall):
+                step.arguments = _forgotten(step.arguments, gap)
+                _forget(step.result, gap)
     says = f"`{token}` of the request was not passed on"
     return place.trace, Seeded(kind="dropped_constraint", subject=[dispatch.id], says=says)
 
@@ -212,17 +219,6 @@ def _forgotten(value: object, gap: re.Pattern[str]) -> object:
     if isinstance(value, list):
         return [_forgotten(each, gap) for each in value]
     return value
-
-
-def _forget_all(run: AgentRun, gap: re.Pattern[str]) -> None:
-    for content in (run.input, run.output):
-        _forget(content, gap)
-    for step in run.steps:
-        if isinstance(step, Said):
-            _forget(step.content, gap)
-        elif isinstance(step, ToolCall):
-            step.arguments = _forgotten(step.arguments, gap)
-            _forget(step.result, gap)
 
 
 def ignored_result(
@@ -322,7 +318,15 @@ def unknown_target(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
     if place is None or place.sender is None:
         return None
     dispatch, old = place.dispatch, place.dispatch.to_agent
-    new = _misspelt(old, random)
+    # Swap two letters, leave one out, or double one.
+    at = random.randrange(1, len(old) - 1)
+    ways = [
+        old[:at] + old[at + 1] + old[at] + old[at + 2 :],
+        old[:at] + old[at + 1 :],
+        old[:at] + old[at] + old[at:],
+    ]
+    changed = [way for way in ways if way != old]
+    new = random.choice(changed)
     _rename(place, new)
     without_below(place.turn, dispatch)
     dispatch.result, dispatch.status = None, "refused"
@@ -344,18 +348,6 @@ def _rename(place: Place, new: str) -> None:
     if call is not None:
         call.arguments = replace_text(call.arguments, old, new)
         call.name = call.name.replace(old, new)
-
-
-def _misspelt(name: str, random: Random) -> str:
-    """Swap two letters, leave one out, or double one."""
-    at = random.randrange(1, len(name) - 1)
-    ways = [
-        name[:at] + name[at + 1] + name[at] + name[at + 2 :],
-        name[:at] + name[at + 1 :],
-        name[:at] + name[at] + name[at:],
-    ]
-    changed = [way for way in ways if way != name]
-    return random.choice(changed)
 
 
 FOREIGN = ("Bash", "delete_record", "drop_table", "send_email", "transfer_funds", "WebFetch")
@@ -416,7 +408,17 @@ def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
     if place is None or place.sender is None:
         return None
     old = random.choice(_values_of(place))
-    new = _misstated(old, random)
+    # Swap two digits that differ, or change one.
+    places = [i for i, letter in enumerate(old) if letter.isdigit()]
+    swaps = [(i, j) for i, j in pairwise(places) if old[i] != old[j]]
+    letters = list(old)
+    if swaps:
+        i, j = random.choice(swaps)
+        letters[i], letters[j] = letters[j], letters[i]
+    else:
+        at = random.choice(places)
+        letters[at] = str((int(letters[at]) + random.randint(1, 8)) % 10)
+    new = "".join(letters)
     told = re.compile(rf"(?<![\w.,:/#-]){re.escape(old)}(?![\w/:-]|[.,]\d)")
     # A list, since a turn and its run may share one content.
     contents = [place.turn.output, place.sender.output]
@@ -441,20 +443,6 @@ def _values_of(place: Place) -> list[str]:
         for value in dict.fromkeys(_VALUE.findall(result.text))
         if answered.count(value) == 1 and value not in asked + prompt
     ]
-
-
-def _misstated(value: str, random: Random) -> str:
-    """Swap two digits that differ, or change one."""
-    places = [i for i, letter in enumerate(value) if letter.isdigit()]
-    swaps = [(i, j) for i, j in pairwise(places) if value[i] != value[j]]
-    letters = list(value)
-    if swaps:
-        i, j = random.choice(swaps)
-        letters[i], letters[j] = letters[j], letters[i]
-    else:
-        at = random.choice(places)
-        letters[at] = str((int(letters[at]) + random.randint(1, 8)) % 10)
-    return "".join(letters)
 
 
 def duplicate_work(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
@@ -521,7 +509,12 @@ def _once_more(place: Place, number: int, suffix: str) -> list[Step]:
         made.prompt.text += suffix
     made.runs = [f"{id_}{end}" for id_ in first.runs]
     for run in place.children:
-        place.turn.runs.append(_copied(run, end, made))
+        copied: AgentRun = copy.deepcopy(run)
+        copied.id, copied.started_by = f"{run.id}{end}", [made.id]
+        copied.started = copied.ended = None
+        for step in copied.steps:
+            step.id, step.at = f"{step.id}{end}", None
+        place.turn.runs.append(copied)
     place.turn.dispatches.append(made)
     again: ToolCall = copy.deepcopy(call)
     again.id, again.dispatch, again.at, again.ended = made.call, made.id, None, None
@@ -530,15 +523,6 @@ def _once_more(place: Place, number: int, suffix: str) -> list[Step]:
         HandedOff(id=f"{made.id}-handed", dispatch=made.id),
         GotBack(id=f"{made.id}-back", dispatch=made.id),
     ]
-
-
-def _copied(run: AgentRun, end: str, made: Dispatch) -> AgentRun:
-    again: AgentRun = copy.deepcopy(run)
-    again.id, again.started_by = f"{run.id}{end}", [made.id]
-    again.started = again.ended = None
-    for step in again.steps:
-        step.id, step.at = f"{step.id}{end}", None
-    return again
 
 
 def dead_child(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:

@@ -55,21 +55,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
             signal.signal(getattr(signal, name), _end)
     with safe_output():
-        return _run(options.script, options.port, options.log, command)
-
-
-def _run(script: Path, port: int, log_file: Path | None, command: Sequence[str]) -> int:
-    code = 0
-    try:
-        with llm_server(script, port=port) as server, _Log(log_file, server) as log:
-            code = _beside(command, server) if command else _until_the_end(server, log)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return _WRONG_INPUT
-    except ScriptError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return code or 1
-    return code
+        code = 0
+        try:
+            with (
+                llm_server(options.script, port=options.port) as server,
+                _Log(options.log, server) as log,
+            ):
+                code = _beside(command, server) if command else _until_the_end(server, log)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            return _WRONG_INPUT
+        except ScriptError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return code or 1
+        return code
 
 
 class _Log:

@@ -100,8 +100,26 @@ def said(reply: Reply, received: Received) -> Said:
 
 
 def _fields(reply: Reply, received: Received) -> dict[str, Any]:
-    tool = _tool(reply, received)
-    text = _text(_answer(reply, received))
+    tool = reply.tool
+    if tool is None and received.mode == "tool" and not isinstance(reply.answer, str):
+        structured = reply.fault in {"wrong_schema", "invalid_json", "truncated"}
+        if reply.answer is not None or structured:
+            tool = received.tool
+    answer = reply.answer
+    if reply.fill:
+        schema = received.schema if reply.tool is None else received.tools.get(reply.tool)
+        if schema is None:
+            raise ScriptError("`fill` needs a schema, and the client asked for none")
+        answer = fill(reply.answer, schema)
+    if answer is None:
+        text = ""
+    elif isinstance(answer, str):
+        text = answer
+    else:
+        try:
+            text = json.dumps(answer, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise ScriptError(f"an answer cannot be written as JSON: {error}") from error
     match reply.fault:
         case "refusal":
             return {"text": text or REFUSAL, "finish": "refusal"}
@@ -120,37 +138,8 @@ def _fields(reply: Reply, received: Received) -> dict[str, Any]:
             return _placed(text, tool)
 
 
-def _answer(reply: Reply, received: Received) -> Any:
-    if not reply.fill:
-        return reply.answer
-    schema = received.schema if reply.tool is None else received.tools.get(reply.tool)
-    if schema is None:
-        raise ScriptError("`fill` needs a schema, and the client asked for none")
-    return fill(reply.answer, schema)
-
-
-def _tool(reply: Reply, received: Received) -> str | None:
-    if reply.tool is not None:
-        return reply.tool
-    structured = reply.fault in {"wrong_schema", "invalid_json", "truncated"}
-    if isinstance(reply.answer, str) or (reply.answer is None and not structured):
-        return None
-    return received.tool if received.mode == "tool" else None
-
-
 def _placed(text: str, tool: str | None) -> dict[str, Any]:
     return {"tool": tool, "arguments": text, "finish": "tool"} if tool else {"text": text}
-
-
-def _text(answer: Any) -> str:
-    if answer is None:
-        return ""
-    if isinstance(answer, str):
-        return answer
-    try:
-        return json.dumps(answer, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise ScriptError(f"an answer cannot be written as JSON: {error}") from error
 
 
 def _half(text: str) -> str:

@@ -194,7 +194,10 @@ def received(call: Call, route: Route, number: int, at: float) -> Received:
             tools=asked.tools,
             stream=route.stream or asked.stream,
             body=body,
-            headers={name: _without_secret(name, value) for name, value in call.headers.items()},
+            headers={
+                name: "***" if any(word in name for word in _SECRETS) else value
+                for name, value in call.headers.items()
+            },
             at=at,
         )
     )
@@ -244,10 +247,6 @@ def failure(
             kind = "type.googleapis.com/google.rpc.RetryInfo"
             body["error"]["details"] = [{"@type": kind, "retryDelay": f"{retry_after:g}s"}]
     return Response(status, headers, msgspec.json.encode(body), delay)
-
-
-def _without_secret(name: str, value: str) -> str:
-    return "***" if any(word in name for word in _SECRETS) else value
 
 
 _HOST = "127.0.0.1"
@@ -333,7 +332,10 @@ def llm_server(script: Script | PathLike[str] = (), *, port: int = 0) -> Iterato
         ScriptError: at the end, when the script broke or had no answer to a request, so that no
             test passes for that reason.
     """
-    listener = _listen(port)
+    try:
+        listener = socket.create_server((_HOST, port), backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise InputError(Problem(message=f"cannot listen to port {port}: {error}")) from None
     try:
         server = LlmServer(script, listener.getsockname()[1])
         loop = asyncio.new_event_loop()
@@ -355,13 +357,6 @@ def llm_server(script: Script | PathLike[str] = (), *, port: int = 0) -> Iterato
         loop.close()
     if server.problems:
         raise ScriptError("; ".join(server.problems))
-
-
-def _listen(port: int) -> socket.socket:
-    try:
-        return socket.create_server((_HOST, port), backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        raise InputError(Problem(message=f"cannot listen to port {port}: {error}")) from None
 
 
 async def _serve(listener: socket.socket, server: LlmServer, stop: asyncio.Future[None]) -> None:

@@ -49,17 +49,11 @@ def read(body: dict[str, Any]) -> Asked:
         if "toolSpec" in tool
     }
     named = ((config.get("toolChoice") or {}).get("tool") or {}).get("name")
-    mode, schema, tool = shape(_form(body), tools, named)
-    return Asked(messages=messages, mode=mode, schema=schema, tools=tools, tool=tool)
-
-
-def _form(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the native schema, which is JSON in a text here, in OpenAI's words."""
     form = (body.get("outputConfig") or {}).get("textFormat") or {}
     native = (form.get("structure") or {}).get("jsonSchema")
-    if native is None:
-        return {}
-    return {"type": "json_schema", "schema": json.loads(native["schema"])}
+    form = {} if native is None else {"type": "json_schema", "schema": json.loads(native["schema"])}
+    mode, schema, tool = shape(form, tools, named)
+    return Asked(messages=messages, mode=mode, schema=schema, tools=tools, tool=tool)
 
 
 def answer(said: Said) -> dict[str, Any]:
