@@ -108,7 +108,7 @@ def test_a_turn_that_states_no_calls_expects_none_and_the_mean_counts() -> None:
     found = score(trace(bare("a"), bare("b")), case(bare("a"), None), threshold=0.5)
     assert (found.value, found.status) == (0.5, "passed")
     assert "1 of 2 turns match EXACT" in found.reason
-    assert "turn 2: not expected `b`" in found.reason
+    assert "turn 2: called `b`; not expected `b`" in found.reason
 
 
 def test_the_share_of_steps_stands_beside_the_score() -> None:
@@ -122,10 +122,13 @@ def test_the_share_of_steps_stands_beside_the_score() -> None:
 
 def test_what_differs_is_named_with_its_values() -> None:
     found = score(trace([("f", {"x": 2})]), case([("f", {"x": 1})]))
-    assert found.reason.endswith("turn 1: `f(x)`: expected 1, got 2")
+    assert found.reason.endswith("turn 1: called `f`; `f(x)`: expected 1, got 2")
     assert found.evidence[0].ids == ["c1"]
     nothing = score(trace([("f", {})]), case([("f", None)]))
-    assert "turn 1: `f()`: expected null, got {}; for a call without arguments" in nothing.reason
+    assert (
+        "turn 1: called `f`; `f()`: expected null, got {}; for a call without arguments"
+        in nothing.reason
+    )
 
 
 def test_transfers_count_and_what_a_delegate_calls_does_not() -> None:

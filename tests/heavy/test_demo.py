@@ -37,7 +37,7 @@ def test_it_shows_a_case_that_passes_one_that_fails_and_one_that_errs(printed: l
     assert "cases 1 1 0 1" in printed
     assert "exact: support_router → billing_agent" in after(printed, "✓ refund")
     assert "missing: billing_agent" in after(printed, "✗ wrong_specialist")
-    assert "turn 1: missing `lookup_order`" in after(printed, "✗ wrong_specialist")
+    assert "missing `lookup_order`" in after(printed, "✗ wrong_specialist")
     assert "turn 1 failed: scripted model failure" in after(printed, "! model_error")
 
 

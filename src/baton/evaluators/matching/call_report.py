@@ -141,7 +141,7 @@ def wrong(turn: TurnCalls) -> str:
     """Say what was wrong with a turn, in part of a sentence."""
     if turn.wanted and not turn.made:
         names = _list([call.name for call in turn.wanted])
-        return f"turn {turn.number}: expected {names}, nothing was called"
+        return f"turn {turn.number}: nothing was called; expected {names}"
     explained = {one for one, _ in turn.nearest}
     named = {other for _, other in turn.nearest}
     said = [_said_difference(turn, pair) for pair in turn.nearest]
@@ -152,7 +152,8 @@ def wrong(turn: TurnCalls) -> str:
         said.append(f"not expected {_list(more)}")
     if len(said) > _NAMED:
         said = [*said[:_NAMED], f"{len(said) - _NAMED} more differences"]
-    return f"turn {turn.number}: " + "; ".join(said)
+    called = _list([call.name for call in turn.made])
+    return f"turn {turn.number}: called {called}; " + "; ".join(said)
 
 
 def evidence(turn: TurnCalls) -> Evidence:
