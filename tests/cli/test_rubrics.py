@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 from tests.conftest import ROOT, Baton
+from tests.evaluators.judged.scripted import expected_answer
 
 from baton.cli.rubrics import print_list
+from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
+from baton.evaluators.judging.rubric import Example, Rubric
 from baton.reports.text import console_for
-from baton.testing import LlmServer, llm_server
+from baton.testing import LlmServer, Received, llm_server
 
 CLAUDE = ROOT / "tests" / "data" / "claude" / "current"
 RUBRIC = """\
@@ -116,6 +119,29 @@ def test_test_asks_the_judge_and_tells_where_it_answers_otherwise(
         outcome = baton("rubrics", "test", "polite", "--config", file)
         assert outcome.code == 1
         assert "otherwise  polite: grunts  it says `yes`, not `no`  so it is" in outcome.out
+
+
+def test_every_rubric_that_ships_has_examples_that_a_judge_can_be_tried_on(
+    baton: Baton, tmp_path: Path, own: Path
+) -> None:
+    def right(request: Received) -> Any:
+        def shown(rubric: Rubric, example: Example) -> int:
+            """How many characters of the example the judge is shown; -1 if it is another one."""
+            asked = Judged(rubric, options=example.config).rubric.prompt.splitlines()[0]
+            lines = [line for text in example.inputs.values() for line in text.splitlines()]
+            if asked not in request.system or any(line not in request.user for line in lines):
+                return -1
+            return sum(map(len, lines))
+
+        every = [(rubric, example) for rubric in shipped().values() for example in rubric.tests]
+        rubric, example = max(every, key=lambda each: shown(*each))
+        return expected_answer(request.schema, example, rubric)
+
+    with llm_server(right) as server:
+        outcome = baton("rubrics", "test", *shipped(), "--config", config(tmp_path, server.judge()))
+    assert outcome.code == 0, outcome.out
+    count = sum(len(rubric.tests) for rubric in shipped().values())
+    assert outcome.out.count("as expected") == count
 
 
 def test_test_ends_with_3_when_the_judge_gives_no_verdict(

@@ -10,6 +10,7 @@ from typing import Any, Self
 from baton import iter_traces
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
+from baton.evaluators.judging.rubric import Example, Rubric
 from baton.judges.prompts import is_fenced
 from baton.judges.verdict import faults
 from baton.model import (
@@ -74,6 +75,28 @@ def labelled(request: JudgeRequest, label: str, reason: str = "so it is") -> dic
 
 def number(score: float) -> dict[str, Any]:
     return {"reason": "so it is", "quote": "", "score": score}
+
+
+def expected_answer(schema: Mapping[str, Any], example: Example, rubric: Rubric) -> dict[str, Any]:
+    """Answer as an example expects it."""
+    properties = schema["properties"]
+    if "score" in properties:
+        score, scale = example.score or 0.0, rubric.answer.scale
+        assert scale is not None
+        low, high = scale.bounds
+        return number(low + score * (high - low) if scale.normalise else score)
+    if "label" in properties:
+        return {"reason": "so it is", "quote": "", "label": example.label or ""}
+    # Of several statements or sentences as many get the best label as their mean asks for.
+    scores = {name: label.score for name, label in (rubric.answer.labels or {}).items()}
+    ranked = sorted(
+        (name for name in scores if scores[name] is not None), key=lambda n: scores[n] or 0.0
+    )
+    best = round((example.score or 0.0) * len(properties))
+    return {
+        name: {"reason": "so it is", "label": ranked[-1] if at < best else ranked[0]}
+        for at, name in enumerate(properties)
+    }
 
 
 def capture(name: str) -> Trace:

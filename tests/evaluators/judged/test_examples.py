@@ -13,16 +13,15 @@ from tests.evaluators.judged.scripted import (
     Judged,
     ScriptedJudge,
     blocks,
-    labelled,
-    number,
+    expected_answer,
     shipped,
 )
 
 from baton import iter_traces
 from baton.evaluators.judging.examples import Checked, check_example
 from baton.evaluators.judging.load import FOLDER
-from baton.evaluators.judging.rubric import Example, Rubric
-from baton.model import InputError, JudgeError, JudgeRequest
+from baton.evaluators.judging.rubric import Example
+from baton.model import InputError, JudgeError
 
 TEXTS = {"request": "Capital of France?", "history": "", "answer": "Paris."}
 
@@ -105,28 +104,6 @@ def test_an_example_is_checked_when_it_is_read(tmp_path: Path) -> None:
             msgspec.convert({"name": "n", **wrong}, Example)
 
 
-def expected_answer(request: JudgeRequest, example: Example, rubric: Rubric) -> dict[str, Any]:
-    """Answer as an example expects it."""
-    properties = request.schema["properties"]
-    if "score" in properties:
-        score, scale = example.score or 0.0, rubric.answer.scale
-        assert scale is not None
-        low, high = scale.bounds
-        return number(low + score * (high - low) if scale.normalise else score)
-    if "label" in properties:
-        return labelled(request, example.label or "")
-    # Of several statements or sentences as many get the best label as their mean asks for.
-    scores = {name: label.score for name, label in (rubric.answer.labels or {}).items()}
-    ranked = sorted(
-        (name for name in scores if scores[name] is not None), key=lambda n: scores[n] or 0.0
-    )
-    best = round((example.score or 0.0) * len(properties))
-    return {
-        name: {"reason": "so it is", "label": ranked[-1] if at < best else ranked[0]}
-        for at, name in enumerate(properties)
-    }
-
-
 EXAMPLES = [(name, example) for name, rubric in shipped().items() for example in rubric.tests]
 
 
@@ -135,9 +112,25 @@ EXAMPLES = [(name, example) for name, rubric in shipped().items() for example in
 )
 def test_a_judge_that_answers_an_example_right_is_as_expected(name: str, example: Example) -> None:
     rubric = Judged(shipped()[name], options=example.config).rubric
-    judge = ScriptedJudge(by=lambda request, _: expected_answer(request, example, rubric))
+    judge = ScriptedJudge(by=lambda request, _: expected_answer(request.schema, example, rubric))
     found = asyncio.run(
         check_example(shipped()[name], example, judge, lambda file: iter_traces([file]), FOLDER)
     )
     assert found.problem is None
     assert judge.asked
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_rubric_has_an_example_that_passes_and_one_that_fails(name: str) -> None:
+    rubric = shipped()[name]
+    passes = {
+        rubric.threshold <= score if rubric.direction == "higher" else score <= rubric.threshold
+        for example in rubric.tests
+        if (
+            score := example.score
+            if example.label is None
+            else rubric.answer.score_of(example.label)
+        )
+        is not None
+    }
+    assert passes == {True, False}
