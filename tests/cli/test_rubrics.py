@@ -135,7 +135,7 @@ def test_every_rubric_that_ships_has_examples_that_a_judge_can_be_tried_on(
 
         every = [(rubric, example) for rubric in shipped().values() for example in rubric.tests]
         rubric, example = max(every, key=lambda each: shown(*each))
-        return expected_answer(request.schema, example, rubric)
+        return expected_answer(request.schema or {}, example, rubric)
 
     with llm_server(right) as server:
         outcome = baton("rubrics", "test", *shipped(), "--config", config(tmp_path, server.judge()))

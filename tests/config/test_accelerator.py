@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from baton.config import load_config
+from baton.config.judge import JudgeFlags, make_judge_of
+from baton.judges.settings import JudgeSettings
 from baton.model import InputError
-from baton.runner.plan import MeanRule
+from baton.runner.plan import MeanRule, judge_options
 
 Run = Callable[..., Any]
 PRINTED = Path(__file__).parent.parent / "data" / "seeds" / "accelerator"
@@ -126,9 +128,93 @@ def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
     assert read.evaluators is None
     rubrics, models = read.notes
     assert "default rubrics are for evaluators that are asked for" in rubrics
-    assert "the first of `supportedModels`" in models
+    assert "`[REGION-PREFIX]` of `Claude Haiku 4.5` stands for where the model is served" in models
+    assert "write `us`, `eu`, `apac` or `global`" in models
+    assert "such as `eu.anthropic.claude-haiku-4-5-20251001-v1:0`" in models
+    assert read.judge is None
+
+
+LABELS = """evaluatorConfig:
+  supportedModels:
+    Haiku: us.anthropic.claude-haiku-4-5-20251001-v1:0
+    Nova: "[REGION-PREFIX].amazon.nova-2-lite-v1:0"
+    Sonnet: us.anthropic.claude-sonnet-4-6
+"""
+
+
+def test_judges_are_named_by_the_labels_of_supported_models(tmp_path: Path) -> None:
+    assert load_config(written(tmp_path, LABELS)).judge == JudgeSettings(
+        model="bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0"
+    )
+    text = f"""{LABELS}
+judge: {{model: Sonnet, fallback: [Haiku]}}
+evaluators:
+  - type: llm_judge
+    config: {{rubric: Be right., judge: {{model: Haiku}}}}
+  - type: panel
+    config: {{rubric: coherence, models: [Haiku, Sonnet]}}
+"""
+    read = load_config(written(tmp_path, text))
+    haiku, sonnet = (
+        "bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0",
+        "bedrock:us.anthropic.claude-sonnet-4-6",
+    )
     assert read.judge is not None
-    assert read.judge.model.startswith("bedrock:")
+    assert (read.judge.model, read.judge.fallback) == (sonnet, [haiku])
+    own = [judge_options(planned.evaluator) for planned in read.plan.evaluators]
+    assert [[each["model"] for each in some] for some in own] == [[haiku], [haiku, sonnet]]
+
+
+def test_a_run_names_its_judge_by_label_too(tmp_path: Path) -> None:
+    read = load_config(written(tmp_path, LABELS))
+    flags = JudgeFlags(model="Sonnet", rehearsal=True)
+    assert make_judge_of(read.judging, flags, read.plan).model.startswith(
+        "bedrock:us.anthropic.claude-sonnet-4-6"
+    )
+    with pytest.raises(InputError, match="`Sonet` is no label of `supportedModels`; did you mean"):
+        make_judge_of(read.judging, JudgeFlags(model="Sonet"), read.plan)
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ("Nova", "config.yaml:6: judge.model: `[REGION-PREFIX]` of `Nova` stands for"),
+        ("Sonett", "`Sonett` is no label of `supportedModels`; did you mean `Sonnet`"),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_stops_the_run_with_what_to_write(
+    tmp_path: Path, judge: str, said: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        load_config(written(tmp_path, f"{LABELS}judge: {{model: {judge}}}\n"))
+    assert said in str(raised.value)
+
+
+THEIRS = """prefix: aca
+enableGeoRestrictions: false
+allowedGeoRegions: []
+knowledgeBaseParameters: {dataSourcePrefix: data}
+supportedModels: {Sonnet: x}
+toolRegistry: []
+mcpServerRegistry: []
+agentRuntimeConfig: {tools: []}
+evaluatorConfig: {passThreshold: 0.6}
+"""
+
+
+def test_the_whole_config_of_the_accelerator_may_stand_beside_providers(
+    baton: Run, folder: Path
+) -> None:
+    path = written(folder, THEIRS + "providers: [{type: python, target: 'desk.py:good'}]\n")
+    outcome = baton("eval", path, PRINTED / "single_agent.json")
+    assert outcome.code == 0, outcome.err
+    assert "about the accelerator itself: `prefix`, `enableGeoRestrictions`" in outcome.err
+    assert "`agentRuntimeConfig`" in outcome.err
+    path = written(
+        folder, THEIRS + "providerz: [{type: python, target: 'desk.py:good'}]\ntimeout: 5\n"
+    )
+    outcome = baton("eval", path, PRINTED / "single_agent.json")
+    assert (outcome.code, "did you mean `providers`" in outcome.err) == (2, True)
 
 
 def test_the_printed_config_is_checked_and_what_is_not_used_is_said(
@@ -179,7 +265,7 @@ def test_other_sections_of_the_accelerators_own_config_are_named_and_left(tmp_pa
         ("evaluatorConfig: 0.8", "has to be a mapping"),
         ("evaluatorConfig: {defaultRubrics: [x]}", "expected a mapping, got a list"),
         ("evaluatorConfig: {}\npass_rule: all", "leave one of them out"),
-        ("evaluatorConfig: {}\ntimeout: 5\nprefix: x", "unknown key"),
+        ("evaluatorConfig: {}\ntimeout: 5\nfailFsat: true", "did you mean `fail_fast`"),
     ],
 )
 def test_what_is_wrong_with_the_section_is_said_with_its_line(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from baton.config.dialects.accelerator import model_of_label
 from baton.formats.document import Document
 from baton.formats.explain import Path as Place
 from baton.gate.rules import Gate, named
@@ -34,10 +35,14 @@ _EXAMPLE = "openai:gpt-4o-mini"
 
 
 class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What `judge:` says: settings as plain data, maybe without a model, and the cache."""
+    """What `judge:` says: settings as plain data, maybe without a model, and the cache.
+
+    ``models`` are those that a run may name by a label of the config.
+    """
 
     options: dict[str, Any] = msgspec.field(default_factory=dict)
     cache: Path | None = CACHE
+    models: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def settings(self) -> JudgeSettings | None:
@@ -104,10 +109,16 @@ def judge_config(spec: str | Mapping[str, Any] | None) -> JudgeConfig:
     return JudgeConfig(options=options, cache=Path(cache) if cache else None)
 
 
-def read_judge(document: Document, written: Any, value: Mapping[str, Any]) -> JudgeConfig:
+def read_judge(
+    document: Document,
+    written: Any,
+    value: Mapping[str, Any],
+    models: Mapping[str, str],
+) -> JudgeConfig:
     """Read `judge:` of a config, and check the `judge:` of its evaluators.
 
-    ``written`` is what the file says, ``value`` the same with environment variables put in.
+    ``written`` is what the file says, ``value`` the same with environment variables put in,
+    ``models`` are those that have a label.
 
     Raises:
         InputError: wrong or misspelt options, and keys that are written out; with their lines.
@@ -129,7 +140,7 @@ def read_judge(document: Document, written: Any, value: Mapping[str, Any]) -> Ju
             problems += at_lines(document, error)
     if problems:
         raise InputError(problems)
-    return JudgeConfig(options=options, cache=cache)
+    return JudgeConfig(options=options, cache=cache, models=models)
 
 
 def ready(
@@ -200,7 +211,8 @@ def make_judge_of(
     """Make the judge that a config and a run describe; see :func:`ready`."""
     from baton.judges.judge import make_judge
 
-    options = _with_model(config.options, flags.model)
+    model = None if flags.model is None else model_of_label(flags.model, config.models)
+    options = _with_model(config.options, model)
     own = [each for one in asking for each in judge_options(one.evaluator) if each.get("model")]
     if not options.get("model") and own:
         options = {**options, "model": own[0]["model"]}

@@ -122,7 +122,7 @@ def load_config(
         raise InputError(document.problem("a config is a mapping with `evaluators:`"))
     written = value
     value = interpolate(document, value, os.environ if environment is None else environment)
-    translated, notes = translate(document, value, ConfigFile.__struct_fields__)
+    translated, notes, models = translate(document, value, ConfigFile.__struct_fields__)
     try:
         spec = document.convert(translated, ConfigFile)
     except InputError as error:
@@ -149,7 +149,7 @@ def load_config(
         redaction = redaction_of(spec.redact)
     judging = JudgeConfig()
     with _collected(problems):
-        judging = read_judge(document, written, translated)
+        judging = read_judge(document, written, translated, models)
     gate = Gate()
     with _collected(problems, partial(at_lines, document)):
         gate = read_gate(spec.gate, folder)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from baton.formats.document import Document
 from baton.formats.spelling import snake
-from baton.model import InputError
+from baton.model import InputError, Problem, nearest, suggestion
 
 from .strands import rubric_type, strands_model
 
@@ -26,39 +27,133 @@ class EvaluatorConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     default_rubrics: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-def translate(
-    document: Document, value: dict[str, Any], ours: tuple[str, ...]
-) -> tuple[dict[str, Any], list[str]]:
-    """Say in our words what ``evaluatorConfig`` says; also return what of it is not used.
+class Translated(NamedTuple):
+    """A config in our words, what of it is not used, and the models that go by a label."""
 
-    ``ours`` are the keys of our configs. Beside none of them, the file is the accelerator's own,
-    and its other sections are about deploying it.
+    value: dict[str, Any]
+    notes: list[str]
+    models: dict[str, str]
+
+
+def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) -> Translated:
+    """Say in our words what ``evaluatorConfig`` says.
+
+    ``ours`` are the keys of our configs. The other sections of the accelerator's own config are
+    about deploying it: they are left, and named in a note.
 
     Raises:
-        InputError: the section has faults, or the file says twice when a case passes.
+        InputError: the section has faults, says twice when a case passes, or a judge is a label
+            that is not there or a model without its region.
     """
     key = next((str(key) for key in value if snake(str(key)) == snake(KEY)), None)
     if key is None:
-        return value, []
+        return Translated(value, [], {})
     if not isinstance(value[key], dict):
         raise InputError(document.problem_at((key,), "has to be a mapping"))
     section = document.convert(value[key], EvaluatorConfig, path=(key,))
     rest = {name: item for name, item in value.items() if name != key}
     notes = []
-    if not set(map(str, rest)) & set(ours):
-        if rest:
-            names = ", ".join(f"`{name}`" for name in rest)
-            notes.append(f"not read, as they are about the accelerator itself: {names}")
-        rest = {}
+    theirs = [name for name in rest if _is_theirs(str(name), ours, alone=not {*rest} & {*ours})]
+    if theirs:
+        names = ", ".join(f"`{name}`" for name in theirs)
+        notes.append(f"not read, as they are about the accelerator itself: {names}")
+        rest = {name: item for name, item in rest.items() if name not in theirs}
     if "pass_rule" in rest:
         message = f"`{key}` says when a case passes as well: leave one of them out"
         raise InputError(document.problem_at(("pass_rule",), message))
     rest = _with_rubrics(rest, section.default_rubrics, notes)
-    if section.supported_models and "judge" not in rest:
-        model = strands_model(next(iter(section.supported_models.values())))
-        rest["judge"] = {"model": model}
-        notes.append(f"judges are `{model}`, the first of `supportedModels`; `judge:` says another")
-    return {**rest, "pass_rule": {"mean": section.pass_threshold}}, notes
+    models = {label: strands_model(name) for label, name in section.supported_models.items()}
+    if models and "judge" not in rest:
+        label, model = next(iter(models.items()))
+        if _REGION in model:
+            notes.append(
+                f"`supportedModels`: {_no_region(label, model)}; until then it is no judge"
+            )
+        else:
+            rest["judge"] = {"model": model}
+            notes.append(
+                f"judges are `{label}` (`{model}`), the first of `supportedModels`; `judge:` says "
+                "another, by its label, too"
+            )
+    problems: list[Problem] = []
+    for name in ("judge", "evaluators"):
+        if name in rest:
+            rest[name] = _labelled(document, rest[name], models, (name,), problems)
+    if problems:
+        raise InputError(problems)
+    return Translated({**rest, "pass_rule": {"mean": section.pass_threshold}}, notes, models)
+
+
+_CAPITAL = re.compile("[A-Z]")
+_ALIKE = 0.75
+
+
+def _is_theirs(name: str, ours: tuple[str, ...], *, alone: bool) -> bool:
+    """Tell whether a key is a section of the accelerator.
+
+    In a file that has no key of ours all are. Beside ours, their keys are `prefix` and those
+    written like `toolRegistry`; `failFsat` is ours, misspelt.
+    """
+    if alone:
+        return True
+    if snake(name) in ours or nearest(snake(name), ours, cutoff=_ALIKE):
+        return False
+    return name == "prefix" or _CAPITAL.search(name) is not None
+
+
+_REGION = "[REGION-PREFIX]"
+"""Stands in the accelerator's guide for a part of a model's name that its deployment fills in."""
+_MODEL_KEYS = ("model", "models", "fallback")
+
+
+def _no_region(label: str, model: str) -> str:
+    example = model.removeprefix("bedrock:").replace(_REGION, "eu")
+    return (
+        f"`{_REGION}` of `{label}` stands for where the model is served: write `us`, `eu`, `apac` "
+        f"or `global` in its place, such as `{example}`"
+    )
+
+
+def model_of_label(name: str, models: Mapping[str, str]) -> str:
+    """Return the model that a label of ``supportedModels`` stands for; any other name as it is.
+
+    Raises:
+        InputError: no label and no model either, or a model without its region.
+    """
+    model = models.get(name, name)
+    if _REGION in model:
+        raise InputError(_no_region(name, model))
+    if name not in models and models and ":" not in name:
+        raise InputError(f"`{name}` is no label of `supportedModels`; {suggestion(name, models)}")
+    return model
+
+
+def _labelled(
+    document: Document,
+    value: Any,
+    models: Mapping[str, str],
+    path: tuple[str | int, ...],
+    problems: list[Problem],
+) -> Any:
+    """Put models for their labels, wherever a judge is named."""
+    if isinstance(value, dict):
+        return {
+            key: _labelled(document, item, models, (*path, key), problems)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _labelled(document, item, models, (*path, index), problems)
+            for index, item in enumerate(value)
+        ]
+    names = [part for part in path if isinstance(part, str)]
+    if not isinstance(value, str) or names[-1] not in _MODEL_KEYS:
+        return value
+    try:
+        return model_of_label(value, models)
+    except InputError as error:
+        problems += [document.problem_at(path, problem.message) for problem in error.problems]
+        return value
 
 
 def _with_rubrics(
