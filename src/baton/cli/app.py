@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
@@ -73,8 +72,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tokens, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     debugging.set(debug)
     forget()
-    # Decoding makes millions of objects and no cycles; collecting seldom halves a large load.
-    gc.set_threshold(100_000, 50, 1000)
     with safe_output(on_github="--github" in tokens), options_named_by(flag):
         try:
             return _answered(tokens)
