@@ -123,7 +123,18 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
         (own / "refs").mkdir()
         (own / "objects").mkdir()
         (own / "HEAD").write_text(f"{commit}\n", encoding="ascii")
-        (own / "config").write_text(_config(repository), encoding="ascii")
+        kept: dict[tuple[str, str], str] = {}
+        for file in (repository.common / "config", repository.own / "config.worktree"):
+            if file.is_file():
+                kept |= {(section, name): value for section, name, value in _settings(_text(file))}
+        version = 1 if any(section == "extensions" for section, _ in kept) else 0
+        lines = ["[core]", f"repositoryformatversion = {version}", "bare = false"]
+        lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "core"]
+        lines += ["[extensions]"]
+        lines += [
+            f"{name} = {value}" for (part, name), value in kept.items() if part == "extensions"
+        ]
+        (own / "config").write_text("\n".join([*lines, ""]), encoding="ascii")
         environment = {
             **{name: told for name, told in os.environ.items() if not name.startswith("GIT_")},
             "GIT_DIR": made,
@@ -164,20 +175,6 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
             return None
         filters = told.split("\0")[2::3]
         return True if any(each in ("unspecified", "unset") for each in filters) else None
-
-
-def _config(repository: _Repository) -> str:
-    """Return a config with the few kept of the repository that comparing needs."""
-    kept: dict[tuple[str, str], str] = {}
-    for file in (repository.common / "config", repository.own / "config.worktree"):
-        if file.is_file():
-            kept |= {(section, name): value for section, name, value in _settings(_text(file))}
-    version = 1 if any(section == "extensions" for section, _ in kept) else 0
-    lines = ["[core]", f"repositoryformatversion = {version}", "bare = false"]
-    lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "core"]
-    lines += ["[extensions]"]
-    lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "extensions"]
-    return "\n".join([*lines, ""])
 
 
 def _settings(text: str) -> Iterator[tuple[str, str, str]]:

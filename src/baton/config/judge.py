@@ -128,7 +128,14 @@ def read_judge(
     if stated is not None and not isinstance(stated, Mapping):
         raise InputError(document.problem_at(("judge",), "has to be a mapping with `model:`"))
     options = dict(stated or {})
-    cache = _cache(document, options, problems)
+    # Where verdicts are kept: a path below the config's folder, or false for nowhere.
+    cache: Path | None = CACHE
+    if "cache" in options:
+        said = options.pop("cache")
+        cache = Path(document.file).parent / said if isinstance(said, str) and said else None
+        if cache is None and said is not False and said is not None:
+            message = "has to be the path of a file, or `false`: verdicts are not kept"
+            problems.append(document.problem_at(("judge", "cache"), message))
     settings = _check(document, ("judge",), options, None, problems)
     for place, own in _overrides_in(value):
         _check(document, place, own, settings, problems)
@@ -172,7 +179,25 @@ def ready(
             from baton.judges.judge import Rehearsal
 
             judging = Rehearsal(made)
-    return _judged_by(plan, judging)
+    settings = settings_of(judging)
+    problems: list[Problem] = []
+    widest = settings.concurrency if settings else 10
+    for planned in plan.every_evaluator:
+        if planned.needs_judge:
+            for own in judge_options(planned.evaluator):
+                widest = max(widest, own.get("concurrency", 0))
+                try:
+                    judging.with_options(own)
+                except InputError as error:
+                    name = planned.evaluator.name
+                    problems += [
+                        msgspec.structs.replace(problem, path=f"`{name}`: {problem.path}")
+                        for problem in error.problems
+                    ]
+    if problems:
+        raise InputError(problems)
+    context = msgspec.structs.replace(plan.context, judge=judging)
+    return msgspec.structs.replace(plan, context=context, window=max(64, 4 * widest))
 
 
 def gate_of(plan: Plan, gate: Gate) -> Gate:
@@ -183,28 +208,6 @@ def gate_of(plan: Plan, gate: Gate) -> Gate:
     return named(gate, names)
 
 
-def _judged_by(plan: Plan, judge: Judge) -> Plan:
-    settings = settings_of(judge)
-    problems: list[Problem] = []
-    widest = settings.concurrency if settings else 10
-    for planned in plan.every_evaluator:
-        if planned.needs_judge:
-            for own in judge_options(planned.evaluator):
-                widest = max(widest, own.get("concurrency", 0))
-                try:
-                    judge.with_options(own)
-                except InputError as error:
-                    name = planned.evaluator.name
-                    problems += [
-                        msgspec.structs.replace(problem, path=f"`{name}`: {problem.path}")
-                        for problem in error.problems
-                    ]
-    if problems:
-        raise InputError(problems)
-    context = msgspec.structs.replace(plan.context, judge=judge)
-    return msgspec.structs.replace(plan, context=context, window=max(64, 4 * widest))
-
-
 def make_judge_of(
     config: JudgeConfig, flags: JudgeFlags, plan: Plan, asking: Sequence[PlannedEvaluator] = ()
 ) -> LlmJudge:
@@ -212,7 +215,16 @@ def make_judge_of(
     from baton.judges.judge import make_judge
 
     model = None if flags.model is None else model_of_label(flags.model, config.models)
-    options = _with_model(config.options, model)
+    # The model of the command line goes first; another provider does not get address and key.
+    if model is None:
+        options = dict(config.options)
+    elif not config.options.get("model"):
+        options = {**config.options, "model": model}
+    else:
+        changed = replaced(read_settings(config.options), {"model": model})
+        options = msgspec.structs.asdict(changed) | {
+            "fallback": [msgspec.to_builtins(entry) for entry in changed.fallback]
+        }
     own = [each for one in asking for each in judge_options(one.evaluator) if each.get("model")]
     if not options.get("model") and own:
         options = {**options, "model": own[0]["model"]}
@@ -243,32 +255,6 @@ def _refuse_missing(asking: Iterable[PlannedEvaluator]) -> None:
             f"{', '.join(names)} {ask}, and no model is configured: write "
             f"`judge: {{model: {_EXAMPLE}}}` in the config, or give {option('judge', _EXAMPLE)}"
         )
-
-
-def _with_model(options: Mapping[str, Any], model: str | None) -> dict[str, Any]:
-    """Put the model of the command line in; another provider does not get address and key."""
-    if model is None:
-        return dict(options)
-    if not options.get("model"):
-        return {**options, "model": model}
-    changed = replaced(read_settings(options), {"model": model})
-    return msgspec.structs.asdict(changed) | {
-        "fallback": [msgspec.to_builtins(entry) for entry in changed.fallback]
-    }
-
-
-def _cache(document: Document, options: dict[str, Any], problems: list[Problem]) -> Path | None:
-    """Take out where verdicts are kept: a path below the config's folder, or false for nowhere."""
-    if "cache" not in options:
-        return CACHE
-    said = options.pop("cache")
-    if said is False or said is None:
-        return None
-    if not isinstance(said, str) or not said:
-        message = "has to be the path of a file, or `false`: verdicts are not kept"
-        problems.append(document.problem_at(("judge", "cache"), message))
-        return None
-    return Path(document.file).parent / said
 
 
 def _check(

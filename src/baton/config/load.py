@@ -474,14 +474,12 @@ def _interpolate(
 
     text = _REFERENCE.sub(replaced, value)
     whole = _REFERENCE.fullmatch(value)
-    return _scalar(text) if whole is not None and not whole[1] else text
+    if whole is not None and not whole[1]:
+        try:
+            from baton.formats.yaml import load_yaml  # not needed without a config
 
-
-def _scalar(text: str) -> Any:
-    try:
-        from baton.formats.yaml import load_yaml  # not needed without a config
-
-        value = load_yaml(text, "")
-    except InputError:
-        return text
-    return value if isinstance(value, bool | int | float) else text
+            value = load_yaml(text, "")
+        except InputError:
+            return text
+        return value if isinstance(value, bool | int | float) else text
+    return text

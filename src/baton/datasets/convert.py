@@ -167,7 +167,10 @@ def convert(
     cases = [piece.written for piece in kept if piece.written is not None]
     value = _whole(dataset, to, cases, all(piece.is_carried for piece in kept), losses)
     redacted = redaction.value(value)
-    text = _text(redacted, out.suffix)
+    if out.suffix == ".json":
+        text = msgspec.json.format(msgspec.json.encode(redacted), indent=2).decode() + "\n"
+    else:
+        text = dump_yaml(redacted)
     for piece, case in zip(kept, _read_again(text, out, agents), strict=True):
         losses += _lost(redaction.value(piece.case), case, writer)
     order = {case_id: place for place, case_id in enumerate(dataset.ids)}
@@ -179,7 +182,9 @@ def convert(
 
 
 def _piece(dataset: Dataset, place: int, to: Target, losses: list[Loss]) -> _Piece:
-    case, source = dataset.cases[place], _source(dataset, place)
+    cases = dataset.cases
+    case = cases[place]
+    source = cases.source(place) if isinstance(cases, CaseSequence) else None
     value = source.document.value() if source else None
     keys = value[0] if isinstance(value, list) and value else value
     dialect = dialect_of_case(keys) if isinstance(keys, dict) else None
@@ -200,11 +205,6 @@ def _piece(dataset: Dataset, place: int, to: Target, losses: list[Loss]) -> _Pie
     return _Piece(case, written, is_carried=False)
 
 
-def _source(dataset: Dataset, place: int) -> Source | None:
-    cases = dataset.cases
-    return cases.source(place) if isinstance(cases, CaseSequence) else None
-
-
 def _document(source: Source, value: Any) -> Document:
     return Document(source.document.file, msgspec.json.encode(value), "json")
 
@@ -220,18 +220,14 @@ def _whole(
     description = (head or {}).get("description")
     written = TARGETS[to].file(Head(dataset.name, description or None), cases)
     if is_carried and head:
-        return {**{snake(key): item for key, item in head.items()}, **_filled(written, head)}
+        said = {snake(key) for key, item in head.items() if item is not None}
+        rest = {key: item for key, item in written.items() if key not in said}
+        return {**{snake(key): item for key, item in head.items()}, **rest}
     for each in heads:
         for key, item in (each or {}).items():
             if item and snake(key) != "creation_timestamp" and item not in written.values():
                 losses.append(Loss("", key, NO_HEAD))
     return written
-
-
-def _filled(written: dict[str, Any], head: dict[str, Any]) -> dict[str, Any]:
-    """Return what a head does not say itself."""
-    said = {snake(key) for key, item in head.items() if item is not None}
-    return {key: item for key, item in written.items() if key not in said}
 
 
 def _head(file: FilePath) -> dict[str, Any] | None:
@@ -252,12 +248,6 @@ def _parsed(file: str, data: bytes, kind: Literal["json", "yaml"]) -> Any:
         return Document(file, data, kind).value()
     except InputError:
         return None
-
-
-def _text(value: Any, suffix: str) -> str:
-    if suffix == ".json":
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
-    return dump_yaml(value)
 
 
 def _read_again(text: str, out: FilePath, agents: Mapping[str, AgentCard] | None) -> Iterator[Case]:

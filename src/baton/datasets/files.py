@@ -285,7 +285,30 @@ def read_data(file: str, data: bytes, about: About) -> FileCases | None:
                 return _read_json(file, plain, about)
             if not _is_flow_yaml(file, data):
                 raise
-    return _read_yaml(file, data, about)
+    whole = Document(file, data, "yaml")
+    value = whole.value()
+    if isinstance(value, dict):
+        recognised = dialect_of_mapping(value)
+        if recognised is None:
+            return None
+        dialect, key = recognised
+        if key is None:
+            return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
+        name = _head(whole, dialect, {k: v for k, v in value.items() if k != key})
+        items, base = value[key], [key]
+        if not isinstance(items, list):
+            raise InputError(whole.problem_at((key,), "has to be a list of cases"))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        first = dialect_of_case(value[0])
+        if first is None:
+            return None
+        dialect, items, base, name = first, value, [], None
+        if dialect == "legacy-flat":
+            return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
+    else:
+        return None
+    parts = [whole.part(item, (*base, i)) for i, item in enumerate(items)]
+    return _checked(file, dialect, about, len(parts), lambda i: parts[i], name)
 
 
 def _is_json(data: bytes) -> bool:
@@ -333,33 +356,6 @@ def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
     return _checked(file, dialect, about, len(raws), raw_documents(file, data, raws), name)
 
 
-def _read_yaml(file: str, data: bytes, about: About) -> FileCases | None:
-    whole = Document(file, data, "yaml")
-    value = whole.value()
-    if isinstance(value, dict):
-        recognised = dialect_of_mapping(value)
-        if recognised is None:
-            return None
-        dialect, key = recognised
-        if key is None:
-            return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
-        name = _head(whole, dialect, {k: v for k, v in value.items() if k != key})
-        items, base = value[key], [key]
-        if not isinstance(items, list):
-            raise InputError(whole.problem_at((key,), "has to be a list of cases"))
-    elif isinstance(value, list) and value and isinstance(value[0], dict):
-        first = dialect_of_case(value[0])
-        if first is None:
-            return None
-        dialect, items, base, name = first, value, [], None
-        if dialect == "legacy-flat":
-            return _checked(file, dialect, about, 1, lambda _: whole.part(value, ()))
-    else:
-        return None
-    parts = [whole.part(item, (*base, i)) for i, item in enumerate(items)]
-    return _checked(file, dialect, about, len(parts), lambda i: parts[i], name)
-
-
 def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> str | None:
     """Check what stands beside the cases; return the dataset's name."""
     plain = {
@@ -385,7 +381,9 @@ def _checked(
     """Read every case once, to find all problems before anything runs."""
     known = Known(about.agents)
     if dialect == "strands":
-        _note_nodes(known, count, document)
+        for place in range(count):
+            with suppress(InputError):
+                known.add_nodes(document(place).value())
     parse = _parser(dialect, about.label, known)
     extra_keys: list[ExtraKey] = []
     case_index = CaseIndex()
@@ -434,13 +432,6 @@ _FORMATS: dict[Dialect, Format] = {"own": "baton", "strands": "strands", "steps"
 
 _KEPT = 8 << 20
 """Bytes of text whose cases stay decoded in memory, where they take about three times that."""
-
-
-def _note_nodes(names: Known, count: int, document: Callable[[int], Document]) -> None:
-    """Learn from all cases which names are agents; faults are found when they are read."""
-    for index in range(count):
-        with suppress(InputError):
-            names.add_nodes(document(index).value())
 
 
 def _parser(

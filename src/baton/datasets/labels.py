@@ -107,7 +107,20 @@ def label_lines(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Labe
 
 def labels_of(dataset: Dataset) -> list[HumanLabel]:
     """Return the labels of cases, each named ``RUBRIC`` or ``RUBRIC/SUBJECT``."""
-    return list(_of_cases(dataset))
+    labels: list[HumanLabel] = []
+    for case in dataset:
+        for name, said in case.labels.items():
+            rubric, _, subject = name.partition("/")
+            labels.append(
+                HumanLabel(
+                    rubric=rubric,
+                    case=case.id,
+                    subject=subject or None,
+                    label=said,
+                    where=case.where or Location(file=dataset.name),
+                )
+            )
+    return labels
 
 
 def of_rubric(labels: Iterable[HumanLabel], names: Iterable[str]) -> list[HumanLabel]:
@@ -123,19 +136,6 @@ def of_rubric(labels: Iterable[HumanLabel], names: Iterable[str]) -> list[HumanL
         hint = suggestion(wanted[0], {label.rubric for label in there}) or "there is none at all"
         raise InputError(f"no label of `{wanted[0]}`; {hint}")
     return chosen
-
-
-def _of_cases(dataset: Dataset) -> Iterator[HumanLabel]:
-    for case in dataset:
-        for name, said in case.labels.items():
-            rubric, _, subject = name.partition("/")
-            yield HumanLabel(
-                rubric=rubric,
-                case=case.id,
-                subject=subject or None,
-                label=said,
-                where=case.where or Location(file=dataset.name),
-            )
 
 
 def _contradictions(labels: Iterable[HumanLabel]) -> Iterator[Problem]:

@@ -50,14 +50,31 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
         problems.append(Problem(message=f"no cases in {', '.join(map(str, paths))}"))
     if problems:
         raise InputError(problems)
-    return _joined(parts, wanted, notes)
+    formats: set[Format] = {part.format for part in parts}
+    cases: CaseSequence = parts[0].cases
+    index = parts[0].lookup
+    if len(parts) > 1 or wanted:
+        cases, index = _chosen(parts, wanted, notes)
+    return Dataset(
+        cases,
+        name="+".join(part.name for part in parts[:3]) + ("+…" if len(parts) > 3 else ""),
+        format=formats.pop() if len(formats) == 1 else "mixed",
+        index=index,
+        notes=[*notes, *(note for part in parts for note in part.notes)],
+        files={part.file: part.format for part in parts},
+    )
 
 
 def _targets(paths: Sequence[str | os.PathLike[str]]) -> dict[Path, list[str]]:
     """Return what to read, each with the cases chosen of it: several choices of a file add up."""
     targets: dict[Path, list[str]] = {}
     for item in paths:
-        target, chosen = _selection(os.fspath(item))
+        spec = os.fspath(item)
+        head, colon, tail = spec.rpartition(":")
+        if Path(spec).exists() or not colon or not Path(head).exists():
+            target, chosen = Path(spec), []
+        else:
+            target, chosen = Path(head), [name.strip() for name in tail.split(",") if name.strip()]
         if target not in targets:
             targets[target] = chosen
         elif targets[target] and chosen:
@@ -65,14 +82,6 @@ def _targets(paths: Sequence[str | os.PathLike[str]]) -> dict[Path, list[str]]:
         else:
             targets[target] = []
     return targets
-
-
-def _selection(spec: str) -> tuple[Path, list[str]]:
-    """Split ``FILE:case1,case2``; a path that exists as it stands is one."""
-    head, colon, tail = spec.rpartition(":")
-    if Path(spec).exists() or not colon or not Path(head).exists():
-        return Path(spec), []
-    return Path(head), [name.strip() for name in tail.split(",") if name.strip()]
 
 
 def _read(
@@ -133,23 +142,6 @@ def _unknown_choices(parts: list[FileCases], wanted: dict[str, list[str]]) -> It
         for name in wanted.get(part.file, ()):
             if name not in ids:
                 yield Problem(file=part.file, message=f"no case `{name}`; {suggestion(name, ids)}")
-
-
-def _joined(parts: list[FileCases], wanted: dict[str, list[str]], notes: list[str]) -> Dataset:
-    """Put files together, or choose of one."""
-    formats: set[Format] = {part.format for part in parts}
-    cases: CaseSequence = parts[0].cases
-    index = parts[0].lookup
-    if len(parts) > 1 or wanted:
-        cases, index = _chosen(parts, wanted, notes)
-    return Dataset(
-        cases,
-        name="+".join(part.name for part in parts[:3]) + ("+…" if len(parts) > 3 else ""),
-        format=formats.pop() if len(formats) == 1 else "mixed",
-        index=index,
-        notes=[*notes, *(note for part in parts for note in part.notes)],
-        files={part.file: part.format for part in parts},
-    )
 
 
 def _chosen(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -156,7 +155,25 @@ def to_case(spec: CaseSpec) -> Case:
     session = spec.session or SessionSpec()
     return Case(
         id=spec.id,
-        turns=[_turn(turn) for turn in turns],
+        turns=[
+            ExpectedTurn(
+                input=Content(text=turn.input),
+                new_session=turn.new_session,
+                restart=turn.restart,
+                response=None if turn.response is None else Content(text=turn.response),
+                response_contains=_list(turn.response_contains),
+                response_not_contains=_list(turn.response_not_contains),
+                structured=turn.structured,
+                agents=None if turn.agents is None else [_stage(stage) for stage in turn.agents],
+                dispatches=None
+                if turn.dispatches is None
+                else [_dispatch(d) for d in turn.dispatches],
+                tool_calls=None if turn.tools is None else [_tool(tool) for tool in turn.tools],
+                interactions=_visits(turn.interactions),
+                rubrics=_rubrics(turn.rubrics),
+            )
+            for turn in turns
+        ],
         session=Session(app=session.app, user=session.user, id=session.id),
         state=spec.state or {},
         final_state=spec.final_state,
@@ -165,23 +182,6 @@ def to_case(spec: CaseSpec) -> Case:
         labels=spec.labels or {},
         tags=spec.tags or [],
         metadata=spec.metadata or {},
-    )
-
-
-def _turn(spec: TurnSpec) -> ExpectedTurn:
-    return ExpectedTurn(
-        input=Content(text=spec.input),
-        new_session=spec.new_session,
-        restart=spec.restart,
-        response=None if spec.response is None else Content(text=spec.response),
-        response_contains=_list(spec.response_contains),
-        response_not_contains=_list(spec.response_not_contains),
-        structured=spec.structured,
-        agents=None if spec.agents is None else [_stage(stage) for stage in spec.agents],
-        dispatches=None if spec.dispatches is None else [_dispatch(d) for d in spec.dispatches],
-        tool_calls=None if spec.tools is None else [_tool(tool) for tool in spec.tools],
-        interactions=_visits(spec.interactions),
-        rubrics=_rubrics(spec.rubrics),
     )
 
 
@@ -268,7 +268,14 @@ def steps_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
     unknown: list[ExtraKey] = []
     spec = document.decode(StepsSpec, extra_keys=unknown)
     refuse_misspelt(document, unknown)
-    _refuse_expectations(document, unknown)
+    # A case must not pass by leaving out what is expected and not known.
+    problems = [
+        document.problem_at(extra_key.path, "unknown expectation; it would not be checked")
+        for extra_key in unknown
+        if str(extra_key.path[-1]).startswith("expect")
+    ]
+    if problems:
+        raise InputError(problems)
     extra_keys += unknown
     if not spec.steps:
         message = "is empty; a case needs at least one user message"
@@ -276,30 +283,18 @@ def steps_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
     described = {"description": spec.description} if spec.description else {}
     return Case(
         id=spec.test_case,
-        turns=[_steps_turn(step) for step in spec.steps],
+        turns=[
+            ExpectedTurn(
+                input=Content(text=step.input),
+                new_session=step.new_session,
+                restart=step.restart,
+                response_contains=_list(step.expected_response_contains),
+                response_not_contains=_list(step.expected_response_not_contains),
+            )
+            for step in spec.steps
+        ],
         metadata={**described, **(spec.metadata or {})},
     )
-
-
-def _steps_turn(spec: StepSpec) -> ExpectedTurn:
-    return ExpectedTurn(
-        input=Content(text=spec.input),
-        new_session=spec.new_session,
-        restart=spec.restart,
-        response_contains=_list(spec.expected_response_contains),
-        response_not_contains=_list(spec.expected_response_not_contains),
-    )
-
-
-def _refuse_expectations(document: Document, extra_keys: list[ExtraKey]) -> None:
-    """Stop on what is expected and not known: a case must not pass by leaving it out."""
-    problems = [
-        document.problem_at(extra_key.path, "unknown expectation; it would not be checked")
-        for extra_key in extra_keys
-        if str(extra_key.path[-1]).startswith("expect")
-    ]
-    if problems:
-        raise InputError(problems)
 
 
 def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
@@ -329,6 +324,14 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
 
 def _turn_data(turn: ExpectedTurn) -> dict[str, Any]:
     dispatches, calls = turn.dispatches, turn.tool_calls
+    chain: list[str | dict[str, Any]] = []
+    for stage in turn.agents or ():
+        if isinstance(stage, str):
+            chain.append(stage)
+        elif len(stage.any_order) > 1:
+            chain.append({"any_order": stage.any_order})
+        else:
+            chain += stage.any_order
     return {
         "input": turn.input.plain(),
         **stated(
@@ -339,7 +342,7 @@ def _turn_data(turn: ExpectedTurn) -> dict[str, Any]:
                 "response_contains": turn.response_contains,
                 "response_not_contains": turn.response_not_contains,
                 "structured": turn.structured,
-                "agents": _chain_data(turn.agents or ()) or None,
+                "agents": chain or None,
                 "dispatches": None
                 if dispatches is None
                 else [_dispatch_data(d) for d in dispatches],
@@ -351,19 +354,6 @@ def _turn_data(turn: ExpectedTurn) -> dict[str, Any]:
             }
         ),
     }
-
-
-def _chain_data(agents: Sequence[str | AnyOrder]) -> list[str | dict[str, Any]]:
-    """Write a chain; one agent in any order is that agent, and none is nobody."""
-    chain: list[str | dict[str, Any]] = []
-    for stage in agents:
-        if isinstance(stage, str):
-            chain.append(stage)
-        elif len(stage.any_order) > 1:
-            chain.append({"any_order": stage.any_order})
-        else:
-            chain += stage.any_order
-    return chain
 
 
 def _dispatch_data(dispatch: ExpectedDispatch) -> str | dict[str, Any]:

@@ -53,8 +53,20 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
     """Read one case; raises InputError with every fault it has."""
     wire = document.decode(StrandsCase, extra_keys=extra_keys)
     refuse_misspelt(document, extra_keys)
-    turn = ExpectedTurn(input=_content(wire.input), interactions=_visits(wire))
-    fields = _object(wire.expected_output)
+    turn = ExpectedTurn(
+        input=_content(wire.input),
+        interactions=[
+            ExpectedVisit(agent=each.node_name, after=each.dependencies, says=_says(each))
+            for each in wire.expected_interactions or ()
+        ]
+        or None,
+    )
+    fields = wire.expected_output if isinstance(wire.expected_output, dict) else None
+    if isinstance(wire.expected_output, str):  # it may be an object that is written as JSON text
+        try:
+            fields = msgspec.json.decode(wire.expected_output, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            fields = None
     if fields is not None:
         turn.structured = fields
     elif wire.expected_output not in (None, ""):
@@ -62,7 +74,26 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
     if wire.expected_assertion:
         turn.rubrics = [CaseRubric(text=wire.expected_assertion, type="assertion")]
     if wire.expected_trajectory is not None:
-        _add_trajectory(turn, document, wire.expected_trajectory, names)
+        # A trajectory names the agents that run, or the tools that are called.
+        if isinstance(wire.expected_trajectory, dict):
+            message = "a recorded session is no expectation; list the names of tools or nodes"
+            raise InputError(document.problem_at(("expected_trajectory",), message))
+        calls = []
+        for place, step in enumerate(wire.expected_trajectory):
+            name = step.get("name") if isinstance(step, dict) else step
+            if not isinstance(name, str):
+                message = "a step is the name of a tool or node, or an object with `name`"
+                raise InputError(document.problem_at(("expected_trajectory", place), message))
+            given = step.get("input") if isinstance(step, dict) else None
+            calls.append(
+                ExpectedToolCall(name=name, arguments=given if isinstance(given, dict) else None)
+            )
+        called = [call.name for call in calls]
+        if turn.interactions or names.are_agents(called):
+            turn.agents = called or None
+        elif called:
+            turn.tool_calls = calls
+            names.undecided += not names.agents
     states = wire.expected_environment_state
     return Case(
         id=wire.name or _name_of(document),
@@ -71,13 +102,6 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
         final_state=None if states is None else {each.name: each.state for each in states},
         metadata=wire.metadata or {},
     )
-
-
-def _visits(wire: StrandsCase) -> list[ExpectedVisit] | None:
-    return [
-        ExpectedVisit(agent=each.node_name, after=each.dependencies, says=_says(each))
-        for each in wire.expected_interactions or ()
-    ] or None
 
 
 def _says(wire: ExpectedInteraction) -> list[str] | None:
@@ -97,31 +121,6 @@ def _texts(message: Any) -> list[str]:
     return []
 
 
-def _add_trajectory(
-    turn: ExpectedTurn, document: Document, steps: list[Any] | dict[str, Any], names: Known
-) -> None:
-    """State a trajectory as the agents that run, or as the tools that are called."""
-    if isinstance(steps, dict):
-        message = "a recorded session is no expectation; list the names of tools or nodes"
-        raise InputError(document.problem_at(("expected_trajectory",), message))
-    calls = []
-    for place, step in enumerate(steps):
-        name = step.get("name") if isinstance(step, dict) else step
-        if not isinstance(name, str):
-            message = "a step is the name of a tool or node, or an object with `name`"
-            raise InputError(document.problem_at(("expected_trajectory", place), message))
-        given = step.get("input") if isinstance(step, dict) else None
-        calls.append(
-            ExpectedToolCall(name=name, arguments=given if isinstance(given, dict) else None)
-        )
-    called = [call.name for call in calls]
-    if turn.interactions or names.are_agents(called):
-        turn.agents = called or None
-    elif called:
-        turn.tool_calls = calls
-        names.undecided += not names.agents
-
-
 def _state(document: Document, state: dict[str, Any] | str | None) -> dict[str, Any]:
     if not isinstance(state, str):
         return state or {}
@@ -132,16 +131,6 @@ def _state(document: Document, state: dict[str, Any] | str | None) -> dict[str, 
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         message = 'has to be a JSON object as text, such as "{\\"key\\": 1}"'
         raise InputError(document.problem_at(("state",), message)) from None
-
-
-def _object(output: Any) -> dict[str, Any] | None:
-    """Return an expected output that is an object, also where it is written as JSON text."""
-    if isinstance(output, str):
-        try:
-            return msgspec.json.decode(output, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            return None
-    return output if isinstance(output, dict) else None
 
 
 def _content(value: Any) -> Content:
@@ -162,17 +151,44 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
     if case.scenario is not None or not case.turns:
         return None
     turn, ends = case.turns[0], len(case.turns) == 1
-    visits = _visits_data(turn)
+    # Without any visits, a trajectory would be taken for tools.
+    visits = turn.interactions or [ExpectedVisit(agent=agent) for agent in _chain(turn) or ()]
     state = msgspec.json.encode(case.state).decode() if case.state else None
+    if turn.structured is not None or turn.response is None:
+        output = turn.structured
+    elif turn.response.text is None and isinstance(turn.response.data, dict):
+        output = None  # would be read as fields that the case does not state
+    else:
+        output = _input(turn.response)
     return {
         "name": case.id,
         "input": _input(turn.input),
         **stated(
             {
-                "expected_output": _output(turn),
+                "expected_output": output,
                 "expected_assertion": turn.rubrics[0].text if turn.rubrics else None,
-                "expected_trajectory": _chain(turn) if visits else _calls(turn.tool_calls or ()),
-                "expected_interactions": [_visit(each) for each in visits] or None,
+                "expected_trajectory": _chain(turn)
+                if visits
+                else (
+                    [
+                        call.name
+                        if call.arguments is None
+                        else {"name": call.name, "input": call.arguments}
+                        for call in (turn.tool_calls or ())
+                    ]
+                    or None
+                ),
+                "expected_interactions": [
+                    stated(
+                        {
+                            "node_name": each.agent,
+                            "dependencies": each.after,
+                            "messages": each.says or None,
+                        }
+                    )
+                    for each in visits
+                ]
+                or None,
                 "expected_environment_state": _states(case.final_state) if ends else None,
                 "state": state,
                 "metadata": case.metadata or None,
@@ -185,36 +201,9 @@ def _input(content: Content) -> Any:
     return content.data if content.text is None and content.data is not None else content.plain()
 
 
-def _output(turn: ExpectedTurn) -> Any:
-    """State the fields of an answer, or else its text."""
-    if turn.structured is not None or turn.response is None:
-        return turn.structured
-    if turn.response.text is None and isinstance(turn.response.data, dict):
-        return None  # would be read as fields that the case does not state
-    return _input(turn.response)
-
-
-def _visits_data(turn: ExpectedTurn) -> list[ExpectedVisit]:
-    """Return the visits to state; without any, a trajectory would be taken for tools."""
-    return turn.interactions or [ExpectedVisit(agent=agent) for agent in _chain(turn) or ()]
-
-
-def _visit(visit: ExpectedVisit) -> dict[str, Any]:
-    return stated(
-        {"node_name": visit.agent, "dependencies": visit.after, "messages": visit.says or None}
-    )
-
-
 def _chain(turn: ExpectedTurn) -> list[str] | None:
     names = [stage for stage in turn.agents or () if isinstance(stage, str)]
     return names if names and len(names) == len(turn.agents or ()) else None
-
-
-def _calls(calls: list[ExpectedToolCall] | tuple[()]) -> list[Any] | None:
-    return [
-        call.name if call.arguments is None else {"name": call.name, "input": call.arguments}
-        for call in calls
-    ] or None
 
 
 def _states(state: dict[str, Any] | None) -> list[dict[str, Any]] | None:

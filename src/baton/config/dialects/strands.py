@@ -81,7 +81,9 @@ def read_experiment(path: Path) -> list[DataSpec] | None:
         InputError: an evaluator is not known, names code or an address, or has wrong arguments;
             with all.
     """
-    document = _document(path)
+    data = read_bytes(path)
+    json = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+    document = Document(str(path), data, "json" if json else "yaml")
     value = document.value()
     listed = value.get("evaluators") if isinstance(value, dict) else None
     if not listed:
@@ -101,12 +103,6 @@ def read_experiment(path: Path) -> list[DataSpec] | None:
     if problems:
         raise InputError(problems)
     return specs
-
-
-def _document(path: Path) -> Document:
-    data = read_bytes(path)
-    json = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
-    return Document(str(path), data, "json" if json else "yaml")
 
 
 def _spec(wire: Any) -> EvaluatorSpec:
