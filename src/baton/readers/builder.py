@@ -11,10 +11,11 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from baton.model import (
+    TARGETS,
     AgentRun,
     Content,
     Dispatch,
@@ -124,6 +125,7 @@ class TraceBuilder:
         self._runs: dict[str, AgentRun] = {}
         self._dispatches: dict[str, Dispatch] = {}
         self._unseen: dict[str, AgentRun] = {}
+        self._targets: dict[str, dict[str, list[str]]] = {}
         self.new_id = Ids().new
 
     def turn(self, wanted_id: str | None = None, **known: Any) -> Turn:
@@ -272,6 +274,19 @@ class TraceBuilder:
     def got_back(self, dispatch: Dispatch, at: float | None) -> GotBack:
         """Return the step that says that the answer reached the run that waits for it."""
         return GotBack(id=self.new_id(self._got_back), dispatch=dispatch.id, at=at)
+
+    def may_reach(self, agent: str, targets: Mapping[str, list[str]]) -> None:
+        """Note the agents that the tools of one may hand work to, as their definitions list them.
+
+        Definitions may change from request to request: what one of them lists, exists.
+        """
+        for tool, names in targets.items():
+            known = self._targets.setdefault(agent, {})
+            known[tool] = list(dict.fromkeys([*known.get(tool, ()), *names]))
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of the trace that were noted on the way."""
+        return {TARGETS: self._targets} if self._targets else {}
 
     def next_group(self, turn: Turn) -> int:
         """Return a number for dispatches that are issued together."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from baton.readers.otlp.dialects.handover import by_name, prompt_of, targets_of
+from baton.readers.otlp.dialects.handover import by_name, prompt_of
+from baton.readers.tool_definitions import targets_of
 
 
 @pytest.mark.parametrize(

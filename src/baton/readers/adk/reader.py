@@ -30,8 +30,9 @@ from baton.model import (
 )
 from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
+from baton.readers.otlp.values import first
 
-from .stated import NOT_STATED, read_stated, read_stated_turn
+from .stated import NOT_STATED, details_of, note_tools, read_stated, read_stated_turn
 from .turn import Session, is_bookkeeping, read_turn
 from .wire import Wire, dropped_keys
 
@@ -47,12 +48,14 @@ def read_conversation(
     case: str | None = None,
     state: dict[str, Any] | None = None,
     untold: Sequence[str] = (),
+    app_details: Sequence[Any] = (),
 ) -> Trace:
     """Turn events, in the order they came, into a trace.
 
     ADK's own order is kept: times are not sorted by, for a paused call is answered with an
     earlier one. Partial chunks are left out, as the whole text follows them.
-    ``untold`` names what else this source does not record.
+    ``untold`` names what else this source does not record, and ``app_details`` are what it says
+    of the agents, invocation by invocation.
     """
     whole, dropped = _whole_events(wire.events)
     session = Session(catalog)
@@ -61,6 +64,7 @@ def read_conversation(
         torn = wire.torn and number == len(groups)
         read_turn(session, invocation or f"turn{number}", events, torn)
     turns = session.builder.finish()
+    note_tools(session.builder, app_details)
     trace = Trace(
         schema_version=SCHEMA_VERSION,
         id=id_,
@@ -72,6 +76,7 @@ def read_conversation(
         usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
         unknown=[*_NEVER_TOLD, *untold],
         dropped=[*wire.dropped, *dropped],
+        attributes=session.builder.attributes(),
     )
     _name_unknown(trace, state is not None)
     return trace
@@ -181,6 +186,7 @@ def recorded_case(
         case=case.eval_id,
         state=case.final_session_state or None,
         untold=_NO_TIMES,
+        app_details=details_of(case),
     )
 
 
@@ -208,6 +214,7 @@ def _read_mixed(
         dropped += lost
         read_turn(session, invocation, events)
     turns = session.builder.finish()
+    note_tools(session.builder, details_of(case))
     of_events = {*_NEVER_TOLD, *_NO_TIMES}
     trace = Trace(
         schema_version=SCHEMA_VERSION,
@@ -220,6 +227,7 @@ def _read_mixed(
         usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
         unknown=[name for name in NOT_STATED if name in of_events],
         dropped=dropped,
+        attributes=session.builder.attributes(),
     )
     if not case.final_session_state:
         trace.unknown.append("state")
@@ -317,13 +325,18 @@ def read_result_file(document: Document, source: Source, catalog: Catalog) -> It
     for index, outcome in enumerate(
         document.decode(ResultFile, extra_keys=extra_keys).eval_case_results
     ):
-        if outcome.session_details is not None:
-            yield _session_trace(
-                outcome.session_details, extra_keys, source, catalog, outcome.eval_id
-            )
-            continue
         path = ("eval_case_results", index, "eval_metric_result_per_invocation")
         entries = outcome.eval_metric_result_per_invocation or []
+        if outcome.session_details is not None:
+            yield _session_trace(
+                outcome.session_details,
+                extra_keys,
+                source,
+                catalog,
+                outcome.eval_id,
+                [_app_details(entry.get("actual_invocation")) for entry in entries],
+            )
+            continue
         actual = [
             document.convert(
                 entry["actual_invocation"], Invocation, path=path, extra_keys=extra_keys
@@ -335,12 +348,17 @@ def read_result_file(document: Document, source: Source, catalog: Catalog) -> It
         yield recorded_case(case, extra_keys, source, catalog, outcome.session_id)
 
 
+def _app_details(invocation: Any) -> Any:
+    return first(invocation, "app_details", "appDetails") if isinstance(invocation, dict) else None
+
+
 def _session_trace(
     session: SessionFile,
     extra_keys: list[ExtraKey],
     source: Source,
     catalog: Catalog,
     case: str | None,
+    app_details: Sequence[Any] = (),
 ) -> Trace:
     return read_conversation(
         Wire(session.events, dropped_keys(extra_keys)),
@@ -349,4 +367,5 @@ def _session_trace(
         catalog=catalog,
         case=case,
         state=session.state,
+        app_details=app_details,
     )

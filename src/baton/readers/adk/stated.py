@@ -7,6 +7,7 @@ which says who ran in a turn only when there is one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -36,6 +37,8 @@ from baton.model import (
 )
 from baton.readers.builder import MAIN, TraceBuilder
 from baton.readers.catalog import Catalog
+from baton.readers.otlp.values import first
+from baton.readers.tool_definitions import targets_of, tool_names
 
 from .wire import dropped_keys, result_content
 
@@ -80,6 +83,7 @@ def read_stated(
     if problems:
         raise InputError(problems)
     turns = builder.finish()
+    note_tools(builder, details_of(case))
     whole = (case.metadata or {}).get("agent_chain")
     return Trace(
         schema_version=SCHEMA_VERSION,
@@ -91,8 +95,36 @@ def read_stated(
         state=case.final_session_state or None,
         unknown=[n for n in NOT_STATED if not (n == "state" and case.final_session_state)],
         dropped=dropped_keys(extra_keys),
-        attributes={"agent_chain": whole} if whole and len(turns) != 1 else {},
+        attributes={
+            **({"agent_chain": whole} if whole and len(turns) != 1 else {}),
+            **builder.attributes(),
+        },
     )
+
+
+def details_of(case: EvalCase) -> list[Any]:
+    """Return what each turn of a case says of the agents."""
+    return [turn.app_details for turn in case.conversation or ()]
+
+
+def note_tools(builder: TraceBuilder, app_details: Sequence[Any]) -> None:
+    """Note the tools that agents were offered, and whom these may hand work to.
+
+    ADK writes ``app_details`` into the invocations that it evaluated, one after the other.
+    """
+    for number, details in enumerate(app_details):
+        known_of = details if isinstance(details, dict) else {}
+        agents = first(known_of, "agent_details", "agentDetails")
+        for name, known in (agents if isinstance(agents, dict) else {}).items():
+            agent = known if isinstance(known, dict) else {}
+            declared = first(agent, "tool_declarations", "toolDeclarations")
+            if not isinstance(declared, list):
+                continue
+            builder.may_reach(name, targets_of(declared))
+            if len(builder.turns) == len(app_details):
+                for run in builder.turns[number].runs:
+                    if run.agent == name and run.tools_offered is None:
+                        run.tools_offered = tool_names(declared)
 
 
 def read_stated_turn(case: EvalCase, number: int, builder: TraceBuilder, source: Source) -> Turn:

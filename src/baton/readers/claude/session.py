@@ -18,6 +18,7 @@ from baton.model import (
 )
 from baton.model.trace import TurnStatus
 from baton.readers.builder import MAIN, ends_early, not_before, without
+from baton.readers.tool_definitions import targets_of
 
 from .agents import DISPATCH_TOOLS, Cards, Links
 from .threads import STOPPED, TERMINAL, Calls, Delivery, Thread, Threads, seen
@@ -115,6 +116,8 @@ class SessionReader:
                 tools = dict_at(entry.data, "shape").get("tools")
                 named = [text_at(tool, "name") for tool in tools] if is_list(tools) else []
                 self._offer(entry, named)
+                if is_list(tools) and not text_at(entry.data, "agentId"):
+                    self.threads.builder.may_reach(MAIN, targets_of(tools))
             case kind if kind not in FOLDED:
                 self._drop(f"messages of type `{kind or '?'}`", text_of(entry.data))
 
@@ -475,6 +478,7 @@ def finish(
         usage=threads.usage.of_trace(usages),
         unknown=_never_told(threads, data=session.results > 0),
         dropped=[*dropped, *session.dropped()],
+        attributes=threads.builder.attributes(),
     )
 
 

@@ -13,7 +13,6 @@ import msgspec
 from baton.formats.opening import InputFile
 from baton.model import (
     SCHEMA_VERSION,
-    TARGETS,
     AgentCard,
     AgentRun,
     Content,
@@ -94,7 +93,7 @@ def read_conversation(
             *([] if source.framework in _TELLS_DATA else ["turn.output.data"]),
         ],
         dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
-        attributes={TARGETS: reader.targets} if reader.targets else {},
+        attributes=reader.builder.attributes(),
     )
 
 
@@ -116,7 +115,6 @@ class _Reader:
         self.cards: dict[str, AgentCard] = {}
         self.case: str | None = None
         self.dropped: Counter[str] = Counter()
-        self.targets: dict[str, dict[str, list[str]]] = {}
         self._frameworks: Counter[str] = Counter()
         self._contexts = Contexts()
 
@@ -139,9 +137,8 @@ class _Reader:
             run.owned, run.kept = without_twins(run.owned)
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
             _describe(run, opens=run is runs[0])
-            for model in run.models:
-                if model.reaches:
-                    self.targets.setdefault(run.agent, {}).update(model.reaches)
+            for reaches in [s.reaches for s in run.agents] + [s.reaches for s in run.models]:
+                self.builder.may_reach(run.agent, reaches)
         link(turn, runs, actions, self.builder)
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)

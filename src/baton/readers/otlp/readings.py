@@ -89,6 +89,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
       ``follows`` tells the nodes of a graph whose answers it was given, with these.
     - ``input`` and ``output``: where they are stated apart from messages; ``task`` is the part
       of the input that its caller wrote.
+    - ``reaches``: the agents that each of its tools may hand work to.
     - ``totals``: tokens of all its requests. ``late``: answers that reach the agent with this
       span, to calls that were answered before.
     """
@@ -103,6 +104,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     task: Content | None = None
     instructions: Any = None
     offered: list[str] | None = None
+    reaches: dict[str, list[str]] = msgspec.field(default_factory=dict)
     card: AgentCard | None = None
     model: str | None = None
     totals: Usage | None = None

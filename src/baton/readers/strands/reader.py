@@ -238,10 +238,10 @@ def _trace(
 ) -> Trace:
     dropped = dropped_keys(extra_keys)
     cards: dict[str, AgentCard] = {}
-    unknown = list(_NOT_TOLD)
+    unknown, attributes = list(_NOT_TOLD), dict[str, Any]()
     if isinstance(row.actual_trajectory, Session):
         read = SessionTurns(row.actual_trajectory)
-        turns, cards = read.turns, read.cards
+        turns, cards, attributes = read.turns, read.cards, read.attributes
         unknown = [name for name in NOT_IN_SESSIONS if name != "turn.output.data"]
         dropped += read.dropped()
         if row.actual_interactions:
@@ -266,6 +266,7 @@ def _trace(
         state=state,
         unknown=unknown,
         dropped=dropped,
+        attributes=attributes,
     )
 
 

@@ -29,6 +29,7 @@ from baton.model.trace import DispatchStatus
 from baton.readers.adk.wire import dropped_keys
 from baton.readers.builder import MAIN, Timeline, TraceBuilder, allow_tools, not_before
 from baton.readers.catalog import Catalog
+from baton.readers.tool_definitions import targets_of
 
 from .spans import (
     Call,
@@ -255,7 +256,9 @@ def read_turn(trace: SpanTrace, builder: TraceBuilder) -> ReadTurn:
     agents: list[Span | None] = [*tree.agents] or [None]
     for agent in agents:
         calls[id(agent)] = Calls(tree, agent, builder)
-        runs[id(agent)] = _run(turn, agent, names, calls[id(agent)], builder)
+        # Several agents without a name would get the tools of one another.
+        lone = len(agents) == 1
+        runs[id(agent)] = _run(turn, agent, names, calls[id(agent)], builder, lone=lone)
     made = Dispatches(builder, turn, tree, names, runs, calls)
     if not made.all_told:
         turn.unknown.append("dispatches")
@@ -264,7 +267,7 @@ def read_turn(trace: SpanTrace, builder: TraceBuilder) -> ReadTurn:
 
 
 def _run(
-    turn: Turn, agent: Span | None, names: Names, calls: Calls, builder: TraceBuilder
+    turn: Turn, agent: Span | None, names: Names, calls: Calls, builder: TraceBuilder, *, lone: bool
 ) -> AgentRun:
     name = names.of(agent)
     info = agent.span_info if agent is not None else None
@@ -282,6 +285,9 @@ def _run(
     _content(run, agent)
     if agent.available_tools:
         run.tools_offered = [tool.name for tool in agent.available_tools]
+        if name is not None or lone:
+            defined = [{"name": t.name, "parameters": t.parameters} for t in agent.available_tools]
+            builder.may_reach(run.agent, targets_of(defined))
     else:  # some mappers write none where they know of none
         run.unknown.append("tools_offered")
     return run
@@ -335,7 +341,7 @@ class SessionTurns:
         for trace in session.traces:
             if trace.spans:
                 self._read(trace, builder)
-        self.turns = builder.finish()
+        self.turns, self.attributes = builder.finish(), builder.attributes()
 
     def dropped(self) -> list[Dropped]:
         """Return what was met and has no place in the record."""
@@ -375,4 +381,5 @@ def read_session(document: Document, source: Source, catalog: Catalog, fallback_
         agents={**read.cards, **catalog},
         unknown=list(NOT_TOLD),
         dropped=[*dropped_keys(extra_keys), *read.dropped()],
+        attributes=read.attributes,
     )

@@ -31,10 +31,11 @@ from baton.readers.otlp.values import (
     usage_of,
     usage_of_gemini,
 )
+from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import genai_content as carried
 from .base import Dialect
-from .handover import hand_over, targets_of, tool_names
+from .handover import hand_over
 
 # The next names are values of `gen_ai.operation.name`, by which all of these frameworks say what a
 # span does.
@@ -181,6 +182,7 @@ def read_agent(span: Span) -> AgentSpan:
     says.heard, says.spoken = carried.messages(span)
     if says.card is not None and isinstance(says.card.tools, list):
         says.offered = says.card.tools
+        says.reaches = targets_of(carried.defined_tools(attributes))
     fail(says, span)
     return says
 

@@ -11,8 +11,7 @@ from baton.readers.otlp.messages import Message, read_message, read_messages
 from baton.readers.otlp.readings import ToolSpan
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, numbered, parsed, shown, text
-
-from .handover import tool_names
+from baton.readers.tool_definitions import tool_names
 
 _DETAILS = "gen_ai.client.inference.operation.details"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
@@ -214,12 +213,17 @@ def _answer_tools(parameters: str) -> frozenset[str]:
     return frozenset(tool_names(tools) or ())
 
 
+def defined_tools(attributes: Mapping[str, Any]) -> Any:
+    """Return the definitions of tools on the span of an agent."""
+    return first(attributes, "gen_ai.agent.tools", "gen_ai.tool.definitions")
+
+
 def card(span: Span) -> AgentCard:
     """Return what the span of an agent says of its definition."""
     attributes = span.attributes
     return AgentCard(
         description=text(attributes.get("gen_ai.agent.description")),
-        tools=tool_names(first(attributes, "gen_ai.agent.tools", "gen_ai.tool.definitions")),
+        tools=tool_names(defined_tools(attributes)),
         model=text(attributes.get("gen_ai.request.model")),
     )
 

@@ -1,15 +1,16 @@
-"""Which tool calls hand work over, and to whom; and names of offered tools."""
+"""Which tool calls hand work over, and to whom."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from baton.model import Content
 from baton.readers.otlp.readings import Mode, ToolSpan
-from baton.readers.otlp.values import content, first, parsed, plain_name, text
+from baton.readers.otlp.values import content, first, plain_name, text
+from baton.readers.tool_definitions import TARGET_ARGUMENTS
 
 # `transfer_to_billing` is how OpenAI Agents, LangGraph's supervisor and AutoGen name their tools,
 # `handoff_to_billing` Microsoft's Agent Framework, `handoff_to_agent` the swarms of Strands and
@@ -21,19 +22,6 @@ _TRANSFER = re.compile(
 )
 # `transfer_to_agent` does not name its target: the target is among the arguments.
 _ANY = frozenset({"agent", "an_agent", "another_agent"})
-# Arguments that name the target, by framework: `agent_name` ADK and Strands, `subagent_type` Claude
-# Code and LangChain's deep agents, `coworker` and `co_worker` CrewAI, `member_id` Agno. The others
-# are generic names that programs of their own use.
-_TARGETS = (
-    "agent_name",
-    "subagent_type",
-    "coworker",
-    "co_worker",
-    "target_agent",
-    "recipient",
-    "to_agent",
-    "member_id",
-)
 # Three proposals in OpenTelemetry that were not merged: `gen_ai.transfer.*` of PR 447,
 # `gen_ai.agent.handoff.*` of PR 98, and `gen_ai.handoff.*`, which Traceloop writes.
 _TARGET_ATTRIBUTES = (
@@ -48,10 +36,6 @@ _TARGET_ATTRIBUTES = (
 _PROMPTS = (
     "prompt", "request", "task", "task_description", "input", "message", "query", "question",
     "description",
-)  # fmt: skip
-# What the schema of a tool's arguments is called: OpenTelemetry and OpenAI, ADK, Anthropic.
-_SCHEMAS = (
-    "parameters", "parameters_json_schema", "parametersJsonSchema", "input_schema", "inputSchema",
 )  # fmt: skip
 # Too common a name to prove a hand-over by itself; `by_name` asks for a target among the arguments
 # too.
@@ -127,7 +111,7 @@ def _way(name: str, type_: str | None) -> tuple[str | None, str | None]:
 def _argument(arguments: Any) -> str | None:
     if not isinstance(arguments, dict):
         return None
-    return text(first(arguments, *_TARGETS))
+    return text(first(arguments, *TARGET_ARGUMENTS))
 
 
 def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any]]:
@@ -138,7 +122,7 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
     """
     if not isinstance(arguments, dict):
         return content(arguments), None, {}
-    rest = {key: value for key, value in arguments.items() if key not in _TARGETS}
+    rest = {key: value for key, value in arguments.items() if key not in TARGET_ARGUMENTS}
     key = next((name for name in _PROMPTS if text(rest.get(name))), None)
     if key is None:
         # With pydantic-ai the programmer picks the name: `q`, `joke`, `request`. A single text
@@ -156,81 +140,3 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
     if isinstance(context, dict) and set(rest) == {"context"}:
         rest = context
     return prompt, description, {key: value for key, value in rest.items() if value is not None}
-
-
-def tool_names(definitions: Any) -> list[str] | None:
-    """Return the names in a list of definitions, in whichever shape; ``None`` without a list."""
-    if isinstance(definitions, str):
-        names = _names_in(definitions)
-    else:
-        names = tuple(_names(definitions)) if isinstance(definitions, list) else None
-    return None if names is None else list(names)
-
-
-@lru_cache(maxsize=512)
-def _names_in(definitions: str) -> tuple[str, ...] | None:
-    """Read definitions that are a text: every request of an agent repeats the same one."""
-    value = parsed(definitions)
-    return tuple(_names(value)) if isinstance(value, list) else None
-
-
-def targets_of(definitions: Any) -> dict[str, list[str]]:
-    """Return the agents that tools may hand work to, by tool, where their definitions list them.
-
-    ADK lets a model call ``transfer_to_agent`` with an ``agent_name`` out of an ``enum``.
-    """
-    if isinstance(definitions, str):
-        return _targets_in(definitions) if '"enum"' in definitions else {}
-    return _targets(definitions) if isinstance(definitions, list) else {}
-
-
-@lru_cache(maxsize=512)
-def _targets_in(definitions: str) -> dict[str, list[str]]:
-    value = parsed(definitions)
-    return _targets(value) if isinstance(value, list) else {}
-
-
-def _targets(definitions: list[Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for item in definitions:
-        definition = parsed(item)
-        if not isinstance(definition, dict):
-            continue
-        declared = first(definition, "function_declarations", "functionDeclarations")
-        if isinstance(declared, list):
-            found |= _targets(declared)
-            continue
-        inner = first(definition, "function", "toolSpec", "tool")
-        definition = inner if isinstance(inner, dict) else definition
-        name, schema = text(definition.get("name")), parsed(first(definition, *_SCHEMAS))
-        known = schema.get("properties") if isinstance(schema, dict) else None
-        for key in _TARGETS if name is not None else ():
-            asked = known.get(key) if isinstance(known, dict) else None
-            listed = asked.get("enum") if isinstance(asked, dict) else None
-            if isinstance(listed, list) and listed and all(isinstance(n, str) for n in listed):
-                found[name or ""] = listed
-    return found
-
-
-def _names(definitions: list[Any]) -> Iterator[str]:
-    for item in definitions:
-        definition = parsed(item)
-        if isinstance(definition, str):
-            yield definition
-        elif isinstance(definition, dict):
-            yield from _name(definition)
-
-
-def _name(item: Mapping[str, Any]) -> Iterator[str]:
-    # Gemini: one object holds all declarations. Then the wrappers of OpenAI (`function`), Bedrock
-    # (`toolSpec`) and others.
-    declared = item.get("function_declarations") or item.get("functionDeclarations")
-    if isinstance(declared, list):
-        yield from _names(declared)
-        return
-    for key in ("function", "toolSpec", "tool"):
-        if isinstance(item.get(key), dict):
-            item = item[key]
-    name = item.get("name")
-    if isinstance(name, str) and name:
-        yield name

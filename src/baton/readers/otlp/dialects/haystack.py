@@ -23,10 +23,11 @@ from baton.readers.otlp.readings import (
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed, shown, text, usage_of
+from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect
 from .genai import fail
-from .handover import hand_over, tool_names
+from .handover import hand_over
 
 _PREFIX = "haystack."
 _COMPONENT = "haystack.component."
@@ -64,7 +65,8 @@ def read(span: Span) -> Reading:
 
 
 def _agent(attributes: Mapping[str, Any]) -> AgentSpan:
-    says = AgentSpan(offered=tool_names(_definitions(attributes.get("haystack.agent.tools"))))
+    tools = _definitions(attributes.get("haystack.agent.tools"))
+    says = AgentSpan(offered=tool_names(tools), reaches=targets_of(tools))
     given = parsed(attributes.get("haystack.agent.input"))
     if isinstance(given, Mapping):
         says.heard = given.get("messages")
@@ -84,7 +86,8 @@ def _model(attributes: Mapping[str, Any], prefix: str) -> ModelSpan:
     says = ModelSpan()
     if isinstance(given, Mapping):
         says.heard = given.get("messages")
-        says.offered = tool_names(_definitions(given.get("tools")))
+        tools = _definitions(given.get("tools"))
+        says.offered, says.reaches = tool_names(tools), targets_of(tools)
     replies = made.get("replies") if isinstance(made, Mapping) else None
     if isinstance(replies, list):
         says.spoken = replies

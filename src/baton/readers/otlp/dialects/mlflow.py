@@ -24,11 +24,12 @@ from baton.readers.otlp.readings import (
 )
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import amount, content, finite, first, shown, text, usage, whole
+from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import langchain
 from .base import Dialect
 from .genai import fail
-from .handover import hand_over, tool_names
+from .handover import hand_over
 
 _TYPE = "mlflow.spanType"
 _REQUEST = "mlflow.traceRequestId"
@@ -114,6 +115,7 @@ def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
         spoken=_answered(made),
         totals=_usage(span),
         offered=tool_names(_value(span, "tools")),
+        reaches=targets_of(_value(span, "tools")),
     )
     # OpenAI Agents: the span of an agent has no answer, only the type that one should have.
     if isinstance(made, Mapping) and set(made) == {"output_type"}:
@@ -154,6 +156,7 @@ def _model(span: Span, given: Any, made: Any) -> ModelSpan:
         model=text(first({key: _value(span, key) for key in _NAMES}, *_NAMES)),
         usage=_usage(span),
         offered=tool_names(_value(span, "mlflow.chat.tools")),
+        reaches=targets_of(_value(span, "mlflow.chat.tools")),
         heard=_messages(given),
         spoken=_messages(made),
     )

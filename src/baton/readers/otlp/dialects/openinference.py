@@ -28,10 +28,11 @@ from baton.readers.otlp.values import (
     usage,
     whole,
 )
+from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect, with_attribute
 from .genai import fail
-from .handover import hand_over, targets_of, tool_names
+from .handover import hand_over
 
 KIND = "openinference.span.kind"
 # Kinds that say nothing about agents: a step of a program, and a template.
@@ -68,13 +69,16 @@ def read(span: Span) -> Reading:
         says = _tool(span)
     elif kind == "AGENT":
         named = text(first(attributes, "agent.name", "graph.node.id", "graph.node.name"))
-        tools = tool_names(parsed(attributes.get("agent.tools")))
+        tools = parsed(attributes.get("agent.tools"))
         says = AgentSpan(
             name=named or span.name,
             after=text(attributes.get("graph.node.parent_id")),
             heard=attributes.get("input.value"),
             spoken=attributes.get("output.value"),
-            card=AgentCard(description=text(attributes.get("agent.description")), tools=tools),
+            reaches=targets_of(tools),
+            card=AgentCard(
+                description=text(attributes.get("agent.description")), tools=tool_names(tools)
+            ),
             totals=_usage(attributes),
         )
         fail(says, span)

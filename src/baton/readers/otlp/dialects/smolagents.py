@@ -14,9 +14,9 @@ from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, Reading, ToolSpan, as_plain
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, parsed, text
+from baton.readers.tool_definitions import tool_names
 
 from .base import Dialect
-from .handover import tool_names
 
 _ANSWER = "final_answer"
 _RUN = ".run"

@@ -29,9 +29,9 @@ from baton.readers.otlp.readings import (
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import amount, content, first, shown, text, usage_of
+from baton.readers.tool_definitions import tool_names
 
 from .base import Dialect, with_attribute
-from .handover import tool_names
 
 KIND = "claude_agent.span_kind"
 _TOOL = "claude_agent.tool."

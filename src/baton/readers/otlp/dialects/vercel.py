@@ -35,10 +35,11 @@ from baton.readers.otlp.values import (
     usage,
     whole,
 )
+from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import genai
 from .base import Dialect
-from .handover import hand_over, tool_names
+from .handover import hand_over
 
 _OPERATION = "ai.operationId"
 _FUNCTION = "ai.telemetry.functionId"
@@ -154,6 +155,7 @@ def _model(span: Span) -> ModelSpan:
     if _said(attributes) is not None or _calls_in(attributes) is not None:
         says.spoken = lambda: _answered(attributes, calls=True)
     says.offered = tool_names(attributes.get("ai.prompt.tools")) or says.offered
+    says.reaches = targets_of(attributes.get("ai.prompt.tools")) or says.reaches
     if says.offered is None and heard is not None:
         says.offered = []  # the request is recorded, and it offers no tool
     says.usage = _usage(attributes) or says.usage
