@@ -174,6 +174,40 @@ def test_a_call_while_two_sub_agents_were_at_work_is_given_to_nobody() -> None:
     assert lost in [dropped.what for dropped in trace.dropped]
 
 
+def _beside(*said: str, read_at: float, then: tuple[float, ...] = ()) -> list[list[str]]:
+    """The calls of main and of its one sub-agent, which asks for reads of its own at ``then``."""
+
+    def after(seconds: float, *pieces: Piece) -> Piece:
+        return Piece(inside=(Piece(takes=seconds), *pieces))
+
+    def reads() -> Piece:
+        return _span("tool_execution", "tool.Read", tool__name="Read")
+
+    own = [after(at, _turn("[Tool: Read]"), Piece(takes=0.05), reads()) for at in then]
+    both = together(_flat("helper", 6.0), after(read_at, reads()), *own)
+    asked = [_turn(text) for text in said]
+    [trace] = read_spans(spans(_span("conversation", "c", *asked, both)), [])
+    lost = sum(each.count for each in trace.dropped if each.what.startswith("calls of which"))
+    return [*([c.name for c in _calls(run)] for run in trace.turns[0].runs), ["lost"] * lost]
+
+
+def test_a_call_beside_a_dispatch_is_of_the_agent_that_made_both() -> None:
+    found = _beside("[Tool: Agent]", "[Tool: Read]", read_at=0.3)
+    assert found == [["Agent", "Read"], [], []]
+    found = _beside("[Tool: Read]", "[Tool: Agent]", read_at=0.3, then=(2.0,))
+    assert found == [["Agent", "Read"], ["Read"], []]
+
+
+def test_a_call_that_only_the_sub_agent_asked_for_is_its_own() -> None:
+    assert _beside("[Tool: Agent]", read_at=2.2, then=(2.0,)) == [["Agent"], ["Read", "Read"], []]
+
+
+def test_a_call_that_either_agent_may_have_made_is_given_to_nobody() -> None:
+    # Main asked for a read, but none had begun when its sub-agent asked for one as well.
+    found = _beside("[Tool: Agent]", "[Tool: Read]", read_at=2.3, then=(2.0,))
+    assert found == [["Agent"], [], ["lost", "lost"]]
+
+
 def test_delegates_at_work_at_the_same_time_were_issued_together() -> None:
     first, second = (
         tool(f"ask_{name}", agent(name, model()), args={"q": name}) for name in ("a", "b")

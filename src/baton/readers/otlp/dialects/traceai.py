@@ -8,6 +8,7 @@ cost, and what it said and called below it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -28,7 +29,15 @@ from baton.readers.otlp.readings import (
     as_plain,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import amount, content, first, shown, text, usage_of
+from baton.readers.otlp.values import (
+    amount,
+    content,
+    first,
+    plain_name,
+    shown,
+    text,
+    usage_of,
+)
 from baton.readers.tool_definitions import tool_names
 
 from .base import Dialect, with_attribute
@@ -46,6 +55,9 @@ _DEFAULT = "general-purpose"
 _LAUNCHED = "async_launched"
 # What a text shows in place of each call: `[Tool: Read]`, on a line of its own.
 _CALL = re.compile(r"^\[Tool: ([^\]\n]+)\]$", re.MULTILINE)
+# Seconds between the turns of one answer: 0.0002 in recordings, where a request, also of a scripted
+# model, takes 0.07 and more. A call may begin some milliseconds before its turn is written down.
+_TOGETHER = 0.005
 _NO_OWNER = "calls of which the source does not tell whose they are"
 
 claims = with_attribute(KIND)
@@ -231,6 +243,7 @@ def _place_by_time(own: list[Node], turns: list[Node]) -> None:
     at_work = Overlaps(node for node, says in tools if says.mode == "delegate")
     launched = min((node.ended for node, says in tools if says.launched), default=inf)
     by_call = {says.call: node for node, says in tools if says.call is not None}
+    answers = _Answers(turns, tools)
     for node, says in tools:
         if node.parent is None or type(node.parent.says) is not AgentSpan:
             continue
@@ -247,8 +260,12 @@ def _place_by_time(own: list[Node], turns: list[Node]) -> None:
         # side. Assigning them by time would be a guess.
         # So would it be where two sub-agents are at work at once, unless one lies within the other:
         # then the inner one is at work.
-        side_by_side = len(around) > 1 and not _nested(around)
-        if side_by_side or (not around and launched <= node.started):
+        unsure = len(around) > 1 and not _nested(around)
+        if stated is None and says.mode != "delegate" and not unsure:
+            beside = [answers.made_with(other, node, says.name or "") for other in around]
+            around = [o for o, known in zip(around, beside, strict=True) if known is not True]
+            unsure = None in beside
+        if unsure or (not around and launched <= node.started):
             node.says = as_plain(says, _NO_OWNER)
         if len(around) == 1 or (around and _nested(around)):
             inner = max(around, key=lambda other: other.started)
@@ -269,6 +286,62 @@ def _may_call(other: Node, node: Node, turns: list[Node]) -> bool:
         return True
     spoke = any(other.started < turn.started <= node.started for turn in turns)
     return spoke and outer.target != inner.target
+
+
+class _Answers:
+    """Tells calls of the agent that made a dispatch, made while its sub-agent was at work.
+
+    Claude runs the calls of one answer side by side, so that `Read` beside `Agent` lies within the
+    time of the sub-agent. Each block of an answer has a turn of its own that shows its call
+    (`[Tool: Read]`), and nothing lies between these turns; before a turn of the sub-agent lies a
+    request.
+    """
+
+    def __init__(self, turns: list[Node], tools: list[tuple[Node, ToolSpan]]) -> None:
+        self._turns = sorted(turns, key=lambda turn: turn.started)
+        self._starts = [turn.started for turn in self._turns]
+        said = [turn.span.attributes.get(_SAID) for turn in self._turns]
+        self._shown = [
+            [plain_name(name) for name in _CALL.findall(each)] if isinstance(each, str) else []
+            for each in said
+        ]
+        self._places: dict[str, list[int]] = {}
+        for place, names in enumerate(self._shown):
+            for name in names:
+                self._places.setdefault(name, []).append(place)
+        self._dispatching = sorted(
+            {place for name in _DISPATCH for place in self._places.get(plain_name(name), ())}
+        )
+        self._begun: dict[str, list[float]] = {}
+        for node, says in sorted(tools, key=lambda tool: tool[0].started):
+            self._begun.setdefault(plain_name(says.name or ""), []).append(node.started)
+        follows = [later.started - turn.ended <= _TOGETHER for turn, later in pairwise(self._turns)]
+        self._firsts = [place for place in range(len(said)) if not (place and follows[place - 1])]
+
+    def made_with(self, dispatch: Node, node: Node, name: str) -> bool | None:
+        """Tell whether a call was made beside a dispatch; ``None`` when that is not known."""
+        spoken = bisect_right(self._starts, dispatch.started + _TOGETHER)
+        place = bisect_left(self._dispatching, spoken) - 1
+        if place < 0:
+            return False  # nothing is known of who spoke
+        # The turns of the answer that made the dispatch, and the first one after it.
+        ends = bisect_right(self._firsts, self._dispatching[place])
+        first = self._firsts[ends - 1]
+        after = self._firsts[ends] if ends < len(self._firsts) else len(self._turns)
+        if after == len(self._turns) or self._starts[after] > node.started + _TOGETHER:
+            return True  # the sub-agent has not spoken yet, as it has to before it calls anything
+        name = plain_name(name)
+        issued = sum(shown.count(name) for shown in self._shown[first:after])
+        if not issued:
+            return False
+        begun = self._begun.get(name, [])
+        earlier = bisect_left(begun, self._starts[first] - _TOGETHER)
+        places = self._places[name]
+        later = bisect_left(places, after)
+        shown_at = self._starts[places[later]] if later < len(places) else inf
+        if shown_at > node.started + _TOGETHER:
+            return True if bisect_left(begun, node.started) - earlier < issued else None
+        return False if bisect_left(begun, shown_at - _TOGETHER) - earlier >= issued else None
 
 
 def _nested(around: list[Node]) -> bool:
