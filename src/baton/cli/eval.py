@@ -35,6 +35,7 @@ from .options import (
     NONE,
     OUT,
     USUAL,
+    ConfigPath,
     Dataset,
     Evaluators,
     Flag,
@@ -106,6 +107,7 @@ def eval_command(
     *target: str,
     dataset: Dataset = (),
     evaluators: Evaluators = (),
+    config: ConfigPath = None,
     config_file_path: Annotated[
         Path | None, Parameter(name=["--config_file_path", "--config-file-path"])
     ] = None,
@@ -138,9 +140,13 @@ def eval_command(
     dataset
         One more dataset; datasets given here or as arguments override those of the config.
     evaluators
-        An evaluator to score with, with its default options. May be given several times.
+        An evaluator to score with, with its default options; +NAME adds it to what cases or config
+        ask for. May be given several times.
+    config
+        A config, or criteria of ADK (a test_config.json of any name). With an agent, that one
+        plays instead of the config's.
     config_file_path
-        Criteria of ADK (a test_config.json of any name).
+        Criteria of ADK; the same as --config.
     app
         The app of the server to talk to, where it has several.
     filters
@@ -163,6 +169,7 @@ def eval_command(
         remembered until they change. May be given several times.
     """
     asked = Request(
+        config=None if config is None else str(config),
         target=list(target),
         dataset=list(dataset),
         evaluators=list(evaluators),

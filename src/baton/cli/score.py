@@ -47,13 +47,15 @@ def score_command(
     ----------
     traces
         Files and folders with recorded traces, in any format Baton reads; globs, and addresses
-        (s3://bucket/traces) where fsspec is installed.
+        (s3://bucket/traces) where fsspec is installed. A dataset among them is taken as one.
     dataset
         Cases: a file, a folder, or FILE:case1,case2. May be given several times.
     evaluators
-        An evaluator to score with, with its default options. May be given several times.
+        An evaluator to score with, with its default options; +NAME adds it to what cases or config
+        ask for. May be given several times.
     config
-        A config with evaluators, options and a dataset; what is given here overrides it.
+        A config with evaluators, options and a dataset, or criteria of ADK (a test_config.json of
+        any name); what is given here overrides it.
     json
         Print the whole report as JSON.
     show

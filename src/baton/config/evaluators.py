@@ -145,7 +145,7 @@ def choose_evaluators(
     Args:
         dataset: the cases; without any, only what needs none scores.
         make: makes a plan of evaluators.
-        evaluators: those that are given.
+        evaluators: those that are given; names with a `+` come beside what is asked for otherwise.
         configured: the plan of a config that names evaluators.
         criteria: criteria of ADK that are given.
         criteria_found: whether data named the criteria, so that code in them needs trust.
@@ -157,6 +157,27 @@ def choose_evaluators(
     Raises:
         InputError: two options that exclude each other, or a found file that is not trusted.
     """
+    some = [evaluators] if isinstance(evaluators, str) else evaluators
+    asked = None if some is None else list(some)
+    added = [name[1:] for name in asked or () if isinstance(name, str) and name.startswith("+")]
+    if asked is not None and added and len(added) == len(asked):
+        plan = choose_evaluators(
+            dataset,
+            make,
+            configured=configured,
+            criteria=criteria,
+            criteria_found=criteria_found,
+            by_cases=by_cases,
+            trust=trust,
+            own_code=own_code,
+        )
+        return _with(plan, make(added))
+    if added:
+        raise InputError(
+            f"{option('evaluators')}: `+` adds to what cases or the config ask for, a name without "
+            "it takes their place: give one sort"
+        )
+    evaluators = asked
     if evaluators is not None and criteria is not None:
         both = f"{option('evaluators')} and {option('criteria')}"
         raise InputError(f"{both} both say what to score: give one")
@@ -175,3 +196,23 @@ def choose_evaluators(
     if by_cases or {"strands", "steps"} & set(dataset.files.values()):
         return plan_for(dataset, make, trust, own_code=own_code)
     return make(None)
+
+
+def _with(plan: Plan, more: Plan) -> Plan:
+    """Add the evaluators of ``more`` to those of every file; none of them is optional."""
+
+    def joined(some: Sequence[PlannedEvaluator]) -> tuple[PlannedEvaluator, ...]:
+        names = {one.evaluator.name for one in more.evaluators}
+        kept = [
+            msgspec.structs.replace(one, optional=False) if one.evaluator.name in names else one
+            for one in some
+        ]
+        there = {one.evaluator.name for one in some}
+        return (*kept, *(one for one in more.evaluators if one.evaluator.name not in there))
+
+    return msgspec.structs.replace(
+        plan,
+        evaluators=joined(plan.evaluators),
+        files={file: joined(some) for file, some in plan.files.items()},
+        prices=more.prices if plan.prices is None else plan.prices,
+    )

@@ -31,7 +31,7 @@ NO_AGENT = (
 
 
 class Target(NamedTuple):
-    """A config or the spec of a provider; ``datasets`` is what else was named."""
+    """A config, the spec of a provider, or both; ``datasets`` is what else was named."""
 
     config: Config | None
     provider: dict[str, Any] | None
@@ -39,18 +39,26 @@ class Target(NamedTuple):
 
 
 def find_target(
-    words: Sequence[str], trust: Trust, app: str | None = None, *, own_code: bool = True
+    words: Sequence[str],
+    trust: Trust,
+    app: str | None = None,
+    *,
+    config: str | None = None,
+    own_code: bool = True,
 ) -> Target:
     """Tell a config from an agent by the first word; without any, ``baton.yaml`` is the config.
 
-    ``trust`` is for a config that is found, ``app`` is the app of a server. Without ``own_code``
-    nothing of the user's is imported.
+    ``trust`` is for a config that is found, ``app`` is the app of a server. ``config`` is one for
+    the agent that the first word names, which plays in the place of its `providers`. Without
+    ``own_code`` nothing of the user's is imported.
 
     Raises:
         InputError: the first word is neither, or is not a server that has apps; or the config
             that was found is not trusted.
     """
     target = _target(words, trust, own_code)
+    if config is not None:
+        target = target._replace(config=load_config(config, own_code=own_code))
     if app is not None:
         if target.provider is None or target.provider["type"] != "adk_http":
             message = f"{option('app')} goes with the address of an ADK server; a config has "

@@ -56,6 +56,7 @@ from .prepare import (
     folder_header,
     for_this,
     inputs_of,
+    is_criteria,
     judge_flags_of,
     load_inputs,
     log_note,
@@ -414,7 +415,7 @@ def evaluate_files(
         return Evaluated([Variant(None, start.folder)], config)
     for text in config.notes if config else ():
         note(text)
-    places = variants_of(config, start.request.variant)
+    places = _places(begun)
     inputs = _load(begun, options)
     cases = inputs.dataset.files if inputs.dataset else ()
     check_outputs(config, reports, [*cases, inputs.definitions])
@@ -457,7 +458,7 @@ def estimate_evaluation(
     chosen_backend(config.backend if config else None, backend, workers)
     for text in config.notes if config else ():
         note(text)
-    place = variants_of(config, begun.start.request.variant)[0]
+    place = _places(begun)[0]
     job = _job(begun, _load(begun, options), place, options, force=force)
     note_unchecked(job.plan, job.cases, note)
     return estimate_live(job.plan, job.cases, job.options.repeat)
@@ -491,6 +492,7 @@ def _begin(
     options: EvaluateOptions,
 ) -> _Begun:
     """Find out what is to be evaluated; of the config only what it says is read yet."""
+    asked = _with_config(asked)
     if asked.limit is not None and asked.limit < 1:
         raise InputError(f"{option('limit')} has to be at least 1, got {asked.limit}")
     start = begin(
@@ -507,9 +509,37 @@ def _begin(
     options["judge"], options["agents"] = start.judge, request.agents
     options["by_cases"] = True
     own_code = not start.judge.rehearsal
-    target = find_target(request.target, trust_in(options), request.app, own_code=own_code)
+    target = find_target(
+        request.target, trust_in(options), request.app, config=request.config, own_code=own_code
+    )
     listener.configured(target.config)
     return _Begun(target, start)
+
+
+def _with_config(asked: Request) -> Request:
+    """Tell what a config that was given as an option is: by its content, and by what is beside it.
+
+    Criteria of ADK are no config of ours; a config without an agent is the target itself.
+
+    Raises:
+        InputError: two files of criteria.
+    """
+    if asked.config is None:
+        return asked
+    if is_criteria(asked.config):
+        if asked.criteria is not None:
+            both = f"{option('config')} and {option('criteria')}"
+            raise InputError(f"{both} both name criteria of ADK: give one")
+        return msgspec.structs.replace(asked, config=None, criteria=asked.config)
+    if asked.target and agent_spec(asked.target[0]) is not None:
+        return asked
+    return msgspec.structs.replace(asked, config=None, target=[asked.config, *asked.target])
+
+
+def _places(begun: _Begun) -> list[int]:
+    """Return which providers of the config play; a named agent plays in the place of them all."""
+    target, wanted = begun.target, begun.start.request.variant
+    return variants_of(target.config if target.provider is None else None, wanted)
 
 
 def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
@@ -545,7 +575,7 @@ def _job(
     start, config, cases = begun.start, inputs.config, inputs.dataset
     assert cases is not None  # noqa: S101 - see _load
     asked, note = start.request, options.get("note", log_note)
-    names = variant_names(config) if config else []
+    names = variant_names(config) if config and begun.target.provider is None else []
     variant = names[place] if len(names) > 1 else None
     plan = prepare(
         inputs,

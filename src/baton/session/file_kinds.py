@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -25,7 +26,11 @@ def kind_of_file(file: Path) -> Kind:
     data = read_bytes(file)
     if looks_like_sse(data):
         return "traces"
-    keys = _top_keys(file, data)
+    return _kind_with(_top_keys(file, data))
+
+
+def _kind_with(keys: set[str]) -> Kind:
+    """Tell what a file with these keys, in snake_case, is meant to be."""
     if "criteria" in keys:
         return "criteria"
     if "test_passes" in keys:
@@ -59,6 +64,38 @@ def is_kind(file: Path, kind: Kind) -> bool:
         return file.is_file() and kind_of_file(file) == kind
     except InputError:
         return False
+
+
+_SUFFIXES = {".json", ".jsonl", ".yaml", ".yml"}
+_HEAD = 1 << 16
+_OF_CASES = re.compile(
+    rb"\b(eval_?set_?id|eval_?cases|eval_?id|test_?cases?|cases|query|input)\b", re.IGNORECASE
+)
+
+
+def cases_in(file: Path) -> Literal["only", "also"] | None:
+    """Tell whether a file holds cases: ``only`` these, or ``also`` a recording (eval sets of ADK).
+
+    Recordings are not decoded for this where their first 64 KiB have no key that begins a dataset,
+    and of JSON lines only the first line is.
+    """
+    if file.suffix not in _SUFFIXES or not file.is_file():
+        return None
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(_HEAD)
+        if file.suffix in (".json", ".jsonl") and not _OF_CASES.search(head):
+            return None
+        line = head.split(b"\n", 1)[0] if file.suffix == ".jsonl" else None
+        if line is None and looks_like_sse(head):
+            return None
+        whole = head if len(head) < _HEAD else None
+        keys = _top_keys(file, line or whole or read_bytes(file))
+    except (InputError, OSError):
+        return None  # whoever reads it says what is wrong with it
+    if _kind_with(keys) != "dataset":
+        return None
+    return "also" if kind_of(keys) else "only"
 
 
 def _top_keys(file: Path, data: bytes) -> set[str]:

@@ -27,7 +27,7 @@ from baton.readers import Catalog, load_catalog
 from baton.runner.plan import Plan, Specs, make_plan, read_rule
 from baton.runner.prices import read_prices
 
-from .file_kinds import given_as
+from .file_kinds import given_as, is_kind
 
 PathLike = str | os.PathLike[str]
 DatasetLike = Dataset | Sequence[Case | PathLike] | PathLike
@@ -55,7 +55,8 @@ class ScoreOptions(TypedDict, total=False):
     What is given here goes before the config; ``None`` is the same as nothing.
 
     Keys:
-        config: a config (YAML), with evaluators, judge, gate, dataset and so on.
+        config: a config (YAML), with evaluators, judge, gate, dataset and so on; or criteria of
+            ADK (a ``test_config.json`` of any name), told by their content.
         agents: agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML.
         pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
         prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
@@ -115,14 +116,23 @@ def judge_flags_of(options: ScoreOptions) -> JudgeFlags:
     raise InputError(f"{option('judge')} is a model here; write its settings into a config")
 
 
+class Criteria(msgspec.Struct, frozen=True):
+    """A file of ADK's criteria; ``found`` says that data named it, not the user."""
+
+    file: Path
+    found: bool = False
+
+
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """Files that were loaded for an evaluation; any of them may be missing.
 
     ``paths`` are those of the dataset, ``definitions`` is the file of agent definitions that
-    ``catalog`` was read from. Paths that are given go before those of the config.
+    ``catalog`` was read from. Paths that are given go before those of the config. ``criteria`` are
+    those of ADK, where they were given as the config.
     """
 
     config: Config | None = None
+    criteria: Criteria | None = None
     dataset: Dataset | None = None
     paths: list[str] = msgspec.field(default_factory=list)
     definitions: str | None = None
@@ -142,14 +152,25 @@ def inputs_of(
     """
     config, judge = options.get("config"), options.get("judge")
     note = options.get("note", log_note)
+    criteria: Criteria | None = None
     if config is not None and not isinstance(config, Config):
+        criteria = Criteria(Path(config)) if is_criteria(config) else None
+    if criteria is not None:
+        config = None
+    elif config is not None and not isinstance(config, Config):
         rehearsal = isinstance(judge, JudgeFlags) and judge.rehearsal
         config = load_config(config, own_code=not rehearsal)
     for text in config.notes if config is not None else ():
         note(text)
     if config is not None and config.agents:
         agents = None
-    return load_inputs(config, dataset, options.get("agents") or agents, note)
+    inputs = load_inputs(config, dataset, options.get("agents") or agents, note)
+    return inputs if criteria is None else msgspec.structs.replace(inputs, criteria=criteria)
+
+
+def is_criteria(config: PathLike | Config) -> bool:
+    """Tell ADK's criteria from a config of Baton, by the content: both are given with ``-c``."""
+    return not isinstance(config, Config) and is_kind(Path(config), "criteria")
 
 
 def load_inputs(
@@ -226,13 +247,6 @@ def load_cases(paths: list[str], config: Config | None, catalog: Catalog | None 
         ) from None
 
 
-class Criteria(msgspec.Struct, frozen=True):
-    """A file of ADK's criteria; ``found`` says that data named it, not the user."""
-
-    file: Path
-    found: bool = False
-
-
 def prepare(
     inputs: Inputs,
     evaluators: Specs | None,
@@ -257,7 +271,7 @@ def prepare(
         InputError: options that exclude each other, a file that is not trusted, an unknown
             evaluator, option or value, a judge that is needed and not named.
     """
-    config, judge = inputs.config, options.get("judge")
+    config, judge, criteria = inputs.config, options.get("judge"), criteria or inputs.criteria
     flags = judge if isinstance(judge, JudgeFlags) else JudgeFlags()
     own_code = not flags.rehearsal
     plan = choose_evaluators(

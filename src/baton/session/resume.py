@@ -35,9 +35,11 @@ _SAME_CASES = "the results there belong to other cases or repeats: start a new e
 class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The words and options of `baton eval` that say what to evaluate; kept in the folder.
 
-    ``cases`` are those chosen by `--only-failed`. ``variant`` is which of a config's providers.
+    ``config`` is one that was given beside an agent, or as an option. ``cases`` are those chosen
+    by `--only-failed`. ``variant`` is which of a config's providers.
     """
 
+    config: str | None = None
     target: list[str] = msgspec.field(default_factory=list)
     dataset: list[str] = msgspec.field(default_factory=list)
     evaluators: list[str] = msgspec.field(default_factory=list)
@@ -227,8 +229,14 @@ def _merged(
     return msgspec.structs.replace(earlier, target=target, **more), criteria_found
 
 
-_PLACES = ("dataset", "evaluators", "criteria", "agents")
-_NOTHING: dict[str, object] = {"dataset": [], "evaluators": [], "criteria": None, "agents": None}
+_PLACES = ("config", "dataset", "evaluators", "criteria", "agents")
+_NOTHING: dict[str, object] = {
+    "config": None,
+    "dataset": [],
+    "evaluators": [],
+    "criteria": None,
+    "agents": None,
+}
 
 
 def _same_agent(request: Request, earlier: Request) -> bool:
@@ -242,6 +250,8 @@ def _same_agent(request: Request, earlier: Request) -> bool:
 def _needed(earlier: Request) -> list[str]:
     """Return the parts of a request that name code, or files outside the current folder."""
     parts = []
+    if earlier.config is not None:
+        parts.append("config")
     if any(_is_elsewhere(path) for path in earlier.target[1:]):
         parts.append("datasets")
     if any(_is_elsewhere(path) for path in earlier.dataset):
@@ -275,6 +285,7 @@ def _name_again(earlier: Request, missing: Sequence[str], option: str, folder: P
         return f"the folder does not keep secrets: name the agent with {option} again"
     words = [*earlier.target]
     for name, flag in (
+        ("config", "--config"),
         ("dataset", "--dataset"),
         ("evaluators", "--evaluator"),
         ("criteria", "--config_file_path"),

@@ -19,7 +19,7 @@ from baton.runner.plan import Plan, Specs
 from baton.runner.recorded import score_in_memory, score_to_folder
 
 from .evaluation import Evaluation
-from .file_kinds import given_as
+from .file_kinds import cases_in, given_as
 from .prepare import (
     SWAPPED,
     DatasetLike,
@@ -31,6 +31,7 @@ from .prepare import (
     folder_header,
     for_this,
     inputs_of,
+    is_criteria,
     log_note,
     note_unchecked,
     prepare,
@@ -162,6 +163,7 @@ def score_files(
             options,
             evaluators=names_only(evaluators),
             recorded=True,
+            criteria=str(inputs.criteria.file) if inputs.criteria else None,
         )
         shards = iter_shards(
             ready.words,
@@ -253,7 +255,11 @@ def _prepare(
     some = [traces] if isinstance(traces, str | os.PathLike | Trace) else traces
     if not isinstance(some, Iterable):
         raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
+    config = options.get("config")
     given = _expanded(some, note)
+    if dataset is None:
+        has_cases = config is not None and not is_criteria(config)
+        given, dataset = _without_cases(given, has_cases, note)
     inputs = inputs_of(options, dataset, given.agents)
     config = inputs.config
     plan = prepare(inputs, evaluators, options)
@@ -317,6 +323,30 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
             once.remove(entry)
             unique.append(entry)
     return _Given(unique, exclude, agents)
+
+
+def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, list[str] | None]:
+    """Take datasets that stand among recordings for what they are, told by their content.
+
+    An eval set of ADK is a recording, too: it is the dataset where a config has none
+    (``has_cases``) and something else is a recording.
+
+    Raises:
+        InputError: there is no recording beside them.
+    """
+    paths = [each for each in given.traces if isinstance(each, str) and not is_address(each)]
+    held = {path: kind for path in paths if (kind := cases_in(Path(path))) is not None}
+    is_alone = len(held) == len(given.traces)
+    cases = [p for p, kind in held.items() if kind == "only" or not (is_alone or has_cases)]
+    if not cases:
+        return given, None
+    traces = [each for each in given.traces if isinstance(each, Trace) or each not in cases]
+    if not traces:
+        swapped = SWAPPED.format("dataset", "recording")
+        raise InputError(given_as(map(Path, cases), "dataset", swapped))
+    for each in cases:
+        note(f"{each}: is taken as a dataset, which it is by its content")
+    return given._replace(traces=traces), cases
 
 
 def _repeats(ready: _Ready) -> int:

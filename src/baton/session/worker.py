@@ -131,7 +131,7 @@ def _set_up(recipe: Recipe) -> Setup:
 
     @cache
     def plan_of(variant: int) -> Plan:
-        if recipe.recorded or config is None or len(config.providers) < 2:
+        if recipe.recorded or recipe.provider or config is None or len(config.providers) < 2:
             return plan
         return msgspec.structs.replace(plan, default_model=config.providers[variant].model)
 
