@@ -160,7 +160,12 @@ class _Agents:
             raise InputError(Problem(file=str(folder), message=message)) from error
         root = getattr(app, "root_agent", app)
         if options.agent is not None:
-            app = root = _below(root, options.agent)
+            match = root.find_agent(options.agent)
+            if match is None:
+                names = [agent.name for agent in _all(root)]
+                unknown = f"no agent `{options.agent}`; {suggestion(options.agent, names)}"
+                raise InputError(Problem(path="agent", message=unknown))
+            app = root = match
         return cls(app, folder.name, await _catalog(root), options.streaming)
 
     async def open(self, key: SessionKey, state: dict[str, Any]) -> None:
@@ -179,10 +184,13 @@ class _Agents:
     async def run(self, key: SessionKey, message: str) -> AsyncGenerator[bytes]:
         """Yield the events of one message, each as a server would write it."""
         from google.adk.agents.run_config import RunConfig, StreamingMode
+        from google.adk.runners import Runner
         from google.genai import types
 
         mode = StreamingMode.SSE if self._streaming else StreamingMode.NONE
-        events = self._runner(key.app).run_async(
+        if key.app not in self._runners:
+            self._runners[key.app] = Runner(app=self._app, app_name=key.app, **self._services)
+        events = self._runners[key.app].run_async(
             user_id=key.user,
             session_id=key.id,
             new_message=types.Content(role="user", parts=[types.Part(text=message)]),
@@ -212,23 +220,6 @@ class _Agents:
         """Close what the runners hold open."""
         for runner in self._runners.values():
             await runner.close()
-
-    def _runner(self, app: str) -> Any:
-        from google.adk.runners import Runner
-
-        if app not in self._runners:
-            self._runners[app] = Runner(app=self._app, app_name=app, **self._services)
-        return self._runners[app]
-
-
-def _below(root: Any, name: str) -> Any:
-    """Find an agent by name; raises InputError with the ones there are."""
-    match = root.find_agent(name)
-    if match is None:
-        names = [agent.name for agent in _all(root)]
-        message = f"no agent `{name}`; {suggestion(name, names)}"
-        raise InputError(Problem(path="agent", message=message))
-    return match
 
 
 def _all(agent: Any) -> Iterator[Any]:

@@ -95,7 +95,13 @@ def credentials(
     username = options.username or _plain(parts.username)
     password = options.password or _plain(parts.password)
     kind = options.auth_type or _told_by(options.api_key, username)
-    _check_headers(options.headers, kind, options.auth_header)
+    # Headers that cannot be sent are refused, and those that the credentials are sent in.
+    taken = {"none": "", "api_key": options.auth_header.lower()}.get(kind, "authorization")
+    for name, value in options.headers.items():
+        if not is_header_name(name) or not is_header_value(value):
+            raise option_error("headers", f"`{name}` {NO_HEADER_VALUE}")
+        if name.lower() == taken:
+            raise option_error("headers", f"`{name}` is what `auth_type: {kind}` sends: state one")
     if kind != "api_key" and options.auth_header != KEY_HEADER:
         _refuse(kind, auth_header=options.auth_header)
     if kind == "basic":
@@ -116,16 +122,6 @@ def credentials(
         raise option_error("api_key", NO_HEADER_VALUE)
     header = {"Authorization": f"Bearer {key}"} if kind == "bearer" else {options.auth_header: key}
     return Credentials(headers={**options.headers, **header})
-
-
-def _check_headers(headers: Mapping[str, str], kind: AuthType, key_header: str) -> None:
-    """Refuse headers that cannot be sent, and those that the credentials are sent in."""
-    taken = {"none": "", "api_key": key_header.lower()}.get(kind, "authorization")
-    for name, value in headers.items():
-        if not is_header_name(name) or not is_header_value(value):
-            raise option_error("headers", f"`{name}` {NO_HEADER_VALUE}")
-        if name.lower() == taken:
-            raise option_error("headers", f"`{name}` is what `auth_type: {kind}` sends: state one")
 
 
 def _plain(quoted: str | None) -> str | None:

@@ -210,7 +210,9 @@ class _Conversation:
         events: list[Event] = []
         names: dict[str, None] = {}
         for number, exchange in enumerate(exchanges, 1):
-            name = _invocation(exchange, number, names)
+            ids = (event.invocation_id for event in exchange.answer.wire.events)
+            name = next((id_ for id_ in ids if id_), f"turn{number}")
+            name = name if name not in names else f"{name}-{number}"
             names[name] = None
             # ADK does not repeat the user's message in its answer.
             message = WireContent(role="user", parts=[Part(text=exchange.message)])
@@ -249,10 +251,3 @@ def _sessions(case: Case) -> list[list[int]]:
             groups.append([])
         groups[-1].append(number)
     return groups
-
-
-def _invocation(exchange: Exchange, number: int, taken: dict[str, None]) -> str:
-    """Name the turn as the server did; a message is a turn, also when ids are used again."""
-    ids = (event.invocation_id for event in exchange.answer.wire.events)
-    name = next((id_ for id_ in ids if id_), f"turn{number}")
-    return name if name not in taken else f"{name}-{number}"

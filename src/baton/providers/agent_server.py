@@ -198,33 +198,6 @@ class Restarter:
             ProviderError: the command failed or did not end, or the server did not come back.
         """
         until = time.monotonic() + self._timeout
-        await self._run()
-        trouble = "it was not asked in time"
-        while (left := until - time.monotonic()) > 0:
-            try:
-                async with asyncio.timeout(left):
-                    await answers()
-                return
-            except ProviderError as error:
-                trouble = str(error)
-            except TimeoutError:
-                trouble = "it takes connections and says nothing"
-            await asyncio.sleep(min(_PAUSE, left))
-        raise ProviderError(
-            f"the server did not come back within {self._timeout:g} s (`restart_timeout`) "
-            f"of the restart: {trouble}"
-        )
-
-    async def close(self) -> None:
-        """End what the commands left running."""
-        for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-            until = time.monotonic() + _ENDING
-            self._groups = [group for group in self._groups if _signalled(group, sign)]
-            while self._groups and time.monotonic() < until:
-                await asyncio.sleep(0.02)
-                self._groups = [group for group in self._groups if _runs(group)]
-
-    async def _run(self) -> None:
         # What has ended may give its number to others.
         self._groups = [group for group in self._groups if _runs(group)]
         with tempfile.TemporaryFile() as said:
@@ -255,6 +228,30 @@ class Restarter:
             if code:
                 how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
                 raise ProviderError(f"the command of `restart` {how}{self._last_words(said)}")
+        trouble = "it was not asked in time"
+        while (left := until - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    await answers()
+                return
+            except ProviderError as error:
+                trouble = str(error)
+            except TimeoutError:
+                trouble = "it takes connections and says nothing"
+            await asyncio.sleep(min(_PAUSE, left))
+        raise ProviderError(
+            f"the server did not come back within {self._timeout:g} s (`restart_timeout`) "
+            f"of the restart: {trouble}"
+        )
+
+    async def close(self) -> None:
+        """End what the commands left running."""
+        for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            until = time.monotonic() + _ENDING
+            self._groups = [group for group in self._groups if _signalled(group, sign)]
+            while self._groups and time.monotonic() < until:
+                await asyncio.sleep(0.02)
+                self._groups = [group for group in self._groups if _runs(group)]
 
     def _last_words(self, said: IO[bytes]) -> str:
         said.seek(max(0, said.seek(0, os.SEEK_END) - _KEPT))

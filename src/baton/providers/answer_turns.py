@@ -52,7 +52,17 @@ def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool)
             that opens the turn.
     """
     for number, said in enumerate(stated, 1):
-        dispatch = _dispatch(said, f"{turn.id}-dispatch{number}")
+        untold = [name for name in ("prompt", "result") if getattr(said, name) is msgspec.UNSET]
+        dispatch = Dispatch(
+            id=f"{turn.id}-dispatch{number}",
+            kind=said.kind,
+            from_agent=said.sender,
+            to_agent=said.to,
+            prompt=None if said.prompt is msgspec.UNSET else content_of(said.prompt),
+            result=None if said.result is msgspec.UNSET else content_of(said.result),
+            error=said.error,
+            unknown=[*_NOT_TOLD, *untold],
+        )
         turn.dispatches.append(dispatch)
         if runs_told:
             _place(turn, dispatch, number)
@@ -61,46 +71,11 @@ def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool)
             dispatch.status = "failed" if said.error is not None else "unknown"
 
 
-def _dispatch(said: StatedDispatch, id_: str) -> Dispatch:
-    untold = [name for name in ("prompt", "result") if getattr(said, name) is msgspec.UNSET]
-    return Dispatch(
-        id=id_,
-        kind=said.kind,
-        from_agent=said.sender,
-        to_agent=said.to,
-        prompt=None if said.prompt is msgspec.UNSET else content_of(said.prompt),
-        result=None if said.result is msgspec.UNSET else content_of(said.result),
-        error=said.error,
-        unknown=[*_NOT_TOLD, *untold],
-    )
-
-
 def _place(turn: Turn, dispatch: Dispatch, number: int) -> None:
-    """Tie a dispatch to the run that made it and the one that it started."""
-    sender, receiver = _ends(turn, dispatch, number)
-    started_by = sender.started_by if sender else []
-    above = max((one.depth for one in turn.dispatches if one.id in started_by), default=0)
-    dispatch.depth = above + (dispatch.kind == "delegate")
-    if dispatch.error is not None:
-        dispatch.status = "failed"
-    elif receiver is None and dispatch.result is None:
-        dispatch.status = "unanswered"
-    else:
-        dispatch.status = "completed"
-    if receiver is not None:
-        dispatch.runs = [receiver.id]
-        receiver.started_by.append(dispatch.id)
-    if sender is None:
-        return
-    dispatch.from_run = sender.id
-    if dispatch.kind != "sequence":
-        sender.steps.append(HandedOff(id=f"{dispatch.id}-sent", dispatch=dispatch.id))
-    if dispatch.kind == "delegate" and dispatch.result is not None:
-        sender.steps.append(GotBack(id=f"{dispatch.id}-back", dispatch=dispatch.id))
+    """Tie a dispatch to the run that made it and the one that it started.
 
-
-def _ends(turn: Turn, dispatch: Dispatch, number: int) -> tuple[AgentRun | None, AgentRun | None]:
-    """Find the first free run of the receiver, and the last of the sender before it."""
+    That is the first free run of the receiver, and the last of the sender before it.
+    """
     runs = turn.runs
     first = 0  # the program's, which comes before everything that it starts
     if dispatch.from_agent is not None:
@@ -121,9 +96,29 @@ def _ends(turn: Turn, dispatch: Dispatch, number: int) -> tuple[AgentRun | None,
                 f"dispatches[{number - 1}]: `{dispatch.to_agent}` is the first of `agents`: the "
                 "message starts it, and no dispatch does; say `from`, or leave it out"
             )
-        return None, receiver
-    end = runs.index(receiver) if receiver is not None else len(runs)
-    return [run for run in runs[:end] if run.agent == dispatch.from_agent][-1], receiver
+        sender = None
+    else:
+        end = runs.index(receiver) if receiver is not None else len(runs)
+        sender = [run for run in runs[:end] if run.agent == dispatch.from_agent][-1]
+    started_by = sender.started_by if sender else []
+    above = max((one.depth for one in turn.dispatches if one.id in started_by), default=0)
+    dispatch.depth = above + (dispatch.kind == "delegate")
+    if dispatch.error is not None:
+        dispatch.status = "failed"
+    elif receiver is None and dispatch.result is None:
+        dispatch.status = "unanswered"
+    else:
+        dispatch.status = "completed"
+    if receiver is not None:
+        dispatch.runs = [receiver.id]
+        receiver.started_by.append(dispatch.id)
+    if sender is None:
+        return
+    dispatch.from_run = sender.id
+    if dispatch.kind != "sequence":
+        sender.steps.append(HandedOff(id=f"{dispatch.id}-sent", dispatch=dispatch.id))
+    if dispatch.kind == "delegate" and dispatch.result is not None:
+        sender.steps.append(GotBack(id=f"{dispatch.id}-back", dispatch=dispatch.id))
 
 
 def content_of(value: Any) -> Content | None:
@@ -189,12 +184,45 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
         turn.runs = turn.runs or [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
     if names is None and not calls_told:
         turn.unknown.append("runs")
-    _add_calls(turn, said)
+    for number, stated in enumerate(said.tool_calls or (), 1):
+        owner = next((run for run in turn.runs if run.agent == stated.agent), None)
+        if owner is None and stated.agent is not None:
+            hint = "list the agents that ran under `agents`"
+            if said.agents is not msgspec.UNSET:
+                hint = suggestion(stated.agent, said.agents)
+            raise ProviderError(
+                f"tool_calls[{number - 1}]: `{stated.agent}` is none of `agents`; {hint}"
+            )
+        given = {
+            name: value
+            for name, value in (("arguments", stated.arguments), ("result", stated.result))
+            if value is not msgspec.UNSET
+        }
+        call = ToolCall(
+            id=f"{turn.id}-call{number}",
+            name=stated.name,
+            arguments=given.get("arguments"),
+            result=content_of(given.get("result")),
+            status="ok" if stated.error is None else "failed",
+            error=stated.error,
+            unknown=[name for name in ("arguments", "result") if name not in given],
+        )
+        (owner or turn.runs[0]).steps.append(call)
     if said.dispatches is msgspec.UNSET:
         turn.unknown.append("dispatches")
     else:
         add_dispatches(turn, said.dispatches, runs_told=names is not None)
-    _name_unknown(turn, said)
+    calls_told = said.tool_calls is not msgspec.UNSET
+    for run in turn.runs:
+        run.unknown += ["steps.said", "input", "output", "tools_offered", "model", "inside"]
+        if not calls_told:
+            run.unknown.append("steps.tool_call")
+        run.unknown += ["started", "ended"]
+    if len(turn.runs) == 1:
+        turn.runs[0].usage = _usage(said)
+    for run in turn.runs:
+        if run.usage is None:
+            run.unknown.append("usage")
     return Stated(turn, _usage(said))
 
 
@@ -223,47 +251,6 @@ def _read(answer: Any) -> StatedTurn:
         faults = explain(answer, StatedTurn)
         said = "; ".join(f"{path_text(fault.path)}: {fault.message}" for fault in faults)
         raise ProviderError(f"the function returned a dict with faults: {said}") from None
-
-
-def _add_calls(turn: Turn, said: StatedTurn) -> None:
-    for number, stated in enumerate(said.tool_calls or (), 1):
-        owner = next((run for run in turn.runs if run.agent == stated.agent), None)
-        if owner is None and stated.agent is not None:
-            hint = "list the agents that ran under `agents`"
-            if said.agents is not msgspec.UNSET:
-                hint = suggestion(stated.agent, said.agents)
-            raise ProviderError(
-                f"tool_calls[{number - 1}]: `{stated.agent}` is none of `agents`; {hint}"
-            )
-        given = {
-            name: value
-            for name, value in (("arguments", stated.arguments), ("result", stated.result))
-            if value is not msgspec.UNSET
-        }
-        call = ToolCall(
-            id=f"{turn.id}-call{number}",
-            name=stated.name,
-            arguments=given.get("arguments"),
-            result=content_of(given.get("result")),
-            status="ok" if stated.error is None else "failed",
-            error=stated.error,
-            unknown=[name for name in ("arguments", "result") if name not in given],
-        )
-        (owner or turn.runs[0]).steps.append(call)
-
-
-def _name_unknown(turn: Turn, said: StatedTurn) -> None:
-    calls_told = said.tool_calls is not msgspec.UNSET
-    for run in turn.runs:
-        run.unknown += ["steps.said", "input", "output", "tools_offered", "model", "inside"]
-        if not calls_told:
-            run.unknown.append("steps.tool_call")
-        run.unknown += ["started", "ended"]
-    if len(turn.runs) == 1:
-        turn.runs[0].usage = _usage(said)
-    for run in turn.runs:
-        if run.usage is None:
-            run.unknown.append("usage")
 
 
 def _usage(said: StatedTurn) -> Usage | None:

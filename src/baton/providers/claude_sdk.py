@@ -248,7 +248,15 @@ class Played:
         if await self._hooks.state(self._case):
             raise ProviderError("the case states a session's state, and Claude Code has none")
         try:
-            await self._conversations()
+            groups: list[list[int]] = [[]]
+            for number, turn in enumerate(self._case.turns):
+                if turn.new_session and number:
+                    groups.append([])
+                groups[-1].append(number)
+            for numbers in groups:
+                async with self._connect() as conversation, _inbox(conversation) as inbox:
+                    for number in numbers:
+                        await self._turn(conversation, inbox, number)
         except ProviderError as error:
             if error.trace is None and self._messages:
                 error.trace = self.trace()
@@ -266,17 +274,6 @@ class Played:
         )
         trace.case = self._case.id
         return trace
-
-    async def _conversations(self) -> None:
-        groups: list[list[int]] = [[]]
-        for number, turn in enumerate(self._case.turns):
-            if turn.new_session and number:
-                groups.append([])
-            groups[-1].append(number)
-        for numbers in groups:
-            async with self._connect() as conversation, _inbox(conversation) as inbox:
-                for number in numbers:
-                    await self._turn(conversation, inbox, number)
 
     async def _turn(self, conversation: Conversation, inbox: Inbox, number: int) -> None:
         text = self._case.turns[number].input.plain()

@@ -166,7 +166,10 @@ class Target:
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        names = _parameters(function)
+        try:
+            names = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            names = []
         self.whole_case = names[:1] == ["case"]
         self._extras = [name for name in names[1:] if name in ("case", "session")]
 
@@ -189,10 +192,3 @@ class Target:
             return await function(message, **extras)
 
         return await call(awaited, first)
-
-
-def _parameters(function: Any) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return []

@@ -39,13 +39,26 @@ def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
     if is_html(data):
         return Document(msgspec.UNSET, f"the answer is {what_it_is(body, blank)}, not JSON")
     if stream == "none":
-        return _whole(body, data, blank)
+        if body.cut is not None:
+            return Document(msgspec.UNSET, body.cut)
+        try:
+            return Document(msgspec.json.decode(data))
+        except NOT_JSON:
+            what = what_it_is(body, blank)
+            return Document(msgspec.UNSET, f"the answer is {what}, not JSON")
     lines = (line.strip() for line in data.splitlines())
     pieces = _sse(data) if stream == "sse" else (_Piece(line) for line in lines if line)
     events: list[Any] = []
     for number, piece in enumerate(pieces, 1):
         try:
-            events.append(_event(piece))
+            # The name of an event, where it has one, is put beside what it holds.
+            value = msgspec.json.decode(piece.data)
+            if piece.name is None:
+                events.append(value)
+            elif isinstance(value, dict):
+                events.append({"event": piece.name, **value})
+            else:
+                events.append({"event": piece.name, "data": value})
         except NOT_JSON:
             shown = blank(" ".join(piece.data[:80].decode(errors="replace").split()))
             trouble = body.cut or f"event {number} of the answer is not JSON: “{shown}”"
@@ -56,29 +69,9 @@ def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
     return Document(events, body.cut)
 
 
-def _whole(body: Body, data: bytes, blank: Masker) -> Document:
-    if body.cut is not None:
-        return Document(msgspec.UNSET, body.cut)
-    try:
-        return Document(msgspec.json.decode(data))
-    except NOT_JSON:
-        what = what_it_is(body, blank)
-        return Document(msgspec.UNSET, f"the answer is {what}, not JSON")
-
-
 class _Piece(NamedTuple):
     data: bytes
     name: str | None = None
-
-
-def _event(piece: _Piece) -> Any:
-    """Decode an event; its name, where it has one, is put beside what it holds."""
-    value = msgspec.json.decode(piece.data)
-    if piece.name is None:
-        return value
-    if isinstance(value, dict):
-        return {"event": piece.name, **value}
-    return {"event": piece.name, "data": value}
 
 
 def _sse(data: bytes) -> Iterator[_Piece]:
@@ -107,9 +100,18 @@ class Path:
 
     def __init__(self, option: str, text: str) -> None:
         """Compile it; raises InputError where it is none."""
+        from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError
+
         self.option = option
         self.text = text
-        self._query = _compiled(option, text)
+        try:
+            self._query = JSONPathEnvironment().compile(text)
+        except (JSONPathError, RecursionError) as error:
+            reason = error.args[0] if error.args else type(error).__name__
+            message = (
+                f"`{text}` is not a JSONPath (like `$.reply.text` or `$.items[*].name`): {reason}"
+            )
+            raise InputError(Problem(path=option, message=message)) from None
 
     def all(self, document: Any) -> list[Any]:
         """Return all that matches, in order; what is null is left out, as it says nothing.
@@ -191,17 +193,6 @@ def short(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _compiled(option: str, text: str) -> JSONPathQuery:
-    from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError
-
-    try:
-        return JSONPathEnvironment().compile(text)
-    except (JSONPathError, RecursionError) as error:
-        reason = error.args[0] if error.args else type(error).__name__
-        message = f"`{text}` is not a JSONPath (like `$.reply.text` or `$.items[*].name`): {reason}"
-        raise InputError(Problem(path=option, message=message)) from None
-
-
 Kind = Literal["transfer", "delegate", "sequence"]
 _KINDS = get_args(Kind)
 
@@ -218,7 +209,12 @@ class Paths:
         self.session = Path("session", options.session) if options.session[:1] == "$" else None
         self.tools = _Group.of("tools", options.tools)
         self.dispatches = _Group.of("dispatches", options.dispatches)
-        self.usage = _usage_paths(options.usage)
+        names = [name for name in UsagePaths.__struct_fields__ if name != "cached_in_input"]
+        self.usage = {
+            name: Path(f"usage.{name}", text)
+            for name in names
+            if options.usage is not None and (text := getattr(options.usage, name)) is not None
+        }
         self.cached_in_input = options.usage is not None and options.usage.cached_in_input
 
 
@@ -269,11 +265,22 @@ def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
     error = error_in(document, paths)
     needed = whole and error is None
     text = _answer(document, paths.answer) if paths.answer else msgspec.UNSET
-    data = _structured(document, paths.structured)
+    # JSON, also where it is written as text; null is nothing.
+    data = paths.structured.one(document) if paths.structured else None
+    data = _decoded(data) if isinstance(data, str) else data
+    data = msgspec.UNSET if data is None else data
     missing = paths.answer or paths.structured
     if needed and missing is not None and text is msgspec.UNSET and data is msgspec.UNSET:
         raise missing.nothing(document)
-    agents = _agents(document, paths, needed=needed)
+    agents: list[str] | msgspec.UnsetType = msgspec.UNSET
+    if paths.agents is not None:
+        names = [name for name in paths.agents.all(document) if name != ""]
+        for name in names:
+            if not isinstance(name, str):
+                raise ProviderError(f"{paths.agents} is not a name: {short(name)}")
+        if not names and needed:
+            raise paths.agents.nothing(document)
+        agents = [name for name, _ in groupby(names)] if names else msgspec.UNSET
     calls = _all_of(document, paths.tools, _call)
     dispatches = _all_of(document, paths.dispatches, _dispatch)
     said = StatedTurn(
@@ -337,14 +344,6 @@ def error_in(document: Any, paths: Paths) -> str | None:
     return "; ".join(texts) or None
 
 
-def _structured(document: Any, path: Path | None) -> Any:
-    """Return JSON, also where it is written as text; null is nothing."""
-    value = path.one(document) if path else msgspec.UNSET
-    if isinstance(value, str):
-        return _decoded(value)
-    return msgspec.UNSET if value is None else value
-
-
 def _answer(document: Any, path: Path) -> Any:
     """Return the texts of all matches in one, as a stream gives them piece by piece."""
     matches = path.all(document)
@@ -354,18 +353,6 @@ def _answer(document: Any, path: Path) -> Any:
         if not isinstance(value, str):
             raise ProviderError(f"{path} matches several values, not all text: {short(matches)}")
     return "".join(matches)
-
-
-def _agents(document: Any, paths: Paths, *, needed: bool) -> list[str] | msgspec.UnsetType:
-    if paths.agents is None:
-        return msgspec.UNSET
-    names = [name for name in paths.agents.all(document) if name != ""]
-    for name in names:
-        if not isinstance(name, str):
-            raise ProviderError(f"{paths.agents} is not a name: {short(name)}")
-    if not names and needed:
-        raise paths.agents.nothing(document)
-    return [name for name, _ in groupby(names)] if names else msgspec.UNSET
 
 
 def _all_of(
@@ -430,15 +417,6 @@ def _decoded(text: str) -> Any:
     except (msgspec.DecodeError, RecursionError):
         return text
     return value if isinstance(value, dict) else text
-
-
-def _usage_paths(given: UsagePaths | None) -> dict[str, Path]:
-    names = [name for name in UsagePaths.__struct_fields__ if name != "cached_in_input"]
-    return {
-        name: Path(f"usage.{name}", text)
-        for name in names
-        if given is not None and (text := getattr(given, name)) is not None
-    }
 
 
 def _usage(document: Any, paths: Paths) -> Usage | msgspec.UnsetType:
