@@ -115,6 +115,16 @@ def test_totals_are_taken_from_the_last_result_and_never_summed(read: Read, say:
     assert (trace.usage.input_tokens, trace.usage.output_tokens) == (31, 1)
 
 
+def test_totals_that_began_anew_are_added_to_those_before(read: Read, say: Any) -> None:
+    trace = read(
+        say.says("a"), say.result(total_cost_usd=0.5),
+        say.says("b", id="m2"), say.result(total_cost_usd=0.75),
+        say.says("c", id="m3"), say.result(total_cost_usd=0.25),
+    )  # fmt: skip
+    assert trace.usage is not None
+    assert (trace.usage.cost_usd, trace.usage.cost_from) == (1.0, "source")
+
+
 def test_a_message_on_several_lines_counts_once_with_its_last_figures(read: Read, say: Any) -> None:
     early, late = ({"input_tokens": 7, "output_tokens": n} for n in (1, 9))
     trace = read(

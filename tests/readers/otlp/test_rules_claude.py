@@ -138,6 +138,23 @@ def test_nested_dispatches_lie_one_in_the_other_and_each_has_its_own_cost() -> N
     assert [dispatch.depth for dispatch in turn.dispatches] == [1, 2]
 
 
+def test_a_cost_that_counts_on_from_turn_to_turn_is_counted_once() -> None:
+    def asked(number: int, cost: float) -> list[Any]:
+        helper = using(_sub("helper", _turn("Deep."), cost__total_usd=0.25), **tokens)
+        turn = _span("conversation", "c", helper, _turn("Fine."), cost__total_usd=cost)
+        turn = using(turn, **{"claude_agent.session_id": "s"})
+        return spans(turn, trace=f"{number:032x}", at=1000.0 * number)
+
+    tokens: dict[str, Any] = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1}
+    # The third turn was answered by another process, which counts from the start.
+    made = [span for number, cost in enumerate((1.0, 1.75, 0.5), 1) for span in asked(number, cost)]
+    [trace] = read_spans(made, [])
+    spent = [run.usage.cost_usd for turn in trace.turns for run in turn.runs if run.usage]
+    assert spent == [0.75, 0.25, 0.5, 0.25, 0.25, 0.25]
+    assert trace.usage is not None
+    assert trace.usage.cost_usd == pytest.approx(1.75 + 0.5)
+
+
 def _calls(run: Any) -> list[Any]:
     return [step for step in run.steps if hasattr(step, "refused_by")]
 

@@ -37,6 +37,7 @@ class UsageByRun:
         self._owner: dict[str, str] = {}
         self.others: list[Usage] = []
         self.total: Usage | None = None
+        self._ended: list[Usage] = []
 
     def owner(self, message: str) -> str | None:
         """Return the run that a message was first seen in."""
@@ -81,7 +82,11 @@ class UsageByRun:
         return usage
 
     def take_total(self, data: dict[str, Any]) -> None:
-        """Take the totals of the session so far from a result or cost line: the last ones hold."""
+        """Take the totals of the session so far from a result or cost line: the last ones hold.
+
+        They count on from result to result. A cost that is lower than the one before was counted
+        anew, by another process that went on with the session, and is added to it.
+        """
         models, cost = dict_at(data, "modelUsage"), amount_at(data, "total_cost_usd")
         cost = cost if cost is not None else amount_at(data, "totalCostUSD")
         stated = [_usage(counts, 2) for counts in models.values() if isinstance(counts, dict)]
@@ -90,6 +95,8 @@ class UsageByRun:
         total = _sum(stated, complete=bool(stated))
         if cost is not None:
             total.cost_usd, total.cost_from = cost, "source"
+            if self.total is not None and cost < (self.total.cost_usd or 0.0):
+                self._ended.append(self.total)
         self.total = total
 
     def of_trace(self, usages: list[Usage | None]) -> Usage | None:
@@ -97,7 +104,8 @@ class UsageByRun:
         summed = sum_usage([*usages, *self.others])
         if self.total is None:
             return summed
-        total = msgspec.structs.replace(self.total)
+        total = sum_usage([*self._ended, self.total]) or self.total
+        total = msgspec.structs.replace(total)
         if summed is not None:
             total.requests = summed.requests if summed.complete else None
             total.failed_requests = summed.failed_requests

@@ -117,6 +117,7 @@ class _Reader:
         self.dropped: Counter[str] = Counter()
         self._frameworks: Counter[str] = Counter()
         self._contexts = Contexts()
+        self._spent_before = 0.0
 
     def framework(self) -> str | None:
         """Return the framework that most spans are of."""
@@ -127,6 +128,9 @@ class _Reader:
         nodes = build_tree(spans, logs)
         for node in nodes:
             self._note(node)
+        for node in nodes:
+            if type(node.says) is AgentSpan and node.says.session_cost is not None:
+                self._spent_before = _since(self._spent_before, node.says)
         runs = find_runs(nodes)
         if not runs:
             return
@@ -174,6 +178,18 @@ class _Reader:
             known.tools = known.tools or agent.card.tools
             known.model = known.model or agent.card.model
             known.instructions = known.instructions or instructions_text(agent)
+
+
+def _since(before: float, says: AgentSpan) -> float:
+    """Take what was spent before out of a cost that counts on; returns where it stands now.
+
+    A count that is lower than the one before began anew, with another process.
+    """
+    now, totals = says.session_cost or 0.0, says.totals
+    if now >= before and totals is not None and totals.cost_usd is not None:
+        own = round(totals.cost_usd - before, 10)
+        totals.cost_usd, totals.cost_from = (own, "source") if own >= 0 else (None, None)
+    return now
 
 
 def unread(span: Span, says: PlainSpan) -> str | None:

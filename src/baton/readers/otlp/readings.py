@@ -90,8 +90,9 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     - ``input`` and ``output``: where they are stated apart from messages; ``task`` is the part
       of the input that its caller wrote.
     - ``reaches``: the agents that each of its tools may hand work to.
-    - ``totals``: tokens of all its requests. ``late``: answers that reach the agent with this
-      span, to calls that were answered before.
+    - ``totals``: tokens of all its requests. ``session_cost``: the source counts from the start
+      of the session, and this is where it stands; the cost in ``totals`` holds earlier turns too.
+    - ``late``: answers that reach the agent with this span, to calls that were answered before.
     """
 
     run: str | None = None
@@ -108,6 +109,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     card: AgentCard | None = None
     model: str | None = None
     totals: Usage | None = None
+    session_cost: float | None = None
     late: list[Answer] = msgspec.field(default_factory=list)
 
 

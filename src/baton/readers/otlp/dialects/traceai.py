@@ -220,7 +220,8 @@ def _employ(node: Node) -> None:
 def _spend(own: list[Node], dispatches: list[Node]) -> None:
     """Give the main agent its own cost: that of the session without what sub-agents cost.
 
-    Each sub-agent's span has its own cost, without that of the sub-agents it started itself.
+    Each sub-agent's span has its own cost, without that of the sub-agents it started itself. The
+    cost of the session counts on from turn to turn.
     """
     for node in own:
         says, total = node.says, amount(node.span.attributes.get(_COST))
@@ -230,6 +231,7 @@ def _spend(own: list[Node], dispatches: list[Node]) -> None:
         if None not in costs and sum(filter(None, costs)) <= total:
             own_cost = round(total - sum(filter(None, costs)), 10)
             says.totals = Usage(cost_usd=own_cost, cost_from="source", complete=False)
+            says.session_cost = total
 
 
 def _model(node: Node) -> str | None:
