@@ -8,10 +8,13 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 import yaml
 from tests.conftest import Baton
+
+from baton.plugins.origin import requirement
 
 WITH_FLAGS = ["--agent", "sample", "--message", "Please refund order 42."]
 
@@ -49,11 +52,7 @@ def test_a_fault_in_the_agents_turns_it_red_and_names_the_dispatch(
     text = desk.read_text()
     assert right in text
     desk.write_text(text.replace(right, wrong))
-    # A process of its own: in this one the module is loaded as it was.
-    done = subprocess.run(
-        [sys.executable, "-m", "baton", "eval"], cwd=tmp_path, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    done = alone(tmp_path, "eval")
     assert done.returncode == 1, done.stderr
     assert says in done.stdout
 
@@ -67,7 +66,7 @@ def test_the_workflow_runs_a_command_that_passes(baton: Baton, tmp_path: Path, n
     commands = [step.get("run", "") if isinstance(step, dict) else step for step in steps]
     (command,) = [line for line in commands if line.startswith("baton ")]
     assert baton(*command.split()[1:]).code == 0
-    assert any("pip install 'baton-evals'" in line for line in commands)
+    assert any(line.startswith(f"pip install {quote(requirement())}") for line in commands)
 
 
 def test_agents_of_ones_own_are_asked_and_expected_to_do_the_same(
@@ -136,3 +135,78 @@ def test_in_a_terminal_it_asks_three_questions(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("]: ") == 3
     assert "Please refund order 42." in (tmp_path / "evals" / "first.yaml").read_text()
+
+
+AGENTS = """
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+
+
+def saying(*parts):
+    def speak(messages, info):
+        # One answer for each request of the run, whatever was asked before.
+        return ModelResponse(parts=[parts[sum(m.kind == "response" for m in messages) % len(parts)]])
+
+    return FunctionModel(speak)
+
+
+clerk = Agent(saying(TextPart("Order 42 is refunded: 19.90 EUR, reference R-7781.")), name="clerk")
+desk = Agent(
+    saying(
+        ToolCallPart("ask_clerk", {"task": "Refund order 42."}),
+        TextPart("Done: 19.90 EUR are on their way, reference R-7781."),
+    ),
+    name="desk",
+)
+
+
+@desk.tool_plain
+async def ask_clerk(task: str) -> str:
+    return (await clerk.run(task)).output
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "more"),
+    [
+        ("app:desk", ""),
+        ("app:answer", "async def answer(message):\n    return (await desk.run(message)).output\n"),
+        (
+            "later:answer",
+            "async def answer(message):\n    import app\n    return (await app.desk.run(message)).output\n",
+        ),
+    ],
+    ids=["object", "function", "imported late"],
+)
+def test_agents_of_a_framework_are_recorded_without_a_word_in_the_config(
+    tmp_path: Path, agent: str, more: str
+) -> None:
+    (tmp_path / "app.py").write_text(AGENTS + (more if agent.startswith("app") else ""))
+    (tmp_path / "later.py").write_text(more)
+    started = alone(tmp_path, "init", "--agent", agent, "--message", "Refund 42", "--ci", "github")
+    assert started.returncode == 0, started.stderr
+    (case,) = yaml.safe_load((tmp_path / "evals" / "first.yaml").read_text())["cases"]
+    assert case["agents"] == ["desk", "clerk"]
+    (provider,) = yaml.safe_load((tmp_path / "baton.yaml").read_text())["providers"]
+    assert provider == {"type": "python", "target": agent, "instrument": True}
+    assert "baton-evals[otel]" in (tmp_path / ".github" / "workflows" / "baton.yml").read_text()
+    assert alone(tmp_path, "eval").returncode == 0
+
+
+def test_what_records_a_framework_is_named_where_it_is_not_installed(tmp_path: Path) -> None:
+    (tmp_path / "crewai.py").write_text("")
+    (tmp_path / "app.py").write_text("import crewai\ndef answer(message): return message\n")
+    outcome = alone(tmp_path, "init", "--agent", "app:answer", "--message", "hi", "--ci", "none")
+    assert outcome.returncode == 2
+    assert "`app:answer` uses CrewAI" in outcome.stderr
+    assert "pip install openinference-instrumentation-crewai" in outcome.stderr
+    assert not (tmp_path / "baton.yaml").exists()
+
+
+def alone(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own: what it imports stays there."""
+    return subprocess.run(
+        [sys.executable, "-m", "baton", *words], cwd=folder, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip

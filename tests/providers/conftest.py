@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib.metadata import entry_points
 from typing import Any, Literal, NamedTuple
 
 import pytest
@@ -22,6 +23,14 @@ from baton.testing import build
 
 # What the tests of this area take from inside Baton: a reorganisation changes it here alone.
 __all__ = ["CaseCancelled", "Hooks", "Surroundings", "make_provider"]
+
+
+@pytest.fixture
+def only_own_instrumentors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the instrumentors off that happen to be installed where the tests run."""
+    names = {entry.name for entry in entry_points(group="opentelemetry_instrumentor")}
+    monkeypatch.setenv("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", ",".join(sorted(names)))
+
 
 Json = Any
 SSE = "text/event-stream; charset=utf-8"

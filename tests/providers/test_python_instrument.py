@@ -24,6 +24,7 @@ from baton.testing.build import case
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
 Play = Callable[..., list[CaseResult]]
+pytestmark = pytest.mark.usefixtures("only_own_instrumentors")
 
 
 @pytest.fixture(params=["process", "inline"])

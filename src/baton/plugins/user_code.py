@@ -21,19 +21,29 @@ def load_function(spec: str, folder: Path) -> Function:
     Raises:
         InputError: it is not of this form, or there is no such module or function.
     """
+    function = load_object(spec, folder)
+    if not callable(function):
+        raise InputError(f"`{spec}` is {type(function).__name__}, not a function")
+    return function  # type: ignore[no-any-return]
+
+
+def load_object(spec: str, folder: Path) -> Any:
+    """Import what ``module:name`` is, whether it can be called or not.
+
+    Raises:
+        InputError: it is not of this form, or there is no such module or name.
+    """
     module_name, colon, name = spec.rpartition(":")
     if not colon or not module_name or not name:
         raise InputError(f"`{spec}` names no function: write `module:function`")
     module = _module(module_name, folder)
-    function: Any = module
+    value: Any = module
     for step in name.split("."):
-        if not hasattr(function, step):
+        if not hasattr(value, step):
             known = [each for each in vars(module) if not each.startswith("_")]
             raise InputError(f"`{module_name}` has no `{name}`; {suggestion(name, known)}")
-        function = getattr(function, step)
-    if not callable(function):
-        raise InputError(f"`{spec}` is {type(function).__name__}, not a function")
-    return function  # type: ignore[no-any-return]
+        value = getattr(value, step)
+    return value
 
 
 def _module(name: str, folder: Path) -> ModuleType:

@@ -22,7 +22,6 @@ from baton.model import (
 from baton.model.dataset import Need
 from baton.model.views import sum_usage
 from baton.plugins import is_installed
-from baton.plugins.user_code import load_function
 
 from .answer_turns import Stated, stated_turn
 from .base import (
@@ -32,6 +31,7 @@ from .base import (
     Surroundings,
     refuse_unplayable,
 )
+from .framework_objects import load_target
 from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
 from .instrument.wire import Setup, Workers
 
@@ -39,6 +39,7 @@ from .instrument.wire import Setup, Workers
 class PythonOptions(ProviderOptions, kw_only=True):
     """A function, as ``module:function``, looked for below the config's folder.
 
+    An agent, graph, crew or team of a framework may be named as well (``app:graph``).
     It gets each message (and ``session``, a dict that lasts as long as the session, and ``case``,
     where it has parameters of these names), and returns text, a dict or a trace. With ``case``
     as its first parameter it is called once a case.
@@ -71,7 +72,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         if not options.instrument and options.workers != "process":
             super().__init__(options, around)
             _refuse_idle(options)
-            self._target = Target(load_function(options.target, self.around.folder))
+            self._target = Target(load_target(options.target, self.around.folder))
             return
         _refuse_idle(options)
         # Hooks run where the program does, as they may share its modules.

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from baton.model import InputError, suggestion
 from baton.plugins import is_installed
 
+from .frameworks import FRAMEWORKS, GROUP, is_sdk_of_openai
+
 Wanted = Literal["auto"] | list[str]
-_GROUP = "opentelemetry_instrumentor"
+_OPTIONS = {
+    # Without it delegates are known only by the arguments of the call.
+    "openinference-instrumentation-crewai": {"use_event_listener": True},
+}
+"""What an instrumentor needs to tell all it can, by package."""
+_LARGE = {each.instrumentor: each.module for each in FRAMEWORKS if each.instrumentor}
+_LARGE |= {"langchain": "langchain_core", "llama_index": "llama_index.core"}
+"""The module by whose import an instrumentor is switched on, by name."""
+
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_SPAN_EVENT_COUNT_LIMIT")
 
@@ -30,31 +44,45 @@ def set_environment() -> None:
         os.environ.setdefault(name, "100000")
 
 
-def activate(wanted: Wanted) -> list[str]:
-    """Switch instrumentors on; return which, as ``name (package version)``.
+def activate(wanted: Wanted, note: Callable[[str], None]) -> None:
+    """Switch instrumentors on; ``note`` gets each as ``name (package version)``.
 
     Those that are asked for by name have to work. Of all there are, those are left out whose
-    library is not installed; one that fails otherwise is listed with the reason.
+    library is not installed, and one that fails otherwise is noted with the reason. One for a
+    framework that takes long to import is switched on when the program has imported that.
 
     Raises:
         InputError: an unknown name, or one that was asked for cannot be switched on.
     """
-    activated = []
     for entry in _chosen(wanted):
-        try:
-            instrumentor = entry.load()()
-            if not instrumentor.is_instrumented_by_opentelemetry:
-                instrumentor.instrument(raise_exception_on_conflict=True)
-        except Exception as error:
-            if wanted == "auto" and type(error).__name__ == "DependencyConflictError":
-                continue  # there is nothing for it to instrument
-            reason = f"{_told(entry)} does not start: {type(error).__name__}: {error}"
-            if wanted != "auto":
-                raise InputError(f"the instrumentor {reason}") from error
-            activated.append(reason)
+        module = _LARGE.get(entry.name) if wanted == "auto" else None
+        if module is None:
+            _switch_on(entry, note, asked=wanted != "auto")
         else:
-            activated.append(_told(entry))
-    return activated
+            after_import(module, functools.partial(_switch_on_with, entry, note))
+
+
+def _switch_on_with(entry: EntryPoint, note: Callable[[str], None], module: ModuleType) -> None:
+    # A folder `agents` of the program is not the SDK of OpenAI.
+    if module.__name__ != "agents" or is_sdk_of_openai():
+        _switch_on(entry, note, asked=False)
+
+
+def _switch_on(entry: EntryPoint, note: Callable[[str], None], *, asked: bool) -> None:
+    try:
+        instrumentor = entry.load()()
+        if not instrumentor.is_instrumented_by_opentelemetry:
+            options = _OPTIONS.get(_package(entry), {})
+            instrumentor.instrument(raise_exception_on_conflict=True, **options)
+    except Exception as error:
+        if not asked and type(error).__name__ == "DependencyConflictError":
+            return  # there is nothing for it to instrument
+        reason = f"{_told(entry)} does not start: {type(error).__name__}: {error}"
+        if asked:
+            raise InputError(f"the instrumentor {reason}") from error
+        note(reason)
+    else:
+        note(_told(entry))
 
 
 class BuiltIn(NamedTuple):
@@ -64,24 +92,79 @@ class BuiltIn(NamedTuple):
     switch_on: Callable[[Any], None]
 
 
-def built_in_off() -> list[str]:
-    """Name the frameworks that the program has imported and whose instrumentation is off."""
-    return [
-        name
-        for name, framework in _BUILT_IN.items()
-        if name in sys.modules and not framework.is_on(sys.modules[name])
-    ]
+def switch_on_built_in(note: Callable[[str], None]) -> None:
+    """Switch on what frameworks have built in, as soon as the program has imported them.
+
+    ``note`` gets the name of each that was off.
+    """
+
+    def imported(module: ModuleType) -> None:
+        framework = _BUILT_IN[module.__name__]
+        if not framework.is_on(module):
+            framework.switch_on(module)
+            note(module.__name__)
+
+    for name in _BUILT_IN:
+        after_import(name, imported)
 
 
-def switch_on(names: Iterable[str]) -> None:
-    """Switch on what frameworks have built in."""
-    for name in names:
-        _BUILT_IN[name].switch_on(sys.modules[name])
+def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
+    """Call a function with a module, now if it is imported, else as soon as it is."""
+    if name in sys.modules:
+        act(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, _Finder(name, act))
+
+
+class _Finder(MetaPathFinder):
+    """Finds one module as the other finders do, and acts once it is loaded."""
+
+    def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._act = act
+        self._is_looking = False
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._name or self._is_looking:
+            return None
+        self._is_looking = True
+        try:
+            for finder in sys.meta_path:
+                find = getattr(finder, "find_spec", None)
+                spec: ModuleSpec | None = find(fullname, path, target) if find else None
+                if spec is not None:
+                    break
+            else:
+                return None
+        finally:
+            self._is_looking = False
+        if spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self._act)
+        return spec
+
+
+class _Loader(Loader):
+    def __init__(self, loader: Loader, act: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._act = act
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # From now on everything is as it would be without us: resources are asked of the loader.
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._act(module)
 
 
 def _chosen(wanted: Wanted) -> list[EntryPoint]:
     """Choose one instrumentor for each name: several of one library would record it twice."""
-    installed = sorted(entry_points(group=_GROUP), key=_rank)
+    installed = sorted(entry_points(group=GROUP), key=_rank)
     if wanted == "auto":
         refused = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
         names = {entry.name for entry in installed} - {name.strip() for name in refused}

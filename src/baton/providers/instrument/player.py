@@ -27,12 +27,12 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.views import sum_usage
-from baton.plugins.user_code import load_function
 from baton.providers.answer_turns import Stated, stated_turn
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
+from baton.providers.framework_objects import load_target
 from baton.providers.functions import NO_SESSION, Target, worded
 from baton.providers.instrument.collector import Collected, Play, tracing
-from baton.providers.instrument.instrumentors import activate, built_in_off, switch_on
+from baton.providers.instrument.instrumentors import activate, switch_on_built_in
 from baton.providers.instrument.wire import Setup
 from baton.readers import Catalog
 from baton.readers.otlp.reader import read_spans
@@ -50,7 +50,10 @@ class PlayedTurn(msgspec.Struct, kw_only=True):
 
 
 class ProgramSetup(NamedTuple):
-    """How a program was set up, and what is said of it in each trace."""
+    """How a program was set up, and what is said of it in each trace.
+
+    ``instrumentors`` and ``built_in`` grow when the program imports a framework.
+    """
 
     location: str
     agents: Catalog
@@ -211,11 +214,14 @@ class Player:
     def __init__(self, setup: Setup) -> None:
         """Instrument, load, and listen; raises InputError."""
         self.tracing = tracing()
-        self.setup = ProgramSetup(setup.target, setup.agents, activate(setup.instrumentors), [])
+        self.setup = ProgramSetup(setup.target, setup.agents, [], [])
+        activate(setup.instrumentors, self.setup.instrumentors.append)
         folder = Path(setup.folder)
-        self.target = Target(load_function(setup.target, folder))
+        switch_on_built_in(self.setup.built_in.append)
+        self.target = Target(load_target(setup.target, folder))
         self.hooks = Hooks(setup.hooks, folder)
-        self._listen()
+        # What was made while the program was loaded.
+        self.tracing.install()
 
     def start(self, case: Case) -> CaseInPlay:
         """Begin a case; raises ProviderError when it cannot be played."""
@@ -226,15 +232,8 @@ class Player:
             )
         if any(turn.new_session for turn in case.turns[1:]) and not self.target.takes_session:
             raise ProviderError(NO_SESSION)
-        self._listen()
-        return CaseInPlay(self, case)
-
-    def _listen(self) -> None:
-        """Hear what was made or imported since the last time."""
         self.tracing.install()
-        off = built_in_off()
-        switch_on(off)
-        self.setup.built_in.extend(name for name in off if name not in self.setup.built_in)
+        return CaseInPlay(self, case)
 
 
 class CaseInPlay:
@@ -276,7 +275,7 @@ class CaseInPlay:
     def _whole(self, problem: str | None) -> Trace:
         """Return the trace, or raise for all that is wrong with it."""
         seen = self._collector.collect(self._play)
-        problems = [problem, _extra_keys(seen), _late()]
+        problems = [problem, _extra_keys(seen)]
         trace: Trace | None = None
         try:
             if self._played:
@@ -363,16 +362,6 @@ def _extra_keys(seen: Collected) -> str | None:
     return (
         f"{len(seen.homeless)} span(s) belong to no case: {shown}; start them in the context of "
         "the call, or link them to a span that is"
-    )
-
-
-def _late() -> str | None:
-    """Tell of a framework that ran without its instrumentation."""
-    off = built_in_off()
-    if not off:
-        return None
-    return (
-        f"`{off[0]}` was first imported during the case, too late for its spans: import it before"
     )
 
 

@@ -13,11 +13,13 @@ from baton.datasets.draft import draft_case
 from baton.formats.yaml import dump_yaml
 from baton.model import Case, Content, ExpectedTurn, InputError, Problem
 from baton.model.option_names import option
+from baton.plugins import is_installed
+from baton.plugins.origin import install, requirement
+from baton.providers.instrument.frameworks import examine, unrecorded
 from baton.session.agents import agent_spec
 from baton.session.evaluate import evaluate
 
 _WORKFLOWS = {"github": ".github/workflows/baton.yml", "gitlab": ".gitlab-ci.yml"}
-_EXTRAS = {"adk_local": "[adk]"}
 
 
 class _Sample(NamedTuple):
@@ -62,7 +64,7 @@ def init(
     known = next((each for each in CIS if each == ci), None)
     if known is None:
         raise InputError(f"{option('ci')}: `{ci}` is not known; known: {', '.join(CIS)}")
-    answers = Answers(agent=agent, message=message, ci=known)
+    answers = answers_of(agent, message, known)
     texts = files_of(answers)
     there = [Path(name) for name in [*texts, answers.cases] if Path(name).exists()]
     if there and not force:
@@ -90,46 +92,70 @@ def _write(name: str, text: str) -> None:
 
 
 class Answers(NamedTuple):
-    """What was answered; ``agent`` is ``sample`` for the agents that come along."""
+    """What was answered. ``provider`` is the spec of what plays the cases.
 
-    agent: str
+    ``packages`` are what has to be installed for it beside the agents themselves. ``sample`` is the
+    file of the agents that come along, if it is these.
+    """
+
     message: str
     ci: Ci
+    provider: dict[str, Any]
+    packages: list[str]
+    sample: str | None = None
 
     @property
     def cases(self) -> str:
         """The dataset."""
         return "evals/first.yaml"
 
-    @property
-    def sample(self) -> str | None:
-        """The file of the agents that come along, if it is these."""
-        return SAMPLE.file if self.agent == "sample" else None
 
-    @property
-    def provider(self) -> dict[str, Any]:
-        """The spec of what plays the cases; raises InputError for what is no agent."""
-        word = SAMPLE.agent if self.agent == "sample" else self.agent
-        spec = agent_spec(word)
-        if spec is None:
-            message = (
-                "is not an agent: a folder with agent.py, the address of an ADK server, "
-                "module:function, or `sample`"
-            )
-            raise InputError(Problem(path=option("agent"), message=f"`{word}` {message}"))
-        return spec
+def answers_of(agent: str, message: str, ci: Ci) -> Answers:
+    """Find out what plays the cases, and whether spans have to tell what the agents do.
+
+    Raises:
+        InputError: what is no agent, or what records it is not installed.
+    """
+    if agent == "sample":
+        spec = {"type": "python", "target": SAMPLE.agent}
+        return Answers(message, ci, spec, [requirement()], SAMPLE.file)
+    found = agent_spec(agent)
+    if found is None:
+        problem = (
+            "is not an agent: a folder with agent.py, the address of an ADK server, "
+            "module:function, or `sample`"
+        )
+        raise InputError(Problem(path=option("agent"), message=f"`{agent}` {problem}"))
+    if found["type"] != "python":
+        extra = "adk" if found["type"] == "adk_local" else ""
+        return Answers(message, ci, found, [requirement(extra)])
+    used = examine(found["target"], Path())
+    if not used.has_spans:
+        return Answers(message, ci, found, [requirement()])
+    lacking = unrecorded(used.imported)
+    packages = [*dict.fromkeys(each.package for each in used.imported if each.package)]
+    has_sdk = is_installed("opentelemetry.sdk")
+    if lacking or not has_sdk:
+        names = ", ".join(dict.fromkeys(each.name for each in used.imported)) or "OpenTelemetry"
+        wanted = [*([] if has_sdk else [requirement("otel")]), *dict.fromkeys(lacking.values())]
+        raise InputError(
+            f"`{agent}` uses {names}, and what its agents do is known from its spans. Install what "
+            f"records them, then do this again: {install(*wanted)}"
+        )
+    return Answers(message, ci, found | {"instrument": True}, [requirement("otel"), *packages])
 
 
 def files_of(answers: Answers) -> dict[str, str]:
-    """Return the files but the dataset, by path; raises InputError for what is no agent."""
-    provider = answers.provider
-    config = {"name": "agents", "dataset": answers.cases, "providers": [provider]}
-    head = "# `baton eval` plays the cases, and scores what they state.\n"
+    """Return the files but the dataset, by path."""
+    config = {"name": "agents", "dataset": answers.cases, "providers": [answers.provider]}
+    head = (
+        "# `baton eval` plays the cases, and scores what they state and what the record proves.\n"
+    )
     texts = {"baton.yaml": head + dump_yaml(json.loads(json.dumps(config)))}
     workflow = _WORKFLOWS.get(answers.ci)
     if workflow is not None:
-        install = f"baton-evals{_EXTRAS.get(provider['type'], '')}"
-        texts[workflow] = _template(f"{answers.ci}.yml").replace("INSTALL", install)
+        template = _template(f"{answers.ci}.yml")
+        texts[workflow] = template.replace("INSTALL", install(*answers.packages))
     if answers.sample is not None:
         texts[answers.sample] = _template("desk.py.txt")
     return texts

@@ -1,0 +1,47 @@
+"""Where this copy of Baton came from, and how to install it, or more of it, from there."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
+
+NAME = "baton-evals"
+"""The distribution, as the package index knows it once it is published there."""
+
+
+def install(*requirements: str) -> str:
+    """Return the command that installs these."""
+    return f"pip install {' '.join(map(shlex.quote, requirements))}"
+
+
+def requirement(extra: str = "") -> str:
+    """Name Baton as pip takes it, with an extra: by its name, or by where this copy came from.
+
+    A copy that was not installed from a package index has a note of its origin (PEP 610): a
+    repository, the address of a file, or a folder.
+    """
+    name = f"{NAME}[{extra}]" if extra else NAME
+    origin = _origin()
+    return f"{name} @ {origin}" if origin else name
+
+
+@functools.cache
+def _origin() -> str:
+    try:
+        noted = distribution(NAME).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return ""
+    return origin_of(json.loads(noted)) if noted else ""
+
+
+def origin_of(noted: dict[str, Any]) -> str:
+    """Return the address of an origin, as `pip install` takes it after ``@``."""
+    url = str(noted.get("url", ""))
+    if "vcs_info" in noted:
+        vcs = noted["vcs_info"]
+        url = f"{vcs.get('vcs', 'git')}+{url}@{vcs.get('commit_id', '')}".rstrip("@")
+    place = noted.get("subdirectory")
+    return f"{url}#subdirectory={place}" if place else url

@@ -1,0 +1,177 @@
+"""Agent frameworks: how a program that uses one is recognised, and what records it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from baton.model import InputError, Problem
+from baton.plugins.user_code import load_object
+from baton.providers.framework_objects import is_framework_object
+
+GROUP = "opentelemetry_instrumentor"
+"""The entry points by which packages offer instrumentors."""
+
+
+class Framework(NamedTuple):
+    """A framework, and the module that a program which uses it imports.
+
+    ``package`` brings an instrumentor called ``instrumentor``; without them the framework writes
+    spans itself.
+    """
+
+    name: str
+    module: str
+    instrumentor: str = ""
+    package: str = ""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether what records it is installed."""
+        names = {entry.name.replace("-", "_") for entry in entry_points(group=GROUP)}
+        return not self.instrumentor or self.instrumentor in names
+
+
+_PACKAGE = "openinference-instrumentation-"
+FRAMEWORKS = (
+    Framework("Google ADK", "google.adk"),
+    Framework("Strands", "strands"),
+    Framework("pydantic-ai", "pydantic_ai"),
+    Framework("AutoGen", "autogen_core"),
+    Framework("AutoGen", "autogen_agentchat"),
+    Framework("Microsoft Agent Framework", "agent_framework"),
+    Framework("Semantic Kernel", "semantic_kernel"),
+    Framework("OpenAI Agents", "agents", "openai_agents", f"{_PACKAGE}openai-agents"),
+    Framework("LangGraph", "langgraph", "langchain", f"{_PACKAGE}langchain"),
+    Framework("LangChain", "langchain", "langchain", f"{_PACKAGE}langchain"),
+    Framework("CrewAI", "crewai", "crewai", f"{_PACKAGE}crewai"),
+    Framework(
+        "Claude Agent SDK", "claude_agent_sdk", "claude_agent_sdk", f"{_PACKAGE}claude-agent-sdk"
+    ),
+    Framework("smolagents", "smolagents", "smolagents", f"{_PACKAGE}smolagents"),
+    Framework("Agno", "agno", "agno", f"{_PACKAGE}agno"),
+    Framework("LlamaIndex", "llama_index", "llama_index", f"{_PACKAGE}llama-index"),
+)
+# `agents` is a name that programs give modules of their own; only the SDK has this one.
+_PROOF = {"agents": "agents.tracing"}
+
+
+def frameworks_in(modules: Collection[str]) -> list[Framework]:
+    """Return the frameworks among the modules that are imported, such as ``sys.modules``."""
+    return [each for each in FRAMEWORKS if _PROOF.get(each.module, each.module) in modules]
+
+
+def unrecorded(frameworks: Iterable[Framework]) -> dict[str, str]:
+    """Return what to install for the frameworks that nothing records: package by framework."""
+    return {each.name: each.package for each in frameworks if not each.is_recorded}
+
+
+class Examined(NamedTuple):
+    """What an agent's module uses. ``imported`` are frameworks that its own files import.
+
+    ``has_spans``: its spans tell what it does, by a framework or by spans of its own.
+    """
+
+    imported: list[Framework]
+    has_spans: bool
+
+
+_LOADING = 300.0
+"""Seconds that importing a program may take."""
+_START = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from baton.providers.instrument.frameworks import examine_here; examine_here(*sys.argv[1:])"
+)
+
+
+def examine(target: str, folder: Path) -> Examined:
+    """Load ``module:name`` in a process of its own, and tell which frameworks it uses.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        answer = Path(place) / "answer.json"
+        command = [sys.executable, "-c", _START.format(path=sys.path), target, str(folder)]
+        try:
+            done = subprocess.run(  # noqa: S603 - it is ourselves
+                [*command, str(answer)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # it is printed again when a case is played
+                stderr=subprocess.PIPE,
+                timeout=_LOADING,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise InputError(f"`{target}` was not imported within {_LOADING:g} s") from None
+        if not answer.exists():
+            said_last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            ended = f"importing `{target}` ended its process (code {done.returncode})"
+            raise InputError(f"{ended}: {said_last}" if said_last else ended)
+        said = json.loads(answer.read_text(encoding="utf-8"))
+    if "problems" in said:
+        raise InputError(Problem(**problem) for problem in said["problems"])
+    by_module = {each.module: each for each in FRAMEWORKS}
+    return Examined([by_module[name] for name in said["imported"]], said["has_spans"])
+
+
+def examine_here(target: str, folder: str, answer: str) -> None:
+    """Load ``module:name`` in this process, and write what it uses into a file."""
+    said: dict[str, Any]
+    try:
+        value = load_object(target, Path(folder))
+    except InputError as error:
+        said = {"problems": [{"path": p.path, "message": p.message} for p in error.problems]}
+    else:
+        names = set(_names_imported_below(Path(folder).resolve()))
+        # What a framework imports itself is no choice of the program: only its own files count for
+        # what has to be there.
+        imported = [each.module for each in FRAMEWORKS if _is_among(each.module, names)]
+        used = bool(imported or frameworks_in(sys.modules) or _is_among("opentelemetry", names))
+        said = {"imported": imported, "has_spans": used or is_framework_object(value)}
+    Path(answer).write_text(json.dumps(said), encoding="utf-8")
+
+
+def _names_imported_below(folder: Path) -> Iterator[str]:
+    """Yield what the modules of a folder import that are loaded, or that these may load later."""
+    loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    waiting = [Path(file).resolve() for file in loaded if isinstance(file, str)]
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        own = path.suffix == ".py" and path.is_relative_to(folder) and path not in seen
+        if not own or {"site-packages", "dist-packages"} & set(path.parts):
+            continue
+        seen.add(path)
+        for name in _names_imported_in(ast.parse(path.read_bytes())):
+            yield name
+            place = folder / name.replace(".", "/")
+            below = (place.with_suffix(".py"), place / "__init__.py")
+            waiting += [file for file in below if file.is_file()]
+
+
+def _names_imported_in(code: ast.AST) -> Iterator[str]:
+    for node in ast.walk(code):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _is_among(module: str, names: Collection[str]) -> bool:
+    if module == "agents" and not is_sdk_of_openai():
+        return False
+    return any(name == module or name.startswith(f"{module}.") for name in names)
+
+
+def is_sdk_of_openai() -> bool:
+    """Tell the package of OpenAI from a folder ``agents`` of the program."""
+    return "agents" not in sys.modules or _PROOF["agents"] in sys.modules
