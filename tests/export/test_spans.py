@@ -9,7 +9,8 @@ from tests.readers.otlp.spans import ERROR, Span
 
 from baton import load_traces
 from baton.export.spans import spans_of
-from baton.model import ToolCall, Trace, Usage
+from baton.model import AgentCard, ToolCall, Trace, Usage
+from baton.testing import build
 
 KIND = "claude_agent.span_kind"
 
@@ -52,6 +53,21 @@ def test_a_delegate_stands_in_its_call_and_its_agent_in_the_dispatch() -> None:
     ]
     opened = [("conversation", "conversation"), ("turn", "turn"), ("invoke_agent", "run")]
     assert path[:12] == [*opened, *dispatched, *dispatched, *dispatched]
+
+
+def test_the_conversation_tells_what_its_first_agent_is_told_and_which_tools_it_has() -> None:
+    handed = build.delegate("lab", "Test it.")
+    first = build.run("desk", handed, tools_offered=["Task", "Read"])
+    asked = build.turn("Is it safe?", first, build.run("lab", output="Yes."))
+    told = AgentCard(instructions="Ask the lab.", tools=["Task"])
+    root = spans_of(build.trace(asked, id="s-1", agents={"desk": told, "lab": AgentCard()}))[0]
+    assert kind_of(root) == "conversation"
+    assert root.attributes["claude_agent.session_id"] == "s-1"
+    assert root.attributes["claude_agent.system_prompt"] == "Ask the lab."
+    assert root.attributes["claude_agent.allowed_tools"] == '["Task"]'
+    offered = spans_of(build.trace(asked))[0].attributes
+    assert offered["claude_agent.allowed_tools"] == '["Task","Read"]'
+    assert "claude_agent.system_prompt" not in offered
 
 
 def test_a_relay_of_transfers_is_no_deep_tree() -> None:

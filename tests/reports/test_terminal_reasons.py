@@ -24,7 +24,9 @@ def test_junit_names_it_as_well(baton: Baton, tmp_path: Path) -> None:
     path = DATA / "otel/langgraph/supervisor_two_transfers.json"
     baton("score", path, "--junit", tmp_path / "junit.xml")
     (failure,) = ET.parse(tmp_path / "junit.xml").getroot().iter("failure")  # noqa: S314 - ours
-    assert (failure.get("message") or "").endswith(": dispatch2: `math_expert` never took over")
+    assert (failure.get("message") or "").endswith(
+        "(lead → math_expert), step call_11 (lead): `math_expert` never took over"
+    )
 
 
 def test_what_broke_a_case_is_said_once_for_all_evaluators(baton: Baton) -> None:

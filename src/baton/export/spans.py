@@ -196,6 +196,24 @@ def _attributes(total: Usage | None) -> Attributes:
     return {name: value for name, value in sums.items() if value is not None}
 
 
+def _supervisor(trace: Trace) -> Attributes:
+    """Return what the agent that opens the conversation is told, and the tools that it has.
+
+    They have the names of traceAI's conversation span.
+    """
+    first = next((run for turn in trace.turns for run in turn.runs), None)
+    if first is None:
+        return {}
+    card = trace.agents.get(first.agent)
+    attributes: Attributes = {}
+    if card is not None and card.instructions:
+        attributes["claude_agent.system_prompt"] = card.instructions
+    tools = card.tools if card is not None and card.tools is not None else first.tools_offered
+    if isinstance(tools, list):
+        attributes["claude_agent.allowed_tools"] = _ENCODE(tools).decode()
+    return attributes
+
+
 _Part = Turn | AgentRun | Said | ToolCall | HandedOff | GotBack | Dispatch
 _SPAN_KIND = "claude_agent.span_kind"
 _SUB = "claude_agent.subagent."
@@ -274,8 +292,10 @@ class _Writer:
             own.SPANS: count,
             "baton.source.format": trace.source.format,
             _SPAN_KIND: "conversation",
+            "claude_agent.session_id": trace.id,
             **(own.write_usage(trace.usage) if trace.usage is not None else {}),
             **of_trace(trace),
+            **_supervisor(trace),
         }
         if trace.source.framework is not None:
             attributes["baton.source.framework"] = trace.source.framework

@@ -38,6 +38,7 @@ from baton.model import (
     Hop,
     InputError,
     Location,
+    Placed,
     Problem,
     Provenance,
     Recorded,
@@ -174,6 +175,7 @@ class Body(msgspec.Struct, kw_only=True, omit_defaults=True):
     recorded: Recorded | None = None
     trace: msgspec.Raw = _NO_TRACE
     agents: int | None = None
+    places: dict[str, Placed] = {}
     scores: Sequence[Score] = []
 
 

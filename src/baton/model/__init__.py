@@ -53,6 +53,7 @@ from .evaluation import (
     EvaluatorCounts,
     GateResult,
     GateStatus,
+    Placed,
     Recorded,
 )
 from .integrity import integrity_problems, usage_problems
@@ -89,6 +90,7 @@ from .score import (
     Unit,
     case_status,
     chain_turns,
+    named_evidence,
 )
 from .trace import (
     DEFINED,
@@ -172,6 +174,7 @@ __all__ = [
     "Low",
     "Override",
     "Part",
+    "Placed",
     "Problem",
     "Provenance",
     "Provider",
@@ -205,6 +208,7 @@ __all__ = [
     "incomparable",
     "integrity_problems",
     "known",
+    "named_evidence",
     "nearest",
     "plain_agent_scores",
     "plain_sums",

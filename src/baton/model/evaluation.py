@@ -54,6 +54,23 @@ class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True):
     location: str | None = None
 
 
+class Placed(msgspec.Struct, frozen=True, array_like=True):
+    """Whose an object of a trace is: of a dispatch the receiver, and who made it as ``sender``.
+
+    ``sender`` is ``None`` where a program made the dispatch, and for runs and steps.
+    """
+
+    kind: Literal["dispatch", "run", "step"]
+    agent: str
+    sender: str | None = None
+
+    def named(self, id_: str) -> str:
+        """Name it for a person: `dispatch d1 (desk → research)`, `step s5 (research)`."""
+        if self.kind == "dispatch":
+            return f"dispatch {id_} ({self.sender or 'the program'} → {self.agent})"
+        return f"{self.kind} {id_} ({self.agent})"
+
+
 class CaseResult(msgspec.Struct, kw_only=True):
     """What became of one case (or of one trace that met no case) in one repeat.
 
@@ -63,7 +80,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     ``routing`` holds the expected and the actual agent of each dispatch that was judged,
     ``by_agent`` what judged evaluators, and those of the gate, found of each agent, ``agents``
     what all others did; ``route`` is who handed work to whom; ``where`` and ``tags`` are the
-    case's. ``recorded`` says where the trace was read from, ``None`` for one that was played live:
+    case's. ``places`` has what scores that did not pass are about, and what proves them, by id.
+    ``recorded`` says where the trace was read from, ``None`` for one that was played live:
     an evaluation folder holds that one itself.
     """
 
@@ -84,6 +102,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     route: list[Hop] = msgspec.field(default_factory=list)
     where: Location | None = None
     tags: list[str] = msgspec.field(default_factory=list)
+    places: dict[str, Placed] = msgspec.field(default_factory=dict)
 
 
 class EvaluatorCounts(msgspec.Struct, kw_only=True):

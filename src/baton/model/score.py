@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -74,6 +75,15 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
             raise ValueError(f"a score that is {self.status} has value {self.value}")
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"the value of a score has to be finite, got {self.value}")
+
+
+_NAMED = 3
+
+
+def named_evidence(score: Score) -> list[str]:
+    """Return the ids of what proves a score, beside what it is about: those named in a line."""
+    ids = (id_ for each in score.evidence for id_ in each.ids if id_ not in score.subject)
+    return list(islice(dict.fromkeys(ids), _NAMED))
 
 
 class ChainDifference(msgspec.Struct, kw_only=True):

@@ -12,7 +12,7 @@ from baton.store import Reportable
 
 from .figures import gate_lines
 from .markdown import write_markdown
-from .text import one_line, place_of
+from .text import one_line, place_names, place_of
 
 MOST = 10
 """GitHub shows ten errors of a step, and drops the rest."""
@@ -22,7 +22,8 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 def write_github(evaluation: Reportable, out: IO[str]) -> None:
     """Write an ``::error`` for the first ten cases that failed or broke, the rest as one notice.
 
-    A problem of the evaluation as a whole comes first. Where ``GITHUB_STEP_SUMMARY`` names a
+    A problem of the evaluation as a whole comes first. What every reader has to know, such as what
+    cases state and nothing checked, are notices. Where ``GITHUB_STEP_SUMMARY`` names a
     file, the Markdown report is appended to it.
     """
     left = 0
@@ -35,6 +36,9 @@ def write_github(evaluation: Reportable, out: IO[str]) -> None:
         out.write(
             _command("notice", f"… and {left:,} more: see the summary of the step", {}) + "\n"
         )
+    title: dict[str, str | int | None] = {"title": evaluation.header.name}
+    for notice in evaluation.header.notices[:MOST]:
+        out.write(_command("notice", one_line(notice, 400), title) + "\n")
     summary = os.environ.get(SUMMARY)
     if summary:
         with open(summary, "a", encoding="utf-8") as file:
@@ -52,7 +56,9 @@ def _errors(evaluation: Reportable) -> Iterator[str]:
             result = evaluation.result(row)
             lines = [one_line(result.error, 400)] if result.error else []
             lines += [
-                one_line(f"{score.evaluator}: {score.reason}", 400)
+                one_line(
+                    f"{score.evaluator}: {place_names(score, result.places)}{score.reason}", 400
+                )
                 for score in result.scores
                 if score.status in ("failed", "error")
             ]

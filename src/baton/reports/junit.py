@@ -14,7 +14,7 @@ from baton.store import Header, Reportable
 
 from .figures import arrow, asked_by_evaluator, asked_line, gate_lines, share_text
 from .terminal import counter_texts
-from .text import dispatches_of, place_of, value_text
+from .text import dispatches_of, place_names, place_of, value_text
 
 
 def write_junit(evaluation: Reportable, out: IO[str]) -> None:
@@ -88,7 +88,7 @@ def _case(suite: str, result: CaseResult, *, repeated: bool) -> str:
     lines = [result.error] if result.error else []
     lines += [
         f"{score.evaluator} {score.status}{value_text(score)}: "
-        f"{dispatches_of([score])}{score.reason}"
+        f"{place_names(score, result.places) or dispatches_of([score])}{score.reason}"
         for score in result.scores
         if score.status in ("failed", "error") or result.status == "skipped"
     ]

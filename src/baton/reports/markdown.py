@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO
 
-from baton.model import STATUSES, CaseResult, Score
+from baton.model import STATUSES, CaseResult
 from baton.plugins import Entry
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, Reportable
 
 from .figures import arrow, gate_lines, pass_lines, repeats_of, share_text
 from .terminal import efficiency_line
-from .text import one_line, place_of, value_text
+from .text import one_line, place_names, place_of, value_text
 
 MOST_BYTES = 60_000
 """GitHub takes 65,536 characters in a comment; what comes with a comment has room left."""
@@ -124,15 +124,15 @@ def _case(result: CaseResult, header: Header) -> Iterator[str]:
     yield f"- {name}{repeat}{where}"
     if result.error:
         yield f"  - {code(result.error)}"
-    yield from (f"  - {line}" for line in _scores(result.scores, result.status))
+    yield from (f"  - {line}" for line in _scores(result))
 
 
-def _scores(scores: Sequence[Score], status: str) -> Iterator[str]:
-    wanted = ("failed", "error") if status != "skipped" else ("skipped",)
-    for score in scores:
+def _scores(result: CaseResult) -> Iterator[str]:
+    wanted = ("failed", "error") if result.status != "skipped" else ("skipped",)
+    for score in result.scores:
         if score.status in wanted:
             verdict = f"{code(score.evaluator, 80)} {score.status}{value_text(score)}"
-            yield f"{verdict}: {code(score.reason)}"
+            yield f"{verdict}: {code(place_names(score, result.places) + score.reason)}"
             if isinstance(score.details.get("fix"), str):
                 yield f"to fix it: {code(score.details['fix'])}"
 

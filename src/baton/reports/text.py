@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text as RichText
 
-from baton.model import CaseResult, Content, Score
+from baton.model import CaseResult, Content, Placed, Score, named_evidence
 from baton.model.visible import folded_line, visible, visible_line
 from baton.safe_output import own_output
 
@@ -35,6 +35,16 @@ def dispatches_of(scores: Iterable[Score]) -> str:
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}: "
+
+
+def place_names(score: Score, places: Mapping[str, Placed]) -> str:
+    """Name agents, dispatch and steps of a score: `dispatch d1 (desk → lab), step s5 (desk): `.
+
+    Nothing for a score that points at nothing in its trace.
+    """
+    ids = [*score.subject[:_NAMED], *named_evidence(score)]
+    named = [places[id_].named(id_) for id_ in ids if id_ in places]
+    return f"{one_line(', '.join(named), 300)}: " if named else ""
 
 
 def content_line(content: Content, limit: int = 80) -> str:

@@ -82,7 +82,8 @@ class RunFolder(NamedTuple):
         self, planned: int, repeats: int, notices: Sequence[str], **run: Any
     ) -> EvaluationWriter:
         """Make the folder, or open it again; ``run`` is how it is played, where that changed."""
-        header = {**self.header, **run, "planned": planned, "notices": list(notices)}
+        told = [*dict.fromkeys([*self.header.get("notices", ()), *notices])]
+        header = {**self.header, **run, "planned": planned, "notices": told}
         writer = EvaluationWriter(
             self.root, self.name, header=header, keep_traces=True, repeats=repeats, kept=self.kept
         )

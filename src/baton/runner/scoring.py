@@ -22,6 +22,7 @@ from baton.model import (
     Evaluator,
     JudgeError,
     Low,
+    Placed,
     Score,
     Status,
     ToolCall,
@@ -29,6 +30,7 @@ from baton.model import (
     Turn,
     Usage,
     known,
+    named_evidence,
     route_of,
 )
 from baton.model.views import indexed
@@ -36,8 +38,6 @@ from baton.stats.routing import routed
 
 from .plan import Plan, PlannedEvaluator, broken_turn, verdict
 from .prices import fill_costs
-
-_STEPS = 3
 
 
 class _Verdict(NamedTuple):
@@ -110,9 +110,9 @@ def _verdicts(score: Score) -> Iterator[_Verdict]:
         isinstance(part, Mapping) and part.get("status") in STATUSES for part in parts
     )
     if not parts or not shaped:
-        steps = [id_ for each in score.evidence for id_ in each.ids if id_ not in score.subject]
         agent = _agent(score.details)
-        yield _Verdict(agent, score.status, score.value, score.subject, steps[:_STEPS])
+        steps = named_evidence(score)
+        yield _Verdict(agent, score.status, score.value, score.subject, steps)
         return
     for part in parts:
         subject = part.get("subject", [])
@@ -312,7 +312,37 @@ def _result(
         route=route_of(trace),
         where=case.where if case else None,
         tags=case.tags if case else [],
+        places=_places(plan, trace, scores),
     )
+
+
+_PLACED = 3
+"""Of each score so many objects that it is about are named, and as many that prove it."""
+
+
+def _places(plan: Plan, trace: Trace, scores: Sequence[Score]) -> dict[str, Placed]:
+    """Say whose the objects are that failed scores are about, and the first that prove them."""
+    wanted: set[str] = set()
+    for score in scores:
+        if score.status in ("failed", "error"):
+            wanted.update(score.subject[:_PLACED])
+            wanted.update(named_evidence(score))
+    if not wanted:
+        return {}
+    names = plan.context.agent_names
+    places: dict[str, Placed] = {}
+    for turn in trace.turns:
+        for made in turn.dispatches:
+            if made.id in wanted:
+                sender = made.from_agent and names.get(made.from_agent, made.from_agent)
+                to = names.get(made.to_agent, made.to_agent)
+                places[made.id] = Placed("dispatch", to, sender)
+        for run in turn.runs:
+            agent = names.get(run.agent, run.agent)
+            if run.id in wanted:
+                places[run.id] = Placed("run", agent)
+            places.update((s.id, Placed("step", agent)) for s in run.steps if s.id in wanted)
+    return places
 
 
 def _evaluate(

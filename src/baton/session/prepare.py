@@ -359,6 +359,8 @@ def folder_header(
     settings = settings_of(plan.context.judge)
     if settings is not None:
         header["judge"] = masked(msgspec.to_builtins(settings))  # without its keys
+    if inputs.dataset is not None and (left := left_unchecked(plan, inputs.dataset)):
+        header["notices"] = left
     header["provenance"] = msgspec.to_builtins(provenance)
     header["evaluator_versions"] = {
         name: planned.evaluator.version for name, planned in plan.all_evaluators.items()

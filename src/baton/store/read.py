@@ -218,6 +218,7 @@ def _result(row: IndexRow, body: Body, trace: Trace | None) -> CaseResult:
         by_agent=row.by_agent,
         agents=row.agents,
         route=row.route,
+        places=body.places,
         where=body.where,
         tags=row.tags,
     )

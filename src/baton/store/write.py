@@ -92,6 +92,7 @@ def _body_of(result: CaseResult) -> Body:
         mean=result.mean,
         timings=result.timings,
         recorded=recorded,
+        places=result.places,
         scores=result.scores,
     )
 
@@ -253,9 +254,10 @@ class EvaluationWriter:
         provenance: Provenance | None = None,
         notices: Sequence[str] = (),
     ) -> None:
-        """Close the folder with its verdict; ``notices`` are added to those of the header."""
+        """Close the folder with its verdict; other ``notices`` are added to those of the header."""
         if notices:
-            self._header["notices"] = [*self._header.get("notices", ()), *notices]
+            told = [*self._header.get("notices", ()), *notices]
+            self._header["notices"] = list(dict.fromkeys(told))
         counts: dict[str, Any] = {
             "cases": cases,
             "evaluators": msgspec.to_builtins(evaluators),
