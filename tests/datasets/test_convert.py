@@ -305,3 +305,37 @@ def test_what_stands_beside_cases_is_seen_through_comments(tmp_path: Path, mark:
     text = f'{{"description": "d", {mark} mine\n"cases": [{{"id": "a", "input": "Hi"}}]}}'
     _, _, losses = turned(written(tmp_path, text), "strands")
     assert fields(losses) == ["description"]
+
+
+OLD = [{"query": "Lights off", "expected_tool_use": [], "reference": "Done."}]
+START = {"appName": "home", "userId": "u1", "state": {"room": "hall"}, "id": "s9", "events": []}
+
+
+@pytest.mark.parametrize("start", [START, {"session": START}])
+def test_cases_without_a_session_begin_with_the_one_that_is_given(
+    tmp_path: Path, start: dict[str, Any]
+) -> None:
+    old = written(tmp_path, OLD, "lights.test.json")
+    own = eval_set(message(), session_input={"app_name": "b", "user_id": "v", "state": {}})
+    own["eval_cases"].append({"eval_id": "bare", "conversation": [message()]})
+    files = [old, written(tmp_path, own, "own.evalset.json")]
+    done = baton.convert(
+        files,
+        "adk",
+        tmp_path / "new.evalset.json",
+        initial_session=written(tmp_path, start, "initial.session.json"),
+    )
+    merged, kept, bare = baton.load_dataset(tmp_path / "new.evalset.json").cases
+    assert (merged.id, merged.session.app, merged.session.user) == ("lights", "home", "u1")
+    assert merged.state == bare.state == {"room": "hall"}
+    assert merged.session.id is None
+    assert (kept.session.app, kept.session.user, kept.state) == ("b", "v", {})
+    assert bare.session == merged.session
+    assert not any(loss.case for loss in done.losses)
+
+
+def test_a_file_that_is_no_session_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, {"events": []}, "x.json")
+    old = written(tmp_path, OLD, "lights.test.json")
+    with pytest.raises(InputError, match="holds no session"):
+        baton.convert(old, "adk", tmp_path / "new.json", initial_session=path)

@@ -21,6 +21,7 @@ def convert_command(
     to: Literal["adk", "judge-llm", "strands", "baton"],
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     agents: Path | None = None,
+    initial_session: Path | None = None,
     strict: Flag = False,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
@@ -37,13 +38,23 @@ def convert_command(
     agents
         Agent definitions, which distinguish a trajectory of agents from one of tools: an app-info
         answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    initial_session
+        A JSON file with `app_name`, `user_id` and `state`, or a session that ADK saved: cases that
+        state no session begin with it. With `--to adk` this is what ADK's
+        `migrate_eval_data_to_new_schema` does.
     strict
         Exit with 1 when anything is lost; the file is written anyway.
     """
     from baton.session.convert import convert
 
     converted, total = convert(
-        dataset, to, out, agents=agents, redact=redacting.over(ON), note=note
+        dataset,
+        to,
+        out,
+        agents=agents,
+        initial_session=initial_session,
+        redact=redacting.over(ON),
+        note=note,
     )
     for loss in converted.losses:
         what = "added" if loss.is_added else "lost"

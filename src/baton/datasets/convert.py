@@ -27,7 +27,7 @@ from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.explain import Path, path_text
 from baton.formats.spelling import normalise, prune, snake
 from baton.formats.yaml import dump_yaml
-from baton.model import AgentCard, Case, Dataset, InputError
+from baton.model import AgentCard, Case, Dataset, InputError, Session
 from baton.model.option_names import option
 from baton.model.redact import ON, Redaction
 
@@ -147,11 +147,13 @@ def convert(
     *,
     agents: Mapping[str, AgentCard] | None = None,
     redaction: Redaction = ON,
+    start: tuple[Session, dict[str, Any]] | None = None,
 ) -> Converted:
     """Write a dataset in another dialect, as text for the file ``out``: JSON, or YAML by suffix.
 
     What is written is read again, and whatever then differs is a loss, so that nothing gets
-    lost unsaid. A case that is in the dialect already is carried over as it stands.
+    lost unsaid. A case that is in the dialect already is carried over as it stands. Cases that
+    state no session and no state begin with those of ``start``.
 
     Raises:
         InputError: no case has a place in the dialect, or ``out`` is neither JSON nor YAML.
@@ -160,7 +162,7 @@ def convert(
         raise InputError(f"{out}: write to a file that ends in .json, .yaml or .yml")
     writer = TARGETS[to]
     losses: list[Loss] = []
-    pieces = [_piece(dataset, place, to, losses) for place in range(len(dataset))]
+    pieces = [_piece(dataset, place, to, losses, start) for place in range(len(dataset))]
     kept = [piece for piece in pieces if piece.written is not None]
     if not kept:
         raise InputError(f"no case can be written: {losses[-1].reason}")
@@ -181,10 +183,19 @@ def convert(
     return Converted(text, len(kept), losses, notes)
 
 
-def _piece(dataset: Dataset, place: int, to: Target, losses: list[Loss]) -> _Piece:
+def _piece(
+    dataset: Dataset,
+    place: int,
+    to: Target,
+    losses: list[Loss],
+    start: tuple[Session, dict[str, Any]] | None,
+) -> _Piece:
     cases = dataset.cases
     case = cases[place]
     source = cases.source(place) if isinstance(cases, CaseSequence) else None
+    starts_anew = start is not None and case.session == Session() and not case.state
+    if start is not None and starts_anew:
+        case = msgspec.structs.replace(case, session=start[0], state=start[1])
     value = source.document.value() if source else None
     keys = value[0] if isinstance(value, list) and value else value
     dialect = dialect_of_case(keys) if isinstance(keys, dict) else None
@@ -192,6 +203,10 @@ def _piece(dataset: Dataset, place: int, to: Target, losses: list[Loss]) -> _Pie
     if source is not None and as_it_stands is not None:
         if source.parse(source.document).id != case.id:
             as_it_stands[ID_KEYS[to]] = case.id
+        if starts_anew:
+            begins = TARGETS[to].case(case, {}) or {}
+            keys = ("session_input", "session", "state")
+            as_it_stands |= {key: begins[key] for key in keys if key in begins}
         return _Piece(case, as_it_stands, is_carried=True)
     if source is not None:
         paths = unread(value, lambda changed: source.parse(_document(source, changed)))

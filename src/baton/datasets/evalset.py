@@ -15,6 +15,7 @@ from baton.formats.adk import (
     Invocation,
     LegacyCase,
     LegacyTurn,
+    SessionInput,
     WireContent,
     WireRubric,
     attachments,
@@ -84,6 +85,25 @@ def legacy_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
         session=Session(app=session.get("app_name"), user=session.get("user_id")),
         state=session.get("state") or {},
     )
+
+
+def initial_session(document: Document) -> tuple[Session, dict[str, Any]]:
+    """Read the file of a session that cases start from: app, user, and the state.
+
+    It is the ``initial_session_file`` of ADK's ``migrate_eval_data_to_new_schema``, or a session
+    that ADK saved. Its id is left out: many cases may start from it, each in a session of its own.
+
+    Raises:
+        InputError: it is no object, or holds none of the three.
+    """
+    value = document.value()
+    inner = value.get("session") if isinstance(value, dict) else None
+    at: Path = ("session",) if isinstance(inner, dict) else ()
+    start = document.convert(inner if at else value, SessionInput, path=at)
+    if start.app_name is None and start.user_id is None and start.state is None:
+        message = "holds no session: none of `app_name`, `user_id` and `state`"
+        raise InputError(document.problem_at(at, message))
+    return Session(app=start.app_name or None, user=start.user_id or None), start.state or {}
 
 
 def legacy_flat(document: Document, extra_keys: list[ExtraKey], case_id: str) -> Case:

@@ -11,6 +11,8 @@ from baton.datasets import load_dataset
 from baton.datasets.convert import Converted, Loss, Target
 from baton.datasets.convert import convert as converted_as
 from baton.datasets.draft import draft_yaml
+from baton.datasets.evalset import initial_session as read_session
+from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import InputError
 from baton.model.redact import RedactLike, redaction_of
@@ -38,6 +40,7 @@ def convert(
     out: PathLike,
     *,
     agents: PathLike | None = None,
+    initial_session: PathLike | None = None,
     redact: RedactLike = True,
     note: Note = log_note,
 ) -> ConvertedFile:
@@ -48,6 +51,8 @@ def convert(
         to: the dialect: ``adk``, ``judge-llm``, ``strands`` or ``baton``.
         out: the file to write: JSON or YAML, by its suffix.
         agents: agent definitions, which tell a trajectory of agents from one of tools.
+        initial_session: a JSON file with `app_name`, `user_id` and `state`, from which cases that
+            state no session begin, as ADK's ``migrate_eval_data_to_new_schema`` takes it.
         redact: what is replaced by tags, as for :func:`baton.score`.
         note: takes what of the dataset is not read; the logger `baton` warns when left out.
 
@@ -60,9 +65,14 @@ def convert(
         raise InputError("name the files or folders to convert")
     catalog = load_catalog(agents) if agents is not None else None
     cases = load_dataset(each_once(paths, note), agents=catalog)
-    definitions = [] if agents is None else [Path(agents)]
-    refuse_overwriting([file], [*cases.files, *definitions])
-    converted = converted_as(cases, to, file, agents=catalog, redaction=redaction_of(redact))
+    given = [Path(each) for each in (agents, initial_session) if each is not None]
+    refuse_overwriting([file], [*cases.files, *given])
+    start = None
+    if initial_session is not None:
+        begins = Path(initial_session)
+        start = read_session(Document(str(begins), read_bytes(begins), "json"))
+    redaction = redaction_of(redact)
+    converted = converted_as(cases, to, file, agents=catalog, redaction=redaction, start=start)
     make_folder(file.parent)
     with naming(file):
         file.write_text(converted.text, encoding="utf-8")
