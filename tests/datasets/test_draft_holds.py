@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.conftest import ROOT
 
 import baton
-from baton.datasets.draft import draft_yaml
+from baton.datasets.draft import draft_case, draft_yaml
 from baton.model import InputError
+from baton.model.views import tool_calls
+from baton.testing import build
+from baton.testing.build import call, delegate, run, turn
 
-OTEL = ROOT / "tests" / "data" / "otel"
-FRAMEWORKS = sorted(path.name for path in OTEL.iterdir() if path.is_dir())
+DATA = ROOT / "tests" / "data"
+FRAMEWORKS = sorted(path.name for path in (DATA / "otel").iterdir() if path.is_dir())
 CHECKED = ["agent_chain", "dispatch_routing", "tool_calls", "response"]
 
 
-def traces(framework: str) -> list[baton.Trace]:
+def traces(folder: str) -> list[baton.Trace]:
     found = []
-    for file in sorted((OTEL / framework).rglob("*")):
+    for file in sorted((DATA / folder).rglob("*")):
         if file.is_file() and "truth" not in file.name:
             try:
                 found += baton.load_traces(file)
@@ -29,7 +33,7 @@ def traces(framework: str) -> list[baton.Trace]:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_run_meets_the_case_that_was_drafted_from_it(framework: str, tmp_path: Path) -> None:
-    recorded = traces(framework)
+    recorded = traces(f"otel/{framework}")
     assert recorded
     path = tmp_path / "case.yaml"
     for trace in recorded:
@@ -37,3 +41,67 @@ def test_a_run_meets_the_case_that_was_drafted_from_it(framework: str, tmp_path:
         (result,) = baton.score([trace], path, evaluators=CHECKED)
         failed = [score.reason for score in result.scores if score.status == "failed"]
         assert failed == [], trace.source.location
+
+
+RECORDED = [*(f"otel/{name}" for name in FRAMEWORKS), "adk", "claude", "strands"]
+# Of ADK's own metrics by default, and ours for what an eval set states.
+CHECKED_IN_ADK = ["tool_trajectory_avg_score", "response_match_score", "agent_chain", "tool_calls"]
+
+
+def plays(trace: baton.Trace) -> bool:
+    """Tell whether a run may be expected again: nothing broke, and ADK can state its arguments."""
+    calls = [call for turn in trace.turns for call in tool_calls(turn, dispatches="include")]
+    return all(turn.status == "completed" for turn in trace.turns) and all(
+        call.arguments is None or isinstance(call.arguments, dict) for call in calls
+    )
+
+
+@pytest.mark.parametrize("folder", RECORDED)
+def test_a_run_meets_the_eval_set_of_adk_that_its_draft_becomes(
+    folder: str, tmp_path: Path
+) -> None:
+    recorded = [trace for trace in traces(folder) if plays(trace)]
+    case, evalset = tmp_path / "case.yaml", tmp_path / "case.evalset.json"
+    scored = 0
+    for trace in recorded:
+        case.write_text(draft_yaml([trace]), encoding="utf-8")
+        baton.convert(case, "adk", evalset, redact=False, note=lambda _: None)
+        (result,) = baton.score([trace], evalset, evaluators=CHECKED_IN_ADK, redact=False)
+        failed = [s.reason for s in result.scores if s.status in ("failed", "error")]
+        assert failed == [], trace.source.location
+        scored += any(score.status == "passed" for score in result.scores)
+    assert scored or not recorded
+
+
+def test_a_draft_keeps_the_session_and_the_facts_that_are_literal_and_stable() -> None:
+    result = {"refund": "R-1001", "amount": 19.99, "at": "2026-03-01T09:00", "by": "7f3c2a9e41bd88"}
+    clerk = run("clerk", call("refund", {"order": "ORD-7"}, result), output="Done")
+    answer = "R-1001: 19.99 for ORD-7 on 2026-03-01T09:00 (7f3c2a9e41bd88), 1 of 2"
+    desk = run("desk", delegate("clerk", prompt="Refund ORD-7 of kim@acme.example, 3 items"))
+    trace = build.trace(
+        turn(desk, clerk, input="I am kim@acme.example: refund ORD-7, 3 pieces", output=answer),
+        attributes={"session": {"app": "shop", "user": "kim", "state": {"tier": "gold"}}},
+    )
+    drafted = draft_case(trace)
+    assert drafted["session"] == {"app": "shop", "user": "kim"}
+    assert drafted["state"] == {"tier": "gold"}
+    assert drafted["dispatches"][0]["prompt_contains"] == ["kim@acme.example", "ORD-7"]
+    assert drafted["response_contains"] == ["R-1001", "19.99"]
+
+
+def test_a_session_of_adk_tells_what_it_began_with(tmp_path: Path) -> None:
+    said = {"author": "user", "invocationId": "i", "content": {"parts": [{"text": "hi"}]}}
+    answer = {"parts": [{"text": "hello"}]}
+    delta = {"author": "desk", "invocationId": "i", "actions": {"stateDelta": {"seen": 1}}}
+    session = {
+        "id": "s1",
+        "appName": "shop",
+        "userId": "kim",
+        "state": {"tier": "gold", "seen": 1},
+        "events": [said, {**delta, "content": answer}],
+    }
+    path = tmp_path / "s.session.json"
+    path.write_text(json.dumps(session))
+    drafted = draft_case(*baton.load_traces(path))
+    assert drafted["session"] == {"app": "shop", "user": "kim"}
+    assert drafted["state"] == {"tier": "gold"}

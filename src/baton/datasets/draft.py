@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from baton.formats.yaml import dump_yaml
-from baton.model import ToolCall, Trace, Turn, known
+from baton.model import Dispatch, ToolCall, Trace, Turn, known
+from baton.model.trace import SESSION
 from baton.model.views import agent_chain, tool_calls, turn_tree
 
 _HEAD = """\
@@ -23,33 +25,59 @@ def draft_yaml(traces: list[Trace]) -> str:
 def draft_case(trace: Trace) -> dict[str, Any]:
     """Turn a trace into a case, in Baton's own words; what is not known is left out."""
     case: dict[str, Any] = {"id": trace.case or trace.id}
-    turns = [_turn(trace, turn) for turn in trace.turns]
+    begins = trace.attributes.get(SESSION) or {}
+    session = {name: begins[name] for name in ("app", "user") if begins.get(name)}
+    case |= {"session": session} if session else {}
+    case |= {"state": begins["state"]} if begins.get("state") else {}
+    asked: list[str] = []
+    turns = []
+    for turn in trace.turns:
+        asked += _facts(turn.input.plain() if turn.input else "")
+        turns.append(_turn(trace, turn, asked))
     return case | (turns[0] if len(turns) == 1 else {"turns": turns})
 
 
-def _turn(trace: Trace, turn: Turn) -> dict[str, Any]:
+def _turn(trace: Trace, turn: Turn, asked: list[str]) -> dict[str, Any]:
+    """Turn a turn into one of a case; ``asked`` are the facts that the user stated so far."""
     said = turn.input.plain() if turn.input is not None else ""
     spec: dict[str, Any] = {"input": said or _NO_INPUT}
-    if turn.output is not None and turn.output.text is not None:
-        spec["response"] = turn.output.text
+    # An answer without any word, as a mask in place of it is (`***`), tells nothing.
+    answer = turn.output.text if turn.output is not None else None
+    if answer is not None and (not answer or _WORD.search(answer)):
+        spec["response"] = answer
+    told = _facts(answer or "")
+    if facts := [fact for fact in _of_results(trace, turn) if fact in told and fact not in asked]:
+        spec["response_contains"] = facts[:_MOST]
     agents = agent_chain(trace, turn)
     if agents:
         spec["agents"] = agents
     named = {run.id: known(trace, run, "agent") for run in turn.runs}
     dispatches = [d for d in turn.dispatches if all(named.get(run, True) for run in d.runs)]
     if dispatches:
-        spec["dispatches"] = [{"to": d.to_agent, "kind": d.kind} for d in dispatches]
+        spec["dispatches"] = [_dispatch(dispatch, asked) for dispatch in dispatches]
     owners = {step.id: run.agent for run in turn.runs for step in run.steps if named[run.id]}
     # Calls of a delegate are found by its name alone.
     outside = {step.id for node in turn_tree(trace, turn) for step in node.run.steps}
+    # An agent that a delegate handed over to looks in a case like one that is seen from outside,
+    # and its calls are none of those that ADK would see.
+    started = {d.to_agent for d in turn.dispatches if d.kind == "delegate"}
+    taken_over = {d.to_agent for d in turn.dispatches if d.kind not in ("delegate", "return")}
+    delegates = started - taken_over
     calls = [
         call
-        for call in tool_calls(turn, dispatches="exclude")
-        if call.id in owners or call.id in outside
+        for call in tool_calls(turn, dispatches="include")
+        if call.id in outside or owners.get(call.id) in delegates
     ]
     if calls:
         spec["tools"] = [_tool(call, owners.get(call.id)) for call in calls]
     return spec
+
+
+def _dispatch(dispatch: Dispatch, asked: list[str]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"to": dispatch.to_agent, "kind": dispatch.kind}
+    carried = _facts(dispatch.prompt.plain() if dispatch.prompt else "")
+    facts = [fact for fact in dict.fromkeys(asked) if fact in carried]
+    return spec | ({"prompt_contains": facts[:_MOST]} if facts else {})
 
 
 def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
@@ -57,3 +85,36 @@ def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
     if isinstance(call.arguments, dict):
         tool["arguments"] = call.arguments
     return tool | ({"agent": owner} if owner else {})
+
+
+# Facts that a draft proposes are literal and stable. Literal: a word with a digit in it, or an
+# address, which stands in both texts in the same spelling (`R-1001`, `19.99`, `kim@acme.example`);
+# of other words nobody can tell whether the next run says them again, and one digit is found in
+# anything. Stable: what the user stated is the same in each run of the case. What a tool returned
+# is taken to be the same as well, apart from what is mostly made anew each time: times and dates
+# (`2026-03-01T09:00`, `14:30`, `12.05.2026`), UUIDs and hashes, and numbers of ten and more digits
+# (`1767225600`).
+_MOST = 5
+_LONGEST = 60
+_WORD = re.compile(r"[^\W_]")
+_PIECE = re.compile(r"(?:[^\s\"'`()\[\]{}<>,;!?=|*\\]|,(?=\d))+")
+_FACT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=.*\d)(?=.*\w.*\w).+")
+_MADE_ANEW = re.compile(
+    r"\d{4}-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}|.*\d:\d\d.*|(?=.*[\da-f-]{12})[\da-fA-F-]+|.*\d{10}.*"
+)
+
+
+def _facts(text: str) -> list[str]:
+    pieces = (piece.strip(".:-_/,#") for piece in _PIECE.findall(text))
+    # What is longer is data, such as an image, and no fact that somebody says again.
+    facts = (piece for piece in pieces if len(piece) <= _LONGEST and _FACT.fullmatch(piece))
+    return list(dict.fromkeys(facts))
+
+
+def _of_results(trace: Trace, turn: Turn) -> list[str]:
+    """Return the facts of what tools and other agents returned, without those made anew."""
+    calls = tool_calls(turn, dispatches="include")
+    results = [c.result for c in calls if c.status == "ok" and known(trace, c, "result")]
+    results += [d.result for d in turn.dispatches if d.status == "completed"]
+    facts = (fact for result in results if result for fact in _facts(result.plain()))
+    return [fact for fact in dict.fromkeys(facts) if not _MADE_ANEW.fullmatch(fact)]

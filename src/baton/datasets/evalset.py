@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from baton.datasets.writing import Blobs, Head, Writer, placed, stated, text_of
 from baton.formats.adk import (
     TRANSFER_TOOL,
@@ -332,6 +334,7 @@ def _session(case: Case) -> dict[str, Any] | None:
 
 
 def _turn_data(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, Any]:
+    turn = _as_adk_sees_it(turn)
     return {
         "invocation_id": f"turn-{number}",
         "user_content": user_content(turn.input, blobs),
@@ -345,6 +348,17 @@ def _turn_data(turn: ExpectedTurn, number: int, blobs: Blobs) -> dict[str, Any]:
             }
         ),
     }
+
+
+def _as_adk_sees_it(turn: ExpectedTurn) -> ExpectedTurn:
+    """Leave out what delegates call: ADK runs an agent that is a tool in a session of its own."""
+    started = {d.to for d in turn.dispatches or () if d.kind == "delegate"}
+    takes_over = {d.to for d in turn.dispatches or () if d.kind != "delegate"}
+    delegates = started - takes_over - set((plain_chain(turn) or [])[:1])
+    if not delegates or turn.tool_calls is None:
+        return turn
+    calls = [call for call in turn.tool_calls if call.agent not in delegates]
+    return replace(turn, tool_calls=calls)
 
 
 def _events(turn: ExpectedTurn) -> dict[str, Any] | None:

@@ -232,6 +232,12 @@ tool may hand work to, by the agent that has it and the tool (``{"desk": {"trans
 """
 
 
+SESSION = "session"
+"""Attribute of a trace: what its conversation began with, as far as it is recorded: ``app``,
+``user`` and ``state``.
+"""
+
+
 class Trace(Record, kw_only=True):
     """What an agent system did in one conversation."""
 

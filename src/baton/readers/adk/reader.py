@@ -14,6 +14,7 @@ from baton.formats.adk import (
     InvocationEvent,
     Part,
     SessionFile,
+    SessionInput,
     WireContent,
 )
 from baton.formats.document import Document
@@ -34,7 +35,7 @@ from baton.readers.otlp.values import first
 
 from .stated import NOT_STATED, details_of, note_tools, read_stated, read_stated_turn
 from .turn import Session, is_bookkeeping, read_turn
-from .wire import Wire, dropped_keys
+from .wire import Wire, dropped_keys, session_attributes
 
 _NEVER_TOLD = ["run.context", "run.tools_offered", "run.inside", "turn.state"]
 
@@ -49,13 +50,14 @@ def read_conversation(
     state: dict[str, Any] | None = None,
     untold: Sequence[str] = (),
     app_details: Sequence[Any] = (),
+    begins: SessionInput | None = None,
 ) -> Trace:
     """Turn events, in the order they came, into a trace.
 
     ADK's own order is kept: times are not sorted by, for a paused call is answered with an
     earlier one. Partial chunks are left out, as the whole text follows them.
-    ``untold`` names what else this source does not record, and ``app_details`` are what it says
-    of the agents, invocation by invocation.
+    ``untold`` names what else this source does not record, ``app_details`` are what it says of
+    the agents, invocation by invocation, and ``begins`` is the session at its start.
     """
     whole, dropped = _whole_events(wire.events)
     session = Session(catalog)
@@ -76,7 +78,7 @@ def read_conversation(
         usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
         unknown=[*_NEVER_TOLD, *untold],
         dropped=[*wire.dropped, *dropped],
-        attributes=session.builder.attributes(),
+        attributes={**session.builder.attributes(), **session_attributes(begins)},
     )
     _name_unknown(trace, state is not None)
     return trace
@@ -187,6 +189,7 @@ def recorded_case(
         state=case.final_session_state or None,
         untold=_NO_TIMES,
         app_details=details_of(case),
+        begins=case.session_input,
     )
 
 
@@ -227,7 +230,7 @@ def _read_mixed(
         usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
         unknown=[name for name in NOT_STATED if name in of_events],
         dropped=dropped,
-        attributes=session.builder.attributes(),
+        attributes={**session.builder.attributes(), **session_attributes(case.session_input)},
     )
     if not case.final_session_state:
         trace.unknown.append("state")
@@ -368,4 +371,15 @@ def _session_trace(
         case=case,
         state=session.state,
         app_details=app_details,
+        begins=SessionInput(
+            app_name=session.app_name, user_id=session.user_id, state=_state_before(session)
+        ),
     )
+
+
+def _state_before(session: SessionFile) -> dict[str, Any]:
+    """Return what the state held before the first event: what no event changed of the last one."""
+    changed: set[str] = set()
+    for event in session.events:
+        changed.update((event.actions.state_delta if event.actions else None) or {})
+    return {key: value for key, value in (session.state or {}).items() if key not in changed}

@@ -40,7 +40,7 @@ from baton.readers.catalog import Catalog
 from baton.readers.otlp.values import first
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from .wire import dropped_keys, result_content
+from .wire import dropped_keys, result_content, session_attributes
 
 NOT_STATED = [
     "run.steps.said",
@@ -98,6 +98,7 @@ def read_stated(
         attributes={
             **({"agent_chain": whole} if whole and len(turns) != 1 else {}),
             **builder.attributes(),
+            **session_attributes(case.session_input),
         },
     )
 

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.formats.adk import Event, UsageMetadata, attachments
+from baton.formats.adk import Event, SessionInput, UsageMetadata, attachments
 from baton.formats.adk import Part as WirePart
 from baton.formats.document import Document
 from baton.formats.spelling import ExtraKey, camel_twin
 from baton.model import Content, Dropped, InputError, Usage
+from baton.model.trace import SESSION
 
 _CAMEL_EVENT = camel_twin(Event)
 _OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has no name
@@ -95,6 +96,15 @@ def read_events(document: Document) -> Wire:
         spellings=(list[_CAMEL_EVENT],),  # type: ignore[valid-type]
     )
     return Wire(events, dropped_keys(extra_keys))
+
+
+def session_attributes(begins: SessionInput | None) -> dict[str, Any]:
+    """Say in attributes of a trace what its session began with; nothing where that is nothing."""
+    if begins is None:
+        return {}
+    values = {"app": begins.app_name, "user": begins.user_id, "state": begins.state}
+    told = {name: value for name, value in values.items() if value}
+    return {SESSION: told} if told else {}
 
 
 def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:
