@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.readers.strands.conftest import agent, model, read, session, text, tool, use
 
-from baton.model import Content, GotBack, HandedOff, InputError, Said, ToolCall, known
+from baton.model import Content, GotBack, HandedOff, InputError, Ref, Said, ToolCall, known
 from baton.model.views import agent_chain
 
 SWARM = (
@@ -47,6 +47,41 @@ def test_a_name_that_a_mapper_left_in_the_metadata_is_told(tmp_path: Path) -> No
     (trace,) = read(tmp_path, session(one))
     assert agent_chain(trace, trace.turns[0]) == ["desk"]
     assert trace.agents["desk"].instructions == "Be kind."
+
+
+def test_what_the_first_model_call_held_is_the_context_of_a_run(tmp_path: Path) -> None:
+    earlier = ("user", [text("My order is 88.")]), ("assistant", [text("Noted.")])
+    asked = ("user", [text("Where is it?")])
+    called = ("assistant", [use("look", "call-t", {"id": 88})])
+    answered = ("user", [{"content_type": "tool_result", "content": "5", "tool_call_id": "call-t"}])
+    spans = [
+        agent("a", "Where is it?", "On its way.\n"),
+        model("m2", "a", *earlier, asked, called, answered, ("assistant", [text("Hm.")]), at=4),
+        tool("t", "look", {"id": 88}, "5", "a", at=2),
+        model("m1", "a", *earlier, asked, called, at=1),
+    ]
+    (trace,) = read(tmp_path, session(*spans))
+    (run,) = trace.turns[0].runs
+    assert run.input == Content(text="Where is it?")
+    assert run.context == [Ref(text="My order is 88."), Ref(text="Noted.")]
+    (trace,) = read(tmp_path, session(agent("a", "Where is it?", "On its way.\n")))
+    assert not known(trace, trace.turns[0].runs[0], "context")
+
+
+def test_the_context_of_a_run_refers_to_what_earlier_turns_said_and_called(tmp_path: Path) -> None:
+    asked, said = ("user", [text("My order is 88.")]), ("assistant", [text("Noted.")])
+    first = [agent("a", "My order is 88.", "Noted.\n"), model("m", "a", asked, said, at=1)]
+    again = ("user", [text("Where is it?")])
+    spans = [
+        agent("b", "Where is it?", "There.\n", at=10),
+        model("n", "b", asked, said, again, ("assistant", [text("There.")]), at=11),
+    ]
+    made = session(*first)
+    made["traces"].append({"spans": spans, "trace_id": "t2", "session_id": "s1"})
+    (trace,) = read(tmp_path, made)
+    one, two = trace.turns
+    assert one.runs[0].context == []
+    assert two.runs[0].context == [Ref(id=one.id), Ref(id=one.runs[0].steps[0].id)]
 
 
 def test_steps_stand_in_the_order_they_were_made(tmp_path: Path) -> None:

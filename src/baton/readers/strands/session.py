@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from baton.formats.document import Document
 from baton.formats.spelling import ExtraKey
-from baton.formats.strands import Session, Span, SpanTrace
+from baton.formats.strands import Item, Session, Span, SpanTrace
 from baton.model import (
     SCHEMA_VERSION,
     AgentCard,
@@ -20,6 +20,8 @@ from baton.model import (
     Dispatch,
     Dropped,
     InputError,
+    Ref,
+    Said,
     Source,
     ToolCall,
     Trace,
@@ -240,9 +242,14 @@ def _prompt(arguments: Any, received: str | None) -> tuple[Content | None, dict[
 
 
 class ReadTurn(NamedTuple):
-    """What is read with a turn: its agents with their names, and the spans that no rule read."""
+    """What is read with a turn: its agents with their names, and the spans that no rule read.
 
+    ``models`` are the model calls of each of its runs.
+    """
+
+    turn: Turn
     agents: list[tuple[Span, str | None]]
+    models: list[list[Span]]
     unread: list[Span]
 
 
@@ -263,7 +270,8 @@ def read_turn(trace: SpanTrace, builder: TraceBuilder) -> ReadTurn:
     if not made.all_told:
         turn.unknown.append("dispatches")
     _ends(builder, turn, tree, made)
-    return ReadTurn([(agent, names.of(agent)) for agent in tree.agents], tree.unread)
+    named = [(agent, names.of(agent)) for agent in tree.agents]
+    return ReadTurn(turn, named, [tree.models(agent) for agent in agents], tree.unread)
 
 
 def _run(
@@ -323,6 +331,54 @@ def _ends(builder: TraceBuilder, turn: Turn, tree: Tree, made: Dispatches) -> No
     turn.unknown += [name for name in ("input", "output") if getattr(turn, name) is None]
 
 
+class Contexts:
+    """Tells what runs were given besides their input: the rest of their first model request."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    def add(self, read: ReadTurn) -> None:
+        """Fill in the context of the runs of a turn, where their model calls hold messages."""
+        turn = read.turn
+        self._note(turn.id, turn.input)
+        for run in turn.runs:
+            for step in run.steps:
+                if isinstance(step, Said):
+                    self._note(step.id, step.content)
+                elif isinstance(step, ToolCall):
+                    self._note(step.id, step.result)
+            self._note(run.id, run.output)
+        calls = {step.id for run in turn.runs for step in run.steps if isinstance(step, ToolCall)}
+        for run, models in zip(turn.runs, read.models, strict=True):
+            first = min(models, key=lambda span: times(span)[0], default=None)
+            if first is None or run.input is None or not first.messages:
+                continue
+            answered = first.messages[-1].role == "assistant"
+            request = first.messages[:-1] if answered else first.messages
+            if not request or not all(message.content for message in request):
+                continue  # some mappers leave content out
+            items = [item for message in request for item in message.content]
+            run.context = self._refs(items, (run.input.text or "").strip(), calls)
+
+    def _refs(self, items: list[Item], given: str, calls: set[str]) -> list[Ref]:
+        refs: dict[tuple[str | None, str | None], Ref] = {}
+        for item in items:
+            text = (item.text or item.content or "").strip()
+            id_ = item.tool_call_id if item.tool_call_id in calls else self._ids.get(text)
+            if id_ is None and text.startswith(_ANSWER.strip()):
+                id_ = self._ids.get(text.partition(": ")[2])  # of another node of a graph
+            if id_ is None and item.name is not None:
+                text = Content(data=[item.name, item.arguments]).plain()
+            if text != given and (text or id_):
+                ref = Ref(id=id_) if id_ is not None else Ref(text=text)
+                refs[ref.id, ref.text] = ref  # a call and its result are one step
+        return list(refs.values())
+
+    def _note(self, id_: str, content: Content | None) -> None:
+        if content is not None and (text := content.plain().strip()):
+            self._ids.setdefault(text, id_)
+
+
 NOT_TOLD = [
     "state", "turn.state", "turn.output.data", "usage", "run.usage", "run.model", "run.inside",
     "run.context",
@@ -337,6 +393,7 @@ class SessionTurns:
     def __init__(self, session: Session) -> None:
         self.lost: Counter[str] = Counter()
         self.cards: dict[str, AgentCard] = {}
+        self._contexts = Contexts()
         builder = TraceBuilder(handed_off="hand", got_back="back")
         for trace in session.traces:
             if trace.spans:
@@ -349,6 +406,7 @@ class SessionTurns:
 
     def _read(self, trace: SpanTrace, builder: TraceBuilder) -> None:
         read = read_turn(trace, builder)
+        self._contexts.add(read)
         for span in read.unread:
             self.lost[f"a span of type `{span.span_type}`"] += 1
         for agent, name in read.agents:
