@@ -46,3 +46,28 @@ def test_each_fault_is_seeded_at_least_200_times_among_as_many_clean_traces(meas
 def test_evaluators_hardly_ever_cry_wolf(measured: str) -> None:
     precisions = {name: float(row[5]) for name, row in rows(measured).items()}
     assert {name: each for name, each in precisions.items() if each < 0.9} == {}
+
+
+LIST = """
+- asked: "What does the van cost?"
+  result: "The van costs 23,900 EUR, and is in Ulm."
+  agrees: ["It costs €23,900."]
+  contradicts: ["The van costs 29,300 EUR."]
+"""
+
+
+def test_texts_of_other_people_are_measured_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "result_contradicted.yaml").write_text(LIST, "utf-8")
+    command = [sys.executable, "-m", "accuracy", "--texts", str(tmp_path)]
+    ran = subprocess.run(
+        [*command, "--only", "changed_value"],
+        cwd=ROOT / "benchmarks",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "changed_value: good: It costs €23,900." in ran.stdout
+    assert "changed_value: broken, found: The van costs 29,300 EUR." in ran.stdout
+    assert (
+        "| `result_contradicted`, changed_value | 1 | 1 | 0 | 1 | 0 | 1.000 | 1.000 |" in ran.stdout
+    )

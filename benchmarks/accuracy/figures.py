@@ -51,7 +51,7 @@ def measure(trials: Iterable[Trial]) -> Table:
     """Count over all trials; an evaluator that is not there finds nothing and is left out."""
     table: Table = defaultdict(Counts)
     for trial in trials:
-        evaluator = _evaluator(trial.evaluator)
+        evaluator = evaluator_named(trial.evaluator)
         if evaluator is not None:
             key = (trial.half, trial.evaluator, trial.kind, trial.source)
             table[key].add(outcome(evaluator, trial))
@@ -76,7 +76,8 @@ def outcome(evaluator: Evaluator, trial: Trial) -> Counts:
 
 
 @cache
-def _evaluator(name: str) -> Evaluator | None:
+def evaluator_named(name: str) -> Evaluator | None:
+    """Make an evaluator with its defaults; ``None`` for one that is not there."""
     try:
         made: Evaluator = evaluator_entry(name).target()
     except InputError:

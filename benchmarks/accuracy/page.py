@@ -55,7 +55,7 @@ def _sums(table: Table, half: str, title: str, name: _Namer) -> str:
     for (which, evaluator, kind, source), counts in sorted(table.items(), key=_place):
         if which == half:
             sums[name(evaluator, kind, source)].add(counts)
-    return "\n".join([HEAD.format(title), *(_row(title, one) for title, one in sums.items())])
+    return "\n".join([HEAD.format(title), *(row(title, one) for title, one in sums.items())])
 
 
 def _place(item: tuple[tuple[str, str, str, str], Counts]) -> tuple[int, int]:
@@ -64,7 +64,8 @@ def _place(item: tuple[tuple[str, str, str, str], Counts]) -> tuple[int, int]:
     return list(MADE_BY).index(kind), [*SOURCES, "texts", SOURCE].index(source)
 
 
-def _row(title: str, c: Counts) -> str:
+def row(title: str, c: Counts) -> str:
+    """Write a row of a table under ``HEAD``."""
     cells = (
         title,
         c.seeded,

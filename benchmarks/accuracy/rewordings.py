@@ -1,9 +1,13 @@
-"""Trials of the lists in ``rewordings/``: one text in ten other ways, and its ten broken twins."""
+"""Trials of lists of reworded texts: one text in several other ways, and its broken twins.
+
+A folder holds four lists, as ``rewordings/`` does; texts of other people are measured the same way.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -17,40 +21,44 @@ from .recordings import HALVES, HERE
 from .texts import staged
 
 SOURCE = "reworded"
-_CALL = re.compile(r"([a-z_]+)\((.*)\)")
+OWN = HERE / "rewordings"
+_CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
+# `; ` may stand within a call, too: the next one begins with a name and a bracket.
+_NEXT_CALL = re.compile(r";\s+(?=[\w.:-]+\()")
 
 
 class Reworded(NamedTuple):
-    """A trace of the lists, the half its text belongs to, and what is wrong with it."""
+    """A trace of the lists, the half its text belongs to, what is wrong with it, and the text."""
 
     half: str
     trace: Trace
     seeded: Seeded | None
+    text: str
 
 
-def prompts() -> Iterator[Reworded]:
+def prompts(folder: Path = OWN) -> Iterator[Reworded]:
     """Play each request with prompts that carry it, and with prompts that drop some of it."""
     random = Random("reworded prompts")
-    for half, entry in _entries("context_carried"):
+    for half, entry in _entries(folder, "context_carried"):
         for name, kind in (("carries", None), ("drops", "dropped_constraint")):
             for prompt in entry[name]:
                 good = staged(random, entry["request"], prompt, "Yes.", "Yes.")
-                yield _reworded(half, good.trace, kind)
+                yield _reworded(half, good.trace, kind, prompt)
 
 
-def results() -> Iterator[Reworded]:
+def results(folder: Path = OWN) -> Iterator[Reworded]:
     """Play each result with callers that used it, and with callers that did not."""
-    yield from _answered("result_used", "uses", "ignores", "ignored_result")
+    yield from _answered(folder, "result_used", "uses", "ignores", "ignored_result")
 
 
-def contradictions() -> Iterator[Reworded]:
+def contradictions(folder: Path = OWN) -> Iterator[Reworded]:
     """Play each result with callers that repeat it, and with callers that state another value."""
-    yield from _answered("result_contradicted", "agrees", "contradicts", "changed_value")
+    yield from _answered(folder, "result_contradicted", "agrees", "contradicts", "changed_value")
 
 
-def repetitions() -> Iterator[Reworded]:
+def repetitions(folder: Path = OWN) -> Iterator[Reworded]:
     """Let callers make the receiver's call once more and answer from that; or make another one."""
-    for half, entry in _entries("result_used"):
+    for half, entry in _entries(folder, "result_used"):
         asked, result = entry["asked"], entry["result"]
         for number, answer in enumerate(entry["uses"]):
             query = {"query": asked}
@@ -59,28 +67,29 @@ def repetitions() -> Iterator[Reworded]:
             other = call("save_note", {"subject": f"note {number}"}, "saved")
             for step, kind in ((other, None), (again, "repeated_work")):
                 caller = run("main", delegate("worker", asked, result=result), step, answer)
-                yield _reworded(half, _with_ends(trace(caller, worker), asked, answer), kind)
+                made = _with_ends(trace(caller, worker), asked, answer)
+                yield _reworded(half, made, kind, f"{step.name}(...), {answer}")
 
 
-def duplicates() -> Iterator[Reworded]:
+def duplicates(folder: Path = OWN) -> Iterator[Reworded]:
     """Set a second agent to work: on the same thing, or on a thing of its own."""
-    for half, entry in _entries("duplicate_work"):
+    for half, entry in _entries(folder, "duplicate_work"):
         for name, kind in (("same", "duplicate_work"), ("other", None)):
             for line in entry[name]:
-                yield _reworded(half, _two_agents(entry["first"], line), kind)
+                yield _reworded(half, _two_agents(entry["first"], line), kind, line)
 
 
-def _answered(name: str, good: str, bad: str, fault: str) -> Iterator[Reworded]:
+def _answered(folder: Path, name: str, good: str, bad: str, fault: str) -> Iterator[Reworded]:
     random = Random(f"reworded {name}")
-    for half, entry in _entries(name):
+    for half, entry in _entries(folder, name):
         for answers, kind in ((entry[good], None), (entry[bad], fault)):
             for answer in answers:
                 made = staged(random, entry["asked"], entry["asked"], entry["result"], answer)
-                yield _reworded(half, made.trace, kind)
+                yield _reworded(half, made.trace, kind, answer)
 
 
-def _entries(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    listed = yaml.safe_load((HERE / "rewordings" / f"{name}.yaml").read_text("utf-8"))
+def _entries(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    listed = yaml.safe_load((folder / f"{name}.yaml").read_text("utf-8"))
     for number, entry in enumerate(listed):
         yield HALVES[number % 2], entry
 
@@ -104,7 +113,7 @@ def _work(line: str, mark: str) -> tuple[str, str, list[ToolCall]]:
     said, _, made = line.partition(" | ")
     asked, _, answer = said.partition(" => ")
     calls = []
-    for number, each in enumerate(filter(None, made.split("; ")), 1):
+    for number, each in enumerate(filter(None, _NEXT_CALL.split(made)), 1):
         match = _CALL.fullmatch(each)
         assert match is not None, each  # noqa: S101 - a slip in the list
         arguments = {f"p{i}": part for i, part in enumerate(match[2].split(", "))}
@@ -120,8 +129,8 @@ def _with_ends(made: Trace, asked: str, answer: str) -> Trace:
     return made
 
 
-def _reworded(half: str, made: Trace, kind: str | None) -> Reworded:
+def _reworded(half: str, made: Trace, kind: str | None, text: str) -> Reworded:
     dispatches: list[Dispatch] = [d for turn in made.turns for d in turn.dispatches]
     subject = [dispatches[-1].id]
     seeded = None if kind is None else Seeded(kind=kind, subject=subject, says="by the list")
-    return Reworded(half, made, seeded)
+    return Reworded(half, made, seeded, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import cycle
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -36,7 +37,10 @@ _TRIES = 20
 
 
 class Trial(NamedTuple):
-    """A trace to be scored; ``seeded`` is ``None`` when nothing is wrong with it."""
+    """A trace to be scored; ``seeded`` is ``None`` when nothing is wrong with it.
+
+    ``text`` is the one of a list that was played, where one was.
+    """
 
     evaluator: str
     kind: str
@@ -45,6 +49,7 @@ class Trial(NamedTuple):
     trace: Trace
     case: Case | None
     seeded: Seeded | None
+    text: str = ""
 
 
 def trials(kinds: Sequence[str]) -> Iterator[Trial]:
@@ -158,7 +163,7 @@ def _prompts() -> Iterator[Trial]:
                     )
 
 
-_REWORDED: dict[str, Callable[[], Iterator[Reworded]]] = {
+_REWORDED: dict[str, Callable[..., Iterator[Reworded]]] = {
     "dropped_constraint": prompts,
     "ignored_result": results,
     "repeated_work": repetitions,
@@ -168,9 +173,16 @@ _REWORDED: dict[str, Callable[[], Iterator[Reworded]]] = {
 """What plays the lists of reworded texts, by the kind of their broken twins."""
 
 
+def listed(folder: Path, kinds: Sequence[str]) -> Iterator[Trial]:
+    """Make the trials of a folder of lists of reworded texts."""
+    for kind, reworded in _REWORDED.items():
+        if kind in kinds:
+            yield from _listed(kind, reworded(folder))
+
+
 def _listed(kind: str, reworded: Iterator[Reworded]) -> Iterator[Trial]:
-    for half, trace, seeded in reworded:
-        yield Trial(MADE_BY[kind], kind, SOURCE, half, trace, None, seeded)
+    for half, trace, seeded, text in reworded:
+        yield Trial(MADE_BY[kind], kind, SOURCE, half, trace, None, seeded, text)
 
 
 def _text_trial(evaluator: str, kind: str, faulty: bool, good: Good, half: str) -> Trial:
