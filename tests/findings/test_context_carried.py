@@ -43,9 +43,7 @@ def test_a_number_that_was_left_out_was_dropped() -> None:
 
 
 def test_an_identifier_that_was_left_out_was_dropped() -> None:
-    found = only(
-        judge(asked("Did I pay A-17 twice?", "Was the invoice paid twice?"), shared_words=0.4)
-    )
+    found = only(judge(asked("Did I pay invoice A-17 twice?", "Was the invoice paid twice?")))
     assert (found.kind, found.details["dropped"]) == ("dropped", ["A-17"])
 
 
@@ -251,7 +249,9 @@ def test_what_was_not_recorded_is_not_judged() -> None:
 def test_a_name_that_stands_in_a_path_went_along(prompt: str) -> None:
     assert isinstance(judge(asked("Sum up the Q3 reports.", prompt)), Clear)
     other = prompt.replace("q3", "q4")
-    assert only(judge(asked("Sum up the Q3 reports.", other))).details["dropped"] == ["Q3"]
+    assert isinstance(judge(asked("Sum up the Q3 reports.", other)), NotRecorded)
+    found = only(judge(asked("Sum up the Q3 reports.", "Sum up the Q4 reports.")))
+    assert found.details["dropped"] == ["Q3"]
 
 
 def test_one_may_be_a_word() -> None:
@@ -284,10 +284,72 @@ def test_another_spelling_of_a_number_or_name_carries_it(user: str, prompt: str)
         ("Call the plumber at +43 660 1234567.", "Call the plumber at home", "+43 660 1234567"),
         ("Pay the rent to AT61 1904 3002 3457 3201.", "Pay the rent", "AT61 1904 3002 3457 3201"),
         ("Update the Dockerfile to Python 3.12.", "Use python:3.11 in the Dockerfile", "3.12"),
-        ("Deliver 2 vases before 8.", "Deliver two vases before 09:30", "8"),
+        ("Deliver 2 vases at 8:00.", "Deliver two vases at 09:30", "8:00"),
     ],
 )
 def test_a_number_that_is_another_or_is_not_there_was_dropped(
     user: str, prompt: str, dropped: str
 ) -> None:
     assert only(judge(asked(user, prompt))).details["dropped"] == [dropped]
+
+
+TRIP = (
+    "We go to Lisbon from 10 to 14 June, two adults and our daughter who is 4 and has a severe "
+    "peanut allergy. Could you find a hotel for max. 160 euros a night close to a metro station, "
+    "and a few restaurants that are safe for her?"
+)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "You are a restaurant scout. A family visits Lisbon, 10-14 June. Their girl (four) has a "
+        "severe allergy to peanuts. List 3-5 restaurants. Hotels are not your concern.",
+        "Hotel in Lisbon, 10 to 14 June, two adults, a child of 4, up to 150 EUR a night, metro.",
+        "Check the hotels below: which of them are close to a metro station in Lisbon?",
+    ],
+)
+def test_a_part_of_a_plan_needs_a_part_of_the_request(prompt: str) -> None:
+    assert not isinstance(judge(asked(TRIP, prompt)), list)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "dropped"),
+    [
+        (TRIP, TRIP.replace("14 June", "14 July"), "14 June"),
+        ("My WX-740 shows E18 and won't drain.", "What does E81 mean on a WX-740?", "E18"),
+        ("A fight for 5 players of level 3.", "A fight for 5 players of level 13.", "3"),
+        ("Roll shop back to 2.14.3.", "Target tag of shop: 2.13.4", "2.14.3"),
+        ("Patient 8812 weighs 74 kg: the dose?", "Patient 8812 weighs 74 lb: the dose?", "74 kg"),
+        ("Heat 120 m² in Leeds.", "Heat 210 sqm in Leeds.", "120"),
+    ],
+)
+def test_another_value_in_the_place_of_one_is_a_loss(user: str, prompt: str, dropped: str) -> None:
+    (text,) = only(judge(asked(user, prompt))).details["dropped"]
+    assert text in dropped
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        ("Write a game for 5 players of about four hours.", "Write a game for 5 players."),
+        ("Roll shop back to 2.14.3, the US stays on 2.15.", "Roll shop back to 2.14.3, US as is."),
+        ("Heat a house of the 1970s, 120 m².", "Heat a house of the seventies, 120 square metres."),
+        ("Translate page 12 by 17 June.", "Translate page 12."),
+        ("It rounds twice, fix round_off.", "Fix round_off, it does double rounding."),
+        ("Kündige zum 30. Juni, Vertrag K-7.", "Kündige zum Ende Juni, Vertrag K-7."),
+        ("Max. 160 EUR for hotel H-9.", "Hotel H-9, max. 150 EUR"),
+        ("Book the 20:00 CET call with 4711.", "Book the 19:00 UTC call with 4711."),
+    ],
+)
+def test_what_may_be_said_otherwise_is_no_loss(user: str, prompt: str) -> None:
+    assert not isinstance(judge(asked(user, prompt)), list)
+
+
+def test_a_number_that_the_caller_looked_up_is_no_other_value() -> None:
+    prompt = "Refund order 5512."
+    user = "Refund order 5521."
+    assert only(judge(asked(user, prompt))).details["dropped"] == ["5521"]
+    looked_up = build.call("find_order", {"id": "5521"}, "replaced by 5512", id="c")
+    trace = trip("done", said("Done."), user=user, prompt=prompt, before=(looked_up,))
+    assert not isinstance(judge(trace), list)

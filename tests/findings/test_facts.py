@@ -36,6 +36,12 @@ def kinds(text: str) -> dict[str, str]:
         ("2024-05-12", "May 12"),
         ("3 March", "2025-03-03"),
         ("#412", "pull request 412"),
+        ("120 m²", "120 square metres"),
+        ("6.1 m³", "6,100 litres"),
+        ("1er juin", "June 1"),
+        ("four-hour", "4 h"),
+        ("1970s", "the seventies"),
+        ("30 June", "at the end of June"),
     ],
 )
 def test_a_number_is_the_same_however_it_is_written(told: str, elsewhere: str) -> None:
@@ -153,3 +159,9 @@ def test_hostile_text_is_read_in_time(piece: str) -> None:
     started = time.process_time()
     read(piece * 10_000)
     assert time.process_time() - started < 1.0
+
+
+def test_percentages_are_told_apart() -> None:
+    assert not read("the rate is 2.3 %").holds(read("3.2 %").facts[0])
+    assert not read("11 % (target 35 %)").holds(read("31 %").facts[0])
+    assert read("0.31").holds(read("31 %").facts[0])

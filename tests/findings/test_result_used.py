@@ -67,7 +67,10 @@ def test_a_terse_use_is_no_fault() -> None:
 def test_a_word_that_was_in_the_prompt_proves_no_use() -> None:
     trace = trip(
         "Hotel Lutetia, Raspail, 210 EUR",
-        said("A hotel in Paris is best found on the web by yourself, museums also sell maps."),
+        said(
+            "A hotel in Paris is best booked on the web, museums sell maps of the metro, and the "
+            "cafés along the river serve breakfast until noon."
+        ),
         prompt="Find a hotel in Paris",
     )
     assert kinds(judge(trace)) == ["ignored"]
@@ -259,7 +262,54 @@ def test_a_judgement_that_was_asked_for_need_not_repeat_what_it_rests_on(user: s
 
 @pytest.mark.parametrize("user", ["Which packages stop us?", "Can you list the packages?"])
 def test_who_asks_for_the_facts_themselves_has_to_get_them(user: str) -> None:
-    assert kinds(judge(trip(LIBRARIES, said(VERDICT), user=user))) == ["ignored"]
+    vague = f"{VERDICT} Migrations took an afternoon, and async views bring hardly any speed."
+    assert kinds(judge(trip(LIBRARIES, said(vague), user=user))) == ["ignored"]
+
+
+FLIGHTS = (
+    "Aerolusa 06:55 via Zurich, 118 EUR plus 35 EUR for a bag = 153 EUR. Nordvia 13:10, 189 EUR."
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I'd take the direct one: it's only 36 euros more and you can sleep in.",
+        "You'd have to get up early, the low-priced connection leaves before seven. Book it?",
+        "The treatment has to be intensified, we may be seeing early nephropathy.",
+        "If it has to be Saturday, choose something low in the valley and be back by noon.",
+    ],
+)
+def test_a_use_in_words_of_its_own_can_not_be_told(answer: str) -> None:
+    assert isinstance(judge(trip(FLIGHTS, said(answer), user="Fly to Porto?")), NotRecorded)
+
+
+def test_a_word_within_another_may_be_a_use() -> None:
+    said_so = "Because of the microalbuminuria his doctors, nurses and dietician meet for a review."
+    found = judge(trip("HbA1c 8.1 %, urine albumin 45 mg/g, LDL 96 mg/dL.", said(said_so)))
+    assert isinstance(found, NotRecorded)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I'm checking the connections at the moment. One second please!",
+        "I'll look for connections and come back with suggestions.",
+        "I'm forwarding your question to the travel agent.",
+        "Before I can check this I need your passport.",
+        "Which airline do you like best, and when would you be back?",
+    ],
+)
+def test_who_announces_the_work_or_asks_back_ignored_the_result(answer: str) -> None:
+    assert kinds(judge(trip(FLIGHTS, said(answer), user="Fly to Porto?"))) == ["ignored"]
+
+
+def test_who_asks_for_another_way_after_a_negative_result_used_it() -> None:
+    full = "No table on Saturday: Linde, Krone and Adler are fully booked."
+    found = judge(trip(full, said("Which other day would suit you?"), user="A table, please."))
+    assert isinstance(found, NotRecorded)
+    waiting = said("I'm opening the calendar. This may take a minute.")
+    assert kinds(judge(trip(full, waiting, user="A table, please."))) == ["ignored"]
 
 
 def test_a_caller_that_does_the_work_again_and_answers_from_that_did_not_use_it() -> None:

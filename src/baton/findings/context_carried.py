@@ -13,11 +13,25 @@ from typing import NamedTuple
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, index_of
 
-from .caller_texts import Piece, asked, dispatch_of, given_besides, shown_by
+from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
+from .changed_values import in_another_unit, in_place_of
 from .facts import HARD, Fact, Reading, as_json, plain_text, read
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .quantities import in_digits
-from .words import Clause, asides, clauses, forbids, is_courtesy, sentences, sets_limit
+from .values import Value, values_of
+from .words import (
+    Clause,
+    asides,
+    clauses,
+    forbids,
+    is_courtesy,
+    is_deadline,
+    is_rough,
+    refers_to_others,
+    remains,
+    sentences,
+    sets_limit,
+)
 
 # "the 88", "under 200" and "find 3": a preposition, article or verb before a number is in every
 # prompt, and would make any prompt speak of what the number belongs to. "order 88" has a noun.
@@ -36,6 +50,15 @@ _RELATIVE_YEAR = re.compile(
     r"|\byear[- ](?:before|over|on|earlier|ago)|\bvorjahr|\b(?:dieses|letztes|nächstes) jahr",
     re.IGNORECASE,
 )
+
+
+# Words for numbers that say how something was, not what is to be done: "rounds twice", "both".
+_TELLS_STORY = frozenset("both twice third fourth".split())  # noqa: SIM905
+# See `_is_retold`.
+RETOLD = 0.5
+RETOLD_ALONE = 0.75
+# Words of a prompt that says one thing only: "Is a refund due for the order?"
+SHORT = 16
 
 
 class Limits(NamedTuple):
@@ -63,6 +86,12 @@ class _Sent(NamedTuple):
     given: Reading
     elsewhere: Reading
     alone: bool
+    retold: bool
+    """The prompt repeats most of the request, and says little else."""
+    values: list[Value]
+    """Values of the prompt."""
+    new: list[Value]
+    """Those that neither the request nor anything the caller had holds."""
 
     @property
     def prompt(self) -> str:
@@ -125,8 +154,43 @@ def _of_request(
     others = _elsewhere(trace, turn, dispatch)
     sent_by = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
     alone = not any(d.id != dispatch.id and d.from_run == dispatch.from_run for d in sent_by)
-    sent = _Sent(dispatch, request, given, others, alone)
+    prompt = "" if dispatch.prompt is None else plain_text(dispatch.prompt)
+    retold = _is_retold(read(request.text), read(prompt), given)
+    values = list(values_of(prompt))
+    new = [value for value in values if not read(request.text).holds(value.fact)]
+    if new:
+        # An order that the caller looked up, or that a user named before, is no other order.
+        own = (dispatch.id, dispatch.call)
+        had = [p.text for p in had_before(trace, turn, dispatch) if p.id not in own]
+        if not index_of(trace).spend(len(had)):
+            return NotRecorded(says=TOO_LONG)
+        new = [value for value in new if not read(*had).holds(value.fact)]
+    sent = _Sent(dispatch, request, given, others, alone, retold, values, new)
     return _judged(sent, limits)
+
+
+def _is_retold(request: Reading, prompt: Reading, given: Reading) -> bool:
+    """Tell whether a prompt repeats most of a request, and little else.
+
+    A planner that hands on a part of the work leaves out what the part does not need, and adds
+    what it thought of itself: "You are a hotel scout. ... Another agent looks after restaurants."
+    Of such a prompt nobody can tell by words what it lacks.
+    """
+    words = [fact for fact in request.facts if fact.kind not in HARD]
+    own = [fact for fact in prompt.facts if fact.kind not in HARD]
+    if not words or not own:
+        return bool(words) is bool(own)
+    there = sum(given.holds(fact) for fact in words) / len(words)
+    back = sum(request.holds(fact) for fact in own) / len(own)
+    hard = [fact for fact in request.facts if _has_to_come(fact)]
+    kept = sum(given.holds(fact) for fact in hard)
+    mostly = 2 * kept >= len(hard) and there >= RETOLD and back >= RETOLD
+    return mostly or (there >= RETOLD_ALONE and back >= RETOLD)
+
+
+def _has_to_come(fact: Fact) -> bool:
+    """Tell a number or name that a receiver may need; `twice` and `both` tell the story."""
+    return fact.kind in HARD and fact.text.casefold() not in _TELLS_STORY
 
 
 def _judged(sent: _Sent, limits: Limits) -> Answer:
@@ -183,23 +247,58 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     hard = [
         f
         for f in reading.facts
-        if f.kind in HARD and "@" not in f.text and f.keys not in spared_keys
+        if _has_to_come(f) and "@" not in f.text and f.keys not in spared_keys
     ]
     words = [fact for fact in reading.facts if fact.kind not in HARD]
     kept = [fact for fact in hard if sent.given.holds(fact)]
+    changed = [f for f in kept if in_another_unit(f, sent.given, sent.values) is not None]
     # "Convert 50 EUR and buy 3 chairs" may go to two agents, one of which gets the 3.
     gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
+    if changed:
+        return _Part(words, [f for f in kept if f not in changed], changed, [])
     if not gone:
         return _Part(words, kept, [], [])
     lost: list[Fact] = []
     parts = [(clause, read(clause.text)) for clause in clauses(sentence)]
+    asked = list(values_of(sentence))
     for fact in gone:
-        # A sentence may be about something else on the whole, but if the prompt speaks of "the
-        # order", then which order has to be said: "Is a refund due for the order?" for order 88.
-        if _needed(fact, parts, words + kept, sent, limits) or _named_in(fact, sentence, sent):
-            if not _reworded(fact, sent):
-                lost.append(fact)
+        if is_rough(fact.text, sentence) or remains(fact.text, sentence) or _reworded(fact, sent):
+            continue
+        other = in_place_of(fact, asked, sent.new, retold=sent.retold and sent.alone)
+        if other is not None or _is_missing(fact, sentence, parts, words + kept, sent, limits):
+            lost.append(fact)
     return _Part(words, kept, lost, [fact for fact in gone if fact not in lost])
+
+
+def _is_missing(
+    fact: Fact,
+    sentence: str,
+    parts: list[tuple[Clause, Reading]],
+    others: list[Fact],
+    sent: _Sent,
+    limits: Limits,
+) -> bool:
+    """Tell whether a prompt that leaves a fact out can't do without it."""
+    # "Convert the amounts of the other agent's table", "your part is the hotel": what such a prompt
+    # leaves out is with others.
+    if refers_to_others(sent.prompt):
+        return False
+    # 150 EUR keeps a limit of 160, and 19:00 UTC is 20:00 in Paris.
+    kinds = {v.kind for v in values_of(sentence) if v.fact.keys == fact.keys} - {fact.kind}
+    if any(value.kind in kinds for value in sent.new):
+        return False
+    # A sentence may be about something else on the whole, but if the prompt speaks of "the
+    # order", then which order has to be said: "Is a refund due for the order?" for order 88.
+    if (sent.retold or _is_short(sent.prompt)) and _named_in(fact, sentence, sent):
+        return True
+    # "Two more positions" may be "further positions"; and who plans the work may keep a deadline.
+    if fact.text.isalpha() or is_deadline(fact.text, sentence):
+        return False
+    return sent.retold and _needed(fact, parts, others, sent, limits)
+
+
+def _is_short(prompt: str) -> bool:
+    return len(prompt.split()) <= SHORT
 
 
 def _needed(
@@ -265,7 +364,8 @@ def _reworded(fact: Fact, sent: _Sent) -> bool:
     if new and any(key.startswith("sh:") for key in fact.keys):
         return True
     # "2023" is "last year" in 2024.
-    if all(1900 <= value <= 2100 for value in values) and _RELATIVE_YEAR.search(sent.prompt):
+    years = [value for value in (*values, *new) if 1900 <= value <= 2100]
+    if years == list(values) and _RELATIVE_YEAR.search(sent.prompt):
         return True
     # One of the people is the customer; a sum, difference, product or share may be handed on in
     # place of its parts, as "128 EUR for both" is of "64 EUR each".
@@ -274,14 +374,9 @@ def _reworded(fact: Fact, sent: _Sent) -> bool:
 
 
 def _follows(value: float, old: float, by: float) -> bool:
-    made = (
-        old + by,
-        old - by,
-        by - old,
-        old * by,
-        old / by if by else old,
-        by / old if old else by,
-    )
+    if value in (old + by, old - by, by - old):
+        return True
+    made = (old * by, old / by if by else old, by / old if old else by)
     return any(abs(value - one) <= 0.005 * abs(one) for one in made if one != old)
 
 
@@ -312,7 +407,7 @@ def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -
     # A limit in words has no number to look for, so it takes more: the caller made no other
     # dispatch that the limit could be meant for, none of its words went along, the prompt repeats
     # the rest of the request, and nothing in it limits anything.
-    if not (sent.alone and forbids(sentence)):
+    if not (sent.alone and sent.retold and forbids(sentence)) or refers_to_others(sent.prompt):
         return False
     if not words or any(sent.given.holds(w) or sent.elsewhere.holds(w) for w in words):
         return False

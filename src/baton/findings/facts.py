@@ -20,7 +20,7 @@ from baton.model import Content
 from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge
 
-from .quantities import extra_keys, in_digits, measure, measure_key, phone_key, share_key
+from .quantities import extra_keys, in_digits, measure, measure_key, phone_key, share_keys
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -50,12 +50,12 @@ CLOCK = (
 )
 
 DAY = (
-    rf"\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?:{_MONTH})\b|"
+    rf"\b\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?(?:{_MONTH})\b|"
     rf"\b(?:{_MONTH})\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])"
 )
 
 _DAY_OF_MONTH = re.compile(
-    rf"\b(\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?({_MONTH})\b|"
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?({_MONTH})\b|"
     rf"\b({_MONTH})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])",
     re.IGNORECASE,
 )
@@ -452,11 +452,13 @@ def _facts(text: str) -> Iterator[Fact]:
             yield Fact("number", written, days)
         elif kind == "grouped":
             digits = re.sub(r"\W", "", written.casefold())
-            keys = {f"i:{digits}", f"n:{digits.lstrip('0')}", phone_key(digits)}
+            keys = {f"i:{digits}", phone_key(digits)}
+            if digits.isdecimal():
+                keys.add(f"n:{digits.lstrip('0')}")
             yield Fact("identifier", written, frozenset(keys))
         elif kind == "fraction":
             share = int(written[0]) / int(written[2])
-            keys = {share_key(share), f"n:{share:.4g}"}
+            keys = {*share_keys(share), f"n:{share:.4g}"}
             yield Fact("number", written, frozenset(keys))
         elif kind == "clock":
             yield Fact("number", written, clock_keys(written))
@@ -498,15 +500,16 @@ def _number(match: re.Match[str]) -> Fact:
         start += digits.start()
     before, after = match.string[max(0, start - 4) : start], match.string[end : end + 20]
     more: set[str] = set()
-    for key in keys:
+    # Of 31 % the 31 is measured, not its other form 0.31.
+    for key in number_keys(written, match["scale"] or ""):
         value = float(key[2:])
         size = measure(value, before, after)
         if size is not None:
             more.add(measure_key(*size))
             if size[0] == "share":
-                more |= {share_key(size[1]), f"n:{size[1]:.4g}"}
-        if 0 < value < 1:
-            more.add(share_key(value))
+                more |= {*share_keys(size[1]), f"n:{size[1]:.4g}"}
+        elif 0 < value < 1:
+            more |= share_keys(value)
     return Fact("number", match[0].strip(), keys | more)
 
 
@@ -565,6 +568,9 @@ def _name(written: str) -> Iterator[Fact]:
 
 def _is_identifier(written: str) -> bool:
     """Tell a name apart from words: letters with digits, snake_case, camelCase, a dotted name."""
+    # `m2` is a unit.
+    if re.fullmatch(r"[ckm]?m[23²³]", written):
+        return False
     letters = any(c.isalpha() for c in written)
     # `R-77` and `q3` are names. `1st`, `2e` and `72-hour` are numbers with a word around them.
     if letters and any(c.isdigit() for c in written):

@@ -113,6 +113,9 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bhalf an? (hour|day|year|minute|mile)\b", r"0.5 \1s"),
         (r"\bhalf a (percent|per cent)\b", "0.5 %"),
         (r"\b(?:a|one) fortnight\b", "2 weeks"),
+        (r"\b(?:square|sq\.?) ?(?:meters?|metres?|m)\b|\bquadratmetern?\b", "m²"),
+        (r"\bmètres? carrés?\b|\bmetros? cuadrados?\b", "m²"),
+        (r"\bcubic (?:meters?|metres?)\b|\bkubikmetern?\b|\bmètres? cubes?\b", "m³"),
         (r"\b(?:an? |one )?quarter of an hour\b", "15 minutes"),
         (r"(\d)\s?½", r"\1.5"),
         (r"½", "1/2"), (r"¼", "1/4"), (r"¾", "3/4"), (r"⅓", "1/3"), (r"⅔", "2/3"),
@@ -134,8 +137,8 @@ _AND_A_HALF = re.compile(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECA
 _MAY_BE_WORDS = re.compile(
     "hundred|hundert|thousand|tausend|dozen|dutzend|half|halb|fortnight|quarter|viertel|third|"
     "drittel|quartal|fifth|sixth|eighth|tenth|past|clock|\\bto\\b|[ap]m\\b|minus|"
-    "below zero|[½¼¾⅓⅔−–]|teen|ty\\b|zig|ßig|twelve|vingt|trent|"
-    "ante\\b|enta\\b|einte",
+    "below zero|square|sq\\b|quadrat|carr|cuadrad|cubi|kubik|cube|[½¼¾⅓⅔−–]|teen|ty\\b|"
+    "zig|ßig|twelve|vingt|trent|ante\\b|enta\\b|einte",
     re.IGNORECASE,
 )
 
@@ -163,10 +166,12 @@ _UNITS: dict[str, tuple[str, float]] = {
         ("length", 0.3048, "ft foot feet"), ("length", 0.0254, "inch inches"),
         ("length", 1609.34, "mile miles"),
         ("volume", 0.001, "ml"), ("volume", 1, "l liter liters litre litres"),
+        ("volume", 1000, "m³ m3"),
+        ("area", 1e-4, "cm² cm2"), ("area", 1, "m² m2 sqm qm"), ("area", 1e6, "km² km2"),
         ("data", 1, "byte bytes"), ("data", 1e3, "kb"), ("data", 1e6, "mb"), ("data", 1e9, "gb"),
         ("data", 1e12, "tb"),
         ("EUR", 1, "€ eur euro euros"), ("USD", 1, "$ usd dollar dollars"),
-        ("GBP", 1, "£ gbp pound pounds"), ("CHF", 1, "chf"), ("NOK", 1, "nok"),
+        ("GBP", 1, "£ gbp pound pounds"), ("CHF", 1, "chf francs franken"), ("NOK", 1, "nok"),
         ("share", 0.01, "% percent prozent"),
     )
     for name in names.split()
@@ -225,8 +230,8 @@ def in_digits(text: str) -> str:
         text = _PAST.sub(_past, text)
         text = _BOTH_HALVES.sub(r"\1 \4m\g<join>\3 \4m", text)
         text = _WORD_NUMBER.sub(_in_words, text)
-    text = _HYPHENED.sub(" ", text)
-    return _COUNTED_UNIT.sub(lambda m: str(_ONES[m[1].lower()]), text)
+    text = _COUNTED_UNIT.sub(lambda m: str(_ONES[m[1].lower()]), text)
+    return _HYPHENED.sub(" ", text)
 
 
 # ---------------------------------------------------------- what has a form of its own in a text
@@ -266,6 +271,27 @@ _QUARTER = re.compile(
 )
 # `3Q24`, `Q3/24` and `'24`.
 _SHORT_YEAR = re.compile(r"(?:[1-4]Q|Q[1-4][/ '’]|(?<!\w)['’])(\d\d)(?!\d)", re.IGNORECASE)
+# "The seventies" and "70s" are the 1970s.
+_DECADE = re.compile(r"(?<!\w)(?:19|['’])?([2-9]0)(?:['’]?s|er)\b")
+_DECADES = {
+    word: f"19{tens}0"
+    for tens, words in enumerate(
+        (
+            "fifties fünfziger", "sixties sechziger", "seventies siebziger", "eighties achtziger",
+            "nineties neunziger",
+        ),
+        5,
+    )
+    for word in words.split()
+}  # fmt: skip
+_DECADE_NAMES = re.compile(rf"\b(?:{'|'.join(_DECADES)})", re.IGNORECASE)
+# "At the end of June" holds 30 June, "early July" the first days of July.
+_PART_OF_MONTH = re.compile(
+    rf"\b(?:(?P<end>end|late|ende|fin|finales|fines)|(?P<mid>mid|middle|mitte|mediados)"
+    rf"|beginning|start|early|anfang|début|principios)"
+    rf"(?:[ -](?:of|de|des|the|in))?[ -](?P<month>{_MONTH_NAMES})\b",
+    re.IGNORECASE,
+)
 _FIRST_OF = re.compile(rf"\b(?:the )?first of ({_MONTH_NAMES})\b", re.IGNORECASE)
 # Nine digits or more with the marks of a telephone number in between.
 _PHONE = re.compile(
@@ -279,7 +305,7 @@ def extra_keys(text: str) -> set[str]:
     keys = set(_clock_words(text))
     for match in _FRACTION.finditer(text):
         share = int(match[1]) / int(match[2])
-        keys |= {share_key(share), f"n:{share:.4g}"}
+        keys |= {*share_keys(share), f"n:{share:.4g}"}
     for match in _DOTTED.finditer(text):
         keys |= set(_clock(int(match[1]), int(match[2]), (match[3] or "").lower()))
     for match in _PLAIN_CLOCK.finditer(text):
@@ -295,6 +321,13 @@ def extra_keys(text: str) -> set[str]:
         one, two = int(match[1]), int(match[2])
         keys |= {f"d:{a}-{b}" for a, b in ((one, two), (two, one)) if 0 < a <= 12 and 0 < b <= 31}
         keys |= {f"in:n:{one}", f"in:n:{two}"}
+    for match in _DECADE.finditer(text):
+        keys.add(f"n:19{match[1]}")
+    for match in _DECADE_NAMES.finditer(text):
+        keys.add(f"n:{_DECADES[match[0].lower()]}")
+    for match in _PART_OF_MONTH.finditer(text):
+        days = range(28, 32) if match["end"] else range(14, 17) if match["mid"] else range(1, 8)
+        keys |= {f"d:{MONTHS[match['month'].lower()]}-{day}" for day in days}
     for match in _FIRST_OF.finditer(text):
         keys.add(f"d:{MONTHS[match[1].lower()]}-1")
     for match in _QUARTER.finditer(text):
@@ -351,6 +384,8 @@ def _more_measures(text: str) -> Iterator[str]:
         yield from _WORDS[match[0].lower()]
 
 
+# Below this, a hundredth of the whole is too much to leave out.
+_LEAST_SHARE = 0.1
 # Words that may stand for a number, and are none by themselves.
 _WORDS = {
     "half": ("sh:0.50", "n:0.5"),
@@ -366,9 +401,9 @@ _WORDS = {
 _SHARES = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
-def share_key(share: float) -> str:
-    """Return the key of a share of a whole: a third is 33 % and 0.333."""
-    return f"sh:{share:.2f}"
+def share_keys(share: float) -> set[str]:
+    """Return the key of a share of a whole: a third is 33 % and 0.333; 2.3 % are not 2 %."""
+    return {f"sh:{share:.2f}"} if share >= _LEAST_SHARE else set()
 
 
 def phone_key(written: str) -> str:

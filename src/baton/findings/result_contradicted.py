@@ -12,8 +12,7 @@ from baton.model.views import RoundTrip, TooMuchTextError, index_of, round_trip
 from .caller_texts import Piece, had_before
 from .facts import Fact, Reading, plain_text, read, rounded_keys
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
-from .quantities import in_digits
-from .words import clauses, sentences
+from .values import Value, is_slip, unit_text, values_of
 
 # An answer with more values than these is a table or report, and each is held against each.
 _MOST = 60
@@ -59,44 +58,6 @@ _NEW_WORDS_OF_SLIP = 3
 _NEW_WORDS = 0
 # Twice, and days, weeks, months and hours of one another.
 _CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
-# Days and months are written so as well, and are no numbers of their own: "31/03".
-_SHORT_DATE = re.compile(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
-
-
-class _Value(NamedTuple):
-    """A number, time, date or name of a text, with the clause that it stands in."""
-
-    fact: Fact
-    clause: str
-    words: frozenset[str]
-
-    @property
-    def kind(self) -> str:
-        """What it may be compared with: values of the same unit, times, dates, names."""
-        for key in self.fact.keys:
-            if key.startswith("u:"):
-                return key.split(":")[1]
-        if any(key.startswith("t:") for key in self.fact.keys):
-            return "time"
-        if any(key.startswith("d:") for key in self.fact.keys):
-            return "date"
-        return self.fact.kind
-
-    @property
-    def numbers(self) -> frozenset[float]:
-        """The values that it may have."""
-        return frozenset(float(key[2:]) for key in self.fact.keys if key.startswith("n:"))
-
-    @property
-    def sizes(self) -> frozenset[float]:
-        """The values in the base unit of its kind; without a unit, the values themselves."""
-        sizes = {float(k.rsplit(":", 1)[1]) for k in self.fact.keys if k.startswith("u:")}
-        return frozenset(sizes) or self.numbers
-
-    @property
-    def digits(self) -> str:
-        """Its digits, without marks and zeros at the ends that say nothing."""
-        return re.sub(r"\D", "", self.fact.text)
 
 
 class _Known(NamedTuple):
@@ -104,8 +65,8 @@ class _Known(NamedTuple):
 
     result: str
     said: Reading
-    values: list[_Value]
-    others: list[_Value]
+    values: list[Value]
+    others: list[Value]
     words: frozenset[str]
 
 
@@ -130,7 +91,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     if run is None or not known(trace, run, "steps.said"):
         return NotRecorded(says="what the caller said was not recorded: record its messages")
     result = plain_text(trip.result)
-    values = list(_values(result))
+    values = list(values_of(result))
     if not values:
         return NotRecorded(says="the result holds no number, time, date or name")
     if len(values) > _MOST:
@@ -147,12 +108,12 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
 
 
 def _faults(
-    trip: RoundTrip, turn: Turn, result: str, values: list[_Value], said: list[str]
+    trip: RoundTrip, turn: Turn, result: str, values: list[Value], said: list[str]
 ) -> Iterator[Finding]:
     """Go along what the caller gave out; what a tool told it counts from then on."""
     reported: set[str] = set()
     for piece, is_call, reply in _given_out(trip, turn):
-        mine = list(_values(piece.text))
+        mine = list(values_of(piece.text))
         if len(mine) <= _MOST:
             against = _known_now(result, values, said)
             for finding in _against(trip.dispatch, piece, mine, against, is_call=is_call):
@@ -183,27 +144,15 @@ def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str
     return [*map(plain_text, results), *map(plain_text, outputs), *cards]
 
 
-def _values(text: str) -> Iterator[_Value]:
-    for sentence in sentences(_SHORT_DATE.sub(" ", in_digits(text))):
-        for clause in clauses(sentence):
-            reading = read(clause.text)
-            words = frozenset(
-                key for fact in reading.facts if fact.kind == "word" for key in fact.keys
-            )
-            for fact in reading.facts:
-                if fact.kind in ("number", "identifier") and any(c.isdigit() for c in fact.text):
-                    yield _Value(fact, clause.text, words)
-
-
-def _known_now(result: str, values: list[_Value], said: list[str]) -> _Known:
+def _known_now(result: str, values: list[Value], said: list[str]) -> _Known:
     reading = read(*said)
-    others = [value for text in said[1:] for value in _values(text)]
+    others = [value for text in said[1:] for value in values_of(text)]
     words = frozenset(key for key in reading.keys if key.startswith("w:"))
     return _Known(result, reading, values, others, words)
 
 
 def _against(
-    dispatch: Dispatch, piece: Piece, mine: list[_Value], against: _Known, *, is_call: bool
+    dispatch: Dispatch, piece: Piece, mine: list[Value], against: _Known, *, is_call: bool
 ) -> Iterator[Finding]:
     answer = read(piece.text)
     lost = [v for v in against.values if not answer.holds(v.fact, loosely=True)]
@@ -226,8 +175,8 @@ def _against(
 
 
 def _meant(
-    value: _Value, lost: list[_Value], mine: list[_Value], against: _Known, *, is_call: bool
-) -> _Value | None:
+    value: Value, lost: list[Value], mine: list[Value], against: _Known, *, is_call: bool
+) -> Value | None:
     """Find the value of the result that this one stands for, and differs from."""
     if _speaks_otherwise(value.clause, against.result):
         return None
@@ -237,7 +186,7 @@ def _meant(
     if not alike or _follows(value, mine, against):
         return None
     new = value.words - against.words
-    near = [v for v in alike if _is_slip(value, v)]
+    near = [v for v in alike if is_slip(value, v)]
     if near and len(new) <= _NEW_WORDS_OF_SLIP:
         return near[0]
     if is_call or len(new) > _NEW_WORDS or _SUPPOSES.match(value.clause):
@@ -258,7 +207,7 @@ def _meant(
     return alike[best[1]]
 
 
-def _labels(value: _Value) -> frozenset[str]:
+def _labels(value: Value) -> frozenset[str]:
     """Return what says which value it is: words of its clause, and other values beside it."""
     beside = (f for f in read(value.clause).facts if f.keys != value.fact.keys)
     return value.words | frozenset(key for fact in beside for key in fact.keys)
@@ -274,7 +223,7 @@ def _is_changed(clause: str, result: str) -> bool:
     return bool(own - {word.casefold() for word in _CHANGES.findall(result)})
 
 
-def _broken_limit(value: _Value, against: _Known) -> _Value | None:
+def _broken_limit(value: Value, against: _Known) -> Value | None:
     """Find what the result says must stay as it is, and the caller gives another value."""
     if value.kind != "number" or against.said.holds(value.fact):
         return None
@@ -292,7 +241,7 @@ def _broken_limit(value: _Value, against: _Known) -> _Value | None:
     return None
 
 
-def _other_unit(value: _Value, against: _Known) -> _Value | None:
+def _other_unit(value: Value, against: _Known) -> Value | None:
     """Find the same number with another unit: `4,310.75 USD` for `4,310.75 EUR`."""
     sizes = {key for key in value.fact.keys if key.startswith("u:")}
     if not sizes or sizes & against.said.keys or len(value.digits) < 2:
@@ -308,7 +257,7 @@ def _other_unit(value: _Value, against: _Known) -> _Value | None:
     return None
 
 
-def _is_rounded(value: _Value, against: _Known) -> bool:
+def _is_rounded(value: Value, against: _Known) -> bool:
     """Tell a value of the result that is rounded, or given in another unit."""
     rounded = (rounded_keys(key) for other in against.values for key in other.fact.keys)
     if any(keys & value.fact.keys for keys in rounded):
@@ -322,7 +271,7 @@ def _is_rounded(value: _Value, against: _Known) -> bool:
     return False
 
 
-def _unit_of(value: _Value) -> float:
+def _unit_of(value: Value) -> float:
     size, number = next(iter(value.sizes), 1.0), next(iter(value.numbers), 1.0)
     return round(size / number, 6) if number else 1.0
 
@@ -332,57 +281,13 @@ def _near(some: Iterable[float], others: Iterable[float], share: float) -> bool:
     return any(abs(a - b) <= share * abs(b) for a in some for b in others)
 
 
-def _is_slip(value: _Value, other: _Value) -> bool:
-    """Tell a value that differs as slips do: digits swapped, one digit, a zero too many."""
-    mine, theirs = value.digits, other.digits
-    if value.kind in ("date", "time"):
-        return _shares_part(value.fact, other.fact)
-    if value.kind == "identifier" and re.sub(r"\d", "", value.fact.text.casefold()) != re.sub(
-        r"\d", "", other.fact.text.casefold()
-    ):
-        return False
-    if len(mine) < 2 and len(theirs) < 2:
-        return False
-    if sorted(mine) == sorted(theirs):
-        return True
-    if len(mine) == len(theirs) and len(mine) >= 3:
-        return sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1
-    return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
-
-
-def _in_another_unit(one: _Value, other: _Value) -> bool:
+def _in_another_unit(one: Value, other: Value) -> bool:
     """Tell values per something else: 9.8 g/dL are 98 g/L."""
-    units = _unit_text(one), _unit_text(other)
+    units = unit_text(one), unit_text(other)
     return units[0] != units[1] and "/" in "".join(units)
 
 
-def _unit_text(value: _Value) -> str:
-    """Return the word behind a number, a slash and what follows it included."""
-    number = re.match(r"\D*[\d.,'’]*\d", value.fact.text)
-    written = number[0] if number is not None else value.fact.text
-    at = value.clause.find(written)
-    behind = value.clause[at + len(written) :] if at >= 0 else ""
-    match = re.match(r"\s?((?:[^\W\d]+|%)(?:/[^\W\d]+)?)", behind)
-    return match[1].casefold() if match is not None else ""
-
-
-def _shares_part(one: Fact, other: Fact) -> bool:
-    """Tell two dates of one day or month, or two times of one hour or minute."""
-    parts = [
-        re.split(r"[:-]", key[2:])
-        for fact in (one, other)
-        for key in fact.keys
-        if key.startswith(("t:", "d:"))
-    ]
-    half = sum(key.startswith(("t:", "d:")) for key in one.keys)
-    return any(
-        len(a) == len(b) == 2 and (a[0] == b[0] or a[1] == b[1])
-        for a in parts[:half]
-        for b in parts[half:]
-    )
-
-
-def _follows(value: _Value, mine: list[_Value], against: _Known) -> bool:
+def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     """Tell a value that can be worked out from others: a sum, difference, product or share."""
     if value.kind in ("time", "date"):
         return _is_shifted(value, mine, against)
@@ -411,7 +316,7 @@ def _follows(value: _Value, mine: list[_Value], against: _Known) -> bool:
     return _near(value.sizes, made, 0.002)
 
 
-def _is_shifted(value: _Value, mine: list[_Value], against: _Known) -> bool:
+def _is_shifted(value: Value, mine: list[Value], against: _Known) -> bool:
     """Tell a time or date that lies as far from a known one as a number says."""
     near = [*against.values, *against.others, *mine]
     spans = {n for other in near for n in other.numbers}
@@ -443,7 +348,7 @@ def _moment(key: str) -> Iterator[float]:
         yield 31.0 * int(month) + int(day)
 
 
-def _finding(dispatch: Dispatch, piece: Piece, meant: _Value, value: _Value, kind: str) -> Finding:
+def _finding(dispatch: Dispatch, piece: Piece, meant: Value, value: Value, kind: str) -> Finding:
     return Finding(
         kind=kind,
         says=f"`{dispatch.to_agent}` said `{_shown(meant)}`, the caller `{_shown(value)}`",
@@ -455,7 +360,7 @@ def _finding(dispatch: Dispatch, piece: Piece, meant: _Value, value: _Value, kin
     )
 
 
-def _shown(value: _Value) -> str:
+def _shown(value: Value) -> str:
     """Return a value with its unit, as it is written."""
-    unit = _unit_text(value) if value.sizes != value.numbers else ""
+    unit = unit_text(value) if value.sizes != value.numbers else ""
     return f"{value.fact.text} {unit}".strip()

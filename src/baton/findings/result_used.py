@@ -11,7 +11,8 @@ from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, rou
 
 from .caller_texts import Piece, all_recorded, emitted, given_out, had_before
 from .dispatch_completed import reports_failure
-from .facts import NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
+from .empty_answers import only_asks, postpones
+from .facts import HARD, NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
 from .finding import (
     TOO_LONG,
     Answer,
@@ -169,10 +170,13 @@ LONG = 20
 # because the repeated calls are evidence of their own. The trials do not settle it: from 0.05 to no
 # limit at all it finds 130 to 135 of 347 faults, and no good trace fails.
 REGENERATED_BELOW = 0.2
-# Of a caller that says "All booked." nobody can tell what it used, so it has to put 3 facts of its
-# own into words. With 0 as the limit 14 of 304 good traces fail (and 13 of 427), with 1 it is 10
-# (and 6), with 3 none. At 5 it finds 54 faults in place of 149.
+# Of a caller that says "All booked." nobody can tell what it used, so it has to put some facts of
+# its own into words.
 TERSE = 3
+# Words of its own after which a caller that shows nothing of a result did not use it.
+WORDS = 7
+# Who gives two numbers that come from nowhere had them from elsewhere.
+WORDS_WITH_NUMBERS = 4
 
 
 class Limits(NamedTuple):
@@ -356,6 +360,9 @@ def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
         return NotRecorded(
             says="the dispatch failed, and what the caller did then may be its answer"
         )
+    # "I didn't get through to them" says it in words that no list holds.
+    if is_negative(said):
+        return NotRecorded(says="the dispatch failed, and the caller may say so in its own words")
     if len(read(said).facts) < TERSE:
         return NotRecorded(says="the dispatch failed, and the caller said too little to tell")
     return [
@@ -378,25 +385,66 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
         return "the turn did not come to its end"
     if not case.pieces:
         return "the caller said nothing afterwards"
-    if len(read(*_words(turn, case)).without(case.had)) < TERSE:
-        return "the caller said too little to tell"
+    words = _words(turn, case)
+    if _shows_in_part(words, case):
+        return "the caller speaks of something that is like it"
+    if _says_that_it_was_ignored(turn, case, result):
+        return None
     # "As the researcher says, this can't be done": who refers to the helper by name has read it.
     if any(f"w:{part}" in case.said.keys for part in name_parts(case.trip.dispatch.to_agent)):
         return "the caller speaks of the agent that it heard"
     asked = _asked_for(trace, turn, case.trip.dispatch)
     # "Are we ready for the release?" - "Not yet." may rest on everything that came back.
-    if wants_verdict(asked) and any(gives_verdict(text) for text in _words(turn, case)):
+    if wants_verdict(asked) and any(gives_verdict(text) for text in words):
         return "the caller was asked whether something is so, and says so"
     # "They are full that night" passes on "No table: fully booked" in no word of it.
-    if is_negative(result) and any(is_negative(text) for text in _words(turn, case)):
+    if is_negative(result) and any(is_negative(text) for text in words):
         return "result and answer are both negative"
-    if any(_rounds(text, result) for text in _words(turn, case)):
+    if any(_rounds(text, result) for text in words):
         return "the caller gives a rounded number that the result comes to"
     spoken, answered = case.said.language, read(result).language
     # Facts are compared as words. A German answer to an English result shares only its numbers.
     if spoken and answered and spoken != answered:
         return "the caller spoke another language"
+    own = read(*words).without(case.had)
+    numbers = [fact for fact in own if fact.kind in HARD and not fact.text.isalpha()]
+    if len(own) - len(numbers) < (WORDS_WITH_NUMBERS if len(numbers) > 1 else WORDS):
+        return "the caller said too little to tell"
     return None
+
+
+def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
+    """Tell an answer that is to come only, or asks what the work was about."""
+    if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
+        return False
+    answer = plain_text(turn.output)
+    # After a negative result another way is looked for: "Which other day would suit you?"
+    return postpones(answer) or (only_asks(answer) and not is_negative(result))
+
+
+def _shows_in_part(words: list[str], case: _Case) -> bool:
+    """Tell whether a part of a word or a difference of two numbers comes up."""
+    said = " ".join(words).casefold()
+    # `albumin` in "microalbuminuria".
+    for fact in case.facts:
+        if fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said:
+            return True
+    values = sorted({value for fact in case.facts for value in _values(fact)})[:60]
+    told = {value for fact in read(*words).without(case.had) for value in _values(fact)}
+    # "Only 36 EUR more" for 153 and 189 EUR; "before seven" for 06:55.
+    made = {abs(a - b) for i, a in enumerate(values) for b in values[i + 1 :]}
+    made |= {a + b for i, a in enumerate(values) for b in values[i + 1 :]}
+    hours = {float(h) for f in case.facts for k in f.keys if k[:2] == "t:" for h in _near_hours(k)}
+    return bool(told & (made | hours))
+
+
+def _values(fact: Fact) -> set[float]:
+    return {float(key[2:]) for key in fact.keys if key.startswith("n:")}
+
+
+def _near_hours(key: str) -> tuple[int, ...]:
+    hour = int(key.split(":")[1])
+    return (hour % 12, (hour + 1) % 12, hour, hour + 1)
 
 
 def _asked_for(trace: Trace, turn: Turn, dispatch: Dispatch) -> str:

@@ -52,8 +52,8 @@ true false null none null undefined agent agents assistant customer message tool
 _UNITS = """
 eur euro euros usd dollar dollars gbp pound pounds chf nok sek dkk jpy yen cent cents percent ms sec
 secs seconds minute minutes min mins hour hours hrs week weeks month months year years km cm mm
-meter meters metre metres mile miles kg gram grams ton tons liter liters litre litres celsius
-fahrenheit degree degrees kb mb gb tb byte bytes px am pm utc gmt kwh kw watt watts bar
+meter meters metre metres mile miles kg gram grams ton tons liter liters litre litres celsius sqm m²
+m³ fahrenheit degree degrees kb mb gb tb byte bytes px am pm utc gmt kwh kw watt watts bar
 """
 _GERMAN = """
 aber alle allem allen aller alles als also am an andere auch auf aus bei beim bereits bin bis bist
@@ -157,6 +157,8 @@ MONTHS: dict[str, int] = {
 }
 
 
+_MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
+
 # Words with which a sentence may limit what is to be done. The list is broad, because it is used to
 # stay silent: if the prompt holds any of them ("Keep brand names as they are"), it may say the
 # limit of the request ("Never change product names") in other words, and then nothing is reported.
@@ -184,9 +186,17 @@ _STRICT = re.compile(
 )
 # A semicolon, a new line and "..., but ..." part a request as a full stop does: in "Check order 88,
 # but leave order 90 alone" each half concerns a different dispatch.
+# No full stop ends "max. 160 EUR", "approx. 5" and "Dr. Haldane", nor the "3. April" of a German.
+_SHORTENED = "".join(
+    rf"(?<!\b(?i:{word})\.)"
+    for word in (
+        *("max", "min", "approx", "ca", "circa", "no", "nr", "incl", "inkl", "vs", "bzw", "sec"),
+        *("art", "p", "pp", "mr", "mrs", "ms", "dr", "st", r"e\.g", r"i\.e", r"z\.b"),
+    )
+)
 _END = re.compile(
-    r"(?<=[.!?;])\s+|\n+|,\s+(?=(?:but|and|aber|und|mais|et|pero|y)\b)|"
-    r"\s(?=but\b)"
+    rf"(?<=[.!?;]){_SHORTENED}(?!(?<=\d\.)\s(?:[a-zäöü]|(?i:{_MONTH_NAMES})\b))\s+"
+    r"|\n+|,\s+(?=(?:but|and|aber|und|mais|et|pero|y)\b)|\s(?=but\b)"
 )
 # `[ticket SHOP-13] Check that src/retry.py compiles.` names the request in some tracker. Who
 # compiles the file does not need the number, so it must not count as dropped.
@@ -285,6 +295,52 @@ def asides(sentence: str) -> list[str]:
     """Return parts of a sentence whose numbers nobody needs who does what it asks for."""
     spans = [match[0] for pattern in _ASIDES for match in pattern.finditer(sentence)]
     return spans + [m["old"] for pattern in (_CHANGE, _INSTEAD) for m in pattern.finditer(sentence)]
+
+
+_ROUGHLY = (
+    r"(?:~|≈|\b(?:about|around|roughly|approximately|approx\.?|ca\.?|circa|some|nearly|almost|say|like|maybe"
+    r"|perhaps|probably|etwa|ungefähr|rund|gut|knapp|environ|unos|unas|aproximadamente|casi)\s)\s?"
+)
+
+
+def is_rough(number: str, sentence: str) -> bool:
+    """Tell a number that a sentence gives roughly: `four` of "about four hours"."""
+    return re.search(rf"{_ROUGHLY}{re.escape(number)}(?!\w)", sentence, re.IGNORECASE) is not None
+
+
+def remains(number: str, sentence: str) -> bool:
+    """Tell a number that only says how something is to stay: "the US cluster stays on 2.15"."""
+    stays = r"(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*)"
+    pattern = rf"\b{stays}\s(?:\w+\s){{0,2}}{re.escape(number)}(?!\w)"
+    return re.search(pattern, sentence, re.IGNORECASE) is not None
+
+
+def is_deadline(date: str, sentence: str) -> bool:
+    """Tell a date or time by which all has to be done: who plans the work may keep it."""
+    before = r"(?:by|until|till|before|due|no later than|deadline:?|bis|vor|avant|antes d\w+|para)"
+    pattern = rf"\b{before}\s(?:the |zum |am |le |el )?{re.escape(date)}(?!\w)"
+    return re.search(pattern, sentence, re.IGNORECASE) is not None
+
+
+# A prompt that says that others do something, or that hands over their texts, is a part of a plan.
+_REFERS = re.compile(
+    r"""\b(?:other|another|different|next|previous)\ (?:agent|colleague|team|researcher|helper)
+        |\b(?:somebody|someone)\ else\b|\bothers\ (?:do|are|will|take|handle)\b|\bcolleague
+        |\bsub-?task|\bpart\ (?:\d|of\ a)|\byour\ part|\bstep\ \d+\ of|\bnot\ your\b
+        |\b(?:is|are|be|gets?)\ (?:done|handled|dealt\ with|taken\ care\ of|looked\ (?:up|after)
+            |written|made|checked|inserted|added)\b[^.;]*\b(?:by|later|afterwards|elsewhere
+            |separately|already|then)\b
+        |\b(?:below|above|attached|enclosed|aforementioned)\b|\bfindings\ of\b|\bseparately\b
+        |(?:^|[.!?]\s+)only\b|\bonly\ (?:check|review|verify|look)\b|\bhands?\ (?:you|over)\b
+        |\bgesondert|\bandere[rnms]?\ (?:agent|kolleg)|\bnur\ diese|\boben\b|\bunten\b
+        |\botro\ agente|\bun\ autre\ agent|\bci-dessous""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def refers_to_others(prompt: str) -> bool:
+    """Tell a prompt that says that others do a part of the work, or hands over what they made."""
+    return _REFERS.search(prompt) is not None
 
 
 def sets_limit(text: str) -> bool:

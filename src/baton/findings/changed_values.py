@@ -1,0 +1,128 @@
+"""Does a prompt give another value in the place of one of the request?
+
+That says more than a value that is missing: who hands on a part of the work leaves values out, and
+has no reason to change them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .facts import Fact, Reading
+from .values import Value, is_slip, labels
+
+# "At most 160 EUR" may be handed on as 150: who stays below a limit keeps to it.
+_AT_MOST = re.compile(
+    r"""\b(?:at\ (?:the\ )?(?:most|latest)|max\w*|up\ to|under|below|within|by|(?:less|fewer)\ than
+        |(?:no|not)\ (?:more|longer|later)|budget|limit|cap|höchstens|bis\ zu|unter|au\ plus
+        |como\ máximo|hasta|tope)\b|[<≤]""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_AT_LEAST = re.compile(
+    r"\b(?:at least|min\w*|from|over|above|more than|no less|mindestens|ab|au moins|al menos)\b"
+    r"|[>≥]",
+    re.IGNORECASE,
+)
+# Times and dates are shifted on purpose: "be there at 19:30", "remind them on 23 June", 19:00 UTC.
+_SHIFTED = re.compile(
+    r"\b(?:utc|gmt|[ecmpw]e?[sd]?t|before|after|ahead|earlier|later|prior|remind\w*|deadline|until|by"
+    r"|be (?:at|there|ready|in|on)|arriv\w*|get (?:to|there)|meet|check[- ]?in|instead)\b",
+    re.IGNORECASE,
+)
+# Kinds of values of which a text has several that mean different things: "3 hours" of driving and
+# "4 hours" of play. Only a slip shows that one stands for the other.
+_CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "NOK"})
+_MANY = _CURRENCIES | {"duration", "months", "share", "time", "date"}
+
+
+def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: bool) -> Value | None:
+    """Return the value of a prompt that stands for a lost fact of the request.
+
+    ``asked`` are the values of the request, ``new`` those of the prompt that come from nowhere;
+    ``retold`` when the prompt repeats most of the request, so that a word beside a value is enough.
+    """
+    lost = next((value for value in asked if value.fact.keys == fact.keys), None)
+    if lost is None:
+        return None
+    for value in new:
+        if value.kind != lost.kind or _keeps_limit(lost, value):
+            continue
+        if lost.kind == "identifier" and _letters(lost) != _letters(value):
+            continue
+        if value.kind in ("date", "time") and _is_shifted(lost, value):
+            continue
+        same = bool(labels(lost) & labels(value))
+        if _slipped(lost, value, labelled=same):
+            return value
+        if retold and (_is_only(lost, asked, value, new) if value.kind in _MANY else same):
+            return value
+    return None
+
+
+def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) -> bool:
+    """Tell the one time or date of a request, and the one of a prompt that repeats the rest."""
+    if lost.kind not in ("time", "date"):
+        return False
+    return all(other is lost or other.kind != lost.kind for other in asked) and all(
+        other is value or other.kind != value.kind for other in new
+    )
+
+
+def _letters(value: Value) -> str:
+    return re.sub(r"[\W\d]", "", value.fact.text.casefold())
+
+
+def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
+    """Tell a value that differs as slips do: `E81` for `E18`, 14 July for 14 June."""
+    swapped = sorted(lost.digits) == sorted(value.digits) and len(lost.digits) > 1
+    if lost.kind == "date":
+        return bool(_days(lost) & _days(value)) or _tens_apart(lost, value)
+    if lost.kind == "time":
+        return swapped
+    if not is_slip(value, lost):
+        return False
+    # Round numbers differ in one digit by nature: 300 of the 500 words.
+    return swapped or labelled or len(lost.digits.strip("0")) > 2
+
+
+def _is_shifted(lost: Value, value: Value) -> bool:
+    own = {word.casefold() for word in _SHIFTED.findall(value.sentence)}
+    return bool(own - {word.casefold() for word in _SHIFTED.findall(lost.sentence)})
+
+
+def _days(value: Value) -> set[str]:
+    return {key.rpartition("-")[2] for key in value.fact.keys if key.count("-") == 1}
+
+
+def _tens_apart(lost: Value, value: Value) -> bool:
+    """Tell 27 June from 17 June, which differ in one digit; the 16th may be the day before."""
+    months = [
+        {k[2:].split("-")[0] for k in v.fact.keys if k.count("-") == 1} for v in (lost, value)
+    ]
+    apart = {abs(int(a) - int(b)) for a in _days(lost) for b in _days(value)}
+    return bool(months[0] & months[1]) and bool(apart & {10, 20})
+
+
+def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | None:
+    """Return the same number with another unit, where that is all there is: 74 lb for 74 kg."""
+    sizes = {key for key in fact.keys if key.startswith("u:")}
+    if not sizes or sizes & given.keys:
+        return None
+    kind = next(iter(sizes)).split(":")[1]
+    for value in new:
+        other = {key for key in value.fact.keys if key.startswith("u:")}
+        if not other or not value.fact.keys & (fact.keys - sizes):
+            continue
+        # `m` may be metres or minutes.
+        if value.kind == kind or {value.kind, kind} <= _CURRENCIES:
+            return value
+    return None
+
+
+def _keeps_limit(lost: Value, value: Value) -> bool:
+    if not lost.sizes or not value.sizes:
+        return False
+    lower, higher = max(value.sizes) < min(lost.sizes), min(value.sizes) > max(lost.sizes)
+    return (lower and _AT_MOST.search(lost.clause) is not None) or (
+        higher and _AT_LEAST.search(lost.clause) is not None
+    )

@@ -1,0 +1,126 @@
+"""Numbers, times, dates and identifiers of a text, each with the clause that it stands in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .facts import Fact, name_parts, read
+from .quantities import in_digits
+from .words import COMMON, clauses, sentences
+
+# Days and months are written so as well, and are no numbers of their own: "31/03".
+_SHORT_DATE = re.compile(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
+
+
+class Value(NamedTuple):
+    """A number, time, date or name of a text, with the sentence and clause it stands in.
+
+    ``words`` are the stems of the clause that tell something.
+    """
+
+    fact: Fact
+    clause: str
+    words: frozenset[str]
+    sentence: str
+
+    @property
+    def kind(self) -> str:
+        """What it may be compared with: values of the same unit, times, dates, names."""
+        for key in self.fact.keys:
+            if key.startswith("u:"):
+                return key.split(":")[1]
+        if any(key.startswith("t:") for key in self.fact.keys):
+            return "time"
+        if any(key.startswith("d:") for key in self.fact.keys):
+            return "date"
+        return self.fact.kind
+
+    @property
+    def numbers(self) -> frozenset[float]:
+        """The values that it may have."""
+        return frozenset(float(key[2:]) for key in self.fact.keys if key.startswith("n:"))
+
+    @property
+    def sizes(self) -> frozenset[float]:
+        """The values in the base unit of its kind; without a unit, the values themselves."""
+        sizes = {float(k.rsplit(":", 1)[1]) for k in self.fact.keys if k.startswith("u:")}
+        return frozenset(sizes) or self.numbers
+
+    @property
+    def digits(self) -> str:
+        """Its digits, without marks and zeros at the ends that say nothing."""
+        return re.sub(r"\D", "", self.fact.text)
+
+
+def values_of(text: str) -> Iterator[Value]:
+    """Yield the values of a text that are written with digits, in order."""
+    for sentence in sentences(_SHORT_DATE.sub(" ", in_digits(text))):
+        for clause in clauses(sentence):
+            reading = read(clause.text)
+            words = frozenset(
+                key for fact in reading.facts if fact.kind == "word" for key in fact.keys
+            )
+            for fact in reading.facts:
+                if fact.kind in ("number", "identifier") and any(c.isdigit() for c in fact.text):
+                    yield Value(fact, clause.text, words, sentence)
+
+
+def is_slip(value: Value, other: Value) -> bool:
+    """Tell a value that differs as slips do: digits swapped, one digit, a zero too many."""
+    mine, theirs = value.digits, other.digits
+    if value.kind in ("date", "time"):
+        return _shares_part(value.fact, other.fact)
+    if value.kind == "identifier" and re.sub(r"\d", "", value.fact.text.casefold()) != re.sub(
+        r"\d", "", other.fact.text.casefold()
+    ):
+        return False
+    if len(mine) < 2 and len(theirs) < 2:
+        return False
+    if sorted(mine) == sorted(theirs):
+        return True
+    if len(mine) == len(theirs) and len(mine) >= 3:
+        return sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1
+    return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
+
+
+def unit_text(value: Value) -> str:
+    """Return the word behind a number, a slash and what follows it included."""
+    number = re.match(r"\D*[\d.,'’]*\d", value.fact.text)
+    written = number[0] if number is not None else value.fact.text
+    at = value.clause.find(written)
+    behind = value.clause[at + len(written) :] if at >= 0 else ""
+    match = re.match(r"\s?((?:[^\W\d]+|%)(?:/[^\W\d]+)?)", behind)
+    return match[1].casefold() if match is not None else ""
+
+
+def labels(value: Value) -> frozenset[str]:
+    """Return the words right beside a value, which say what it is: `level` of "level: 3"."""
+    number = re.search(rf"(?<!\d){re.escape(value.fact.text)}", value.sentence)
+    if number is None:
+        return frozenset()
+    before, after = value.sentence[: number.start()], value.sentence[number.end() :]
+    beside = [*_telling(before)[-2:], *_telling(after)[:1]]
+    return frozenset(beside) | frozenset(name_parts(" ".join(beside)))
+
+
+def _telling(text: str) -> list[str]:
+    words = (word.casefold() for word in re.findall(r"[^\W\d_]+", text))
+    return [word for word in words if word not in COMMON]
+
+
+def _shares_part(one: Fact, other: Fact) -> bool:
+    """Tell two dates of one day or month, or two times of one hour or minute."""
+    parts = [
+        re.split(r"[:-]", key[2:])
+        for fact in (one, other)
+        for key in fact.keys
+        if key.startswith(("t:", "d:"))
+    ]
+    half = sum(key.startswith(("t:", "d:")) for key in one.keys)
+    return any(
+        len(a) == len(b) == 2 and (a[0] == b[0] or a[1] == b[1])
+        for a in parts[:half]
+        for b in parts[half:]
+    )
