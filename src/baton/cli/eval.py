@@ -39,6 +39,8 @@ from .options import (
     Dataset,
     Evaluators,
     Flag,
+    Keyword,
+    LastFailed,
     Paths,
     Reports,
     Scoring,
@@ -75,6 +77,8 @@ class Running:
         the agent is named as it was then.
     only_failed
         Start a new evaluation of the cases that did not pass in this folder.
+    last_failed
+        Start a new evaluation of the cases that did not pass in the last one.
     force
         Continue even if the dataset, the config or an evaluator changed.
     variant
@@ -89,6 +93,7 @@ class Running:
     max_agent_cost: float | None = None
     resume: Path | None = None
     only_failed: Path | None = None
+    last_failed: LastFailed = False
     force: Flag = False
     variant: str | None = None
 
@@ -113,6 +118,7 @@ def eval_command(
     ] = None,
     scoring: Scoring = USUAL,
     app: str | None = None,
+    keyword: Keyword = None,
     filters: Annotated[Words, Parameter(name=["--filter", "-f"])] = (),
     limit: Whole | None = None,
     running: Running = NORMAL,
@@ -149,6 +155,9 @@ def eval_command(
         Criteria of ADK; the same as --config.
     app
         The app of the server to talk to, where it has several.
+    keyword
+        Only cases that the expression fits: a word is part of the id or of a tag, with `and`, `or`,
+        `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
     filters
         Which cases: a glob over ids, tag:NAME or metadata.KEY=VALUE; all given have to match.
     limit
@@ -177,6 +186,7 @@ def eval_command(
         agents=None if scoring.agents is None else str(scoring.agents),
         app=app,
         filters=list(filters),
+        keyword=keyword,
         limit=limit,
         variant=running.variant,
     )
@@ -187,6 +197,8 @@ def eval_command(
     start: dict[str, Any] = {
         "resume": running.resume,
         "only_failed": running.only_failed,
+        "last_failed": running.last_failed,
+        "out": out,
         "force": running.force,
         "backend": workers.backend,
         "workers": workers.workers,
@@ -198,7 +210,7 @@ def eval_command(
             estimate = estimate_evaluation(asked, **start, **options)
         else:
             files = list(reports.files().values())
-            done = evaluate_files(asked, out=out, reports=files, **start, **options)
+            done = evaluate_files(asked, reports=files, **start, **options)
     if dry_run:
         return print_estimate(estimate, json=json)
     return _report(done, json=json, show=show, detailed=print_detailed_results, reports=reports)

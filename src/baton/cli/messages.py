@@ -46,6 +46,8 @@ _FLAGS = {
     "evaluators": "--evaluator",
     "criteria": "--config_file_path",
     "filters": "--filter",
+    "keyword": "-k",
+    "last_failed": "--lf",
     "redact_kinds": "--redact-kind",
     "target": "--otlp",
 }

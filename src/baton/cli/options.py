@@ -31,6 +31,8 @@ Paths = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)]
 Dataset = Annotated[Words, Parameter(name=["--dataset", "-d"])]
 Evaluators = Annotated[Words, Parameter(name=["--evaluator", "-e"])]
 ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
+Keyword = Annotated[str | None, Parameter(name="-k")]
+LastFailed = Annotated[bool, Parameter(name=["--lf", "--last-failed"], negative="")]
 
 OUT = STORED
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TypedDict
 
 from baton.session.score import estimate_scoring, score_files
 
@@ -17,6 +18,8 @@ from .options import (
     Dataset,
     Evaluators,
     Flag,
+    Keyword,
+    LastFailed,
     Paths,
     Reports,
     Scoring,
@@ -26,11 +29,21 @@ from .options import (
 from .output import print_estimate, report
 
 
+class _Choice(TypedDict):
+    """What of all that there is to score, and where evaluations are."""
+
+    out: Path
+    keyword: str | None
+    last_failed: bool
+
+
 def score_command(
     *traces: str,
     dataset: Dataset = (),
     evaluators: Evaluators = (),
     config: ConfigPath = None,
+    keyword: Keyword = None,
+    last_failed: LastFailed = False,
     scoring: Scoring = USUAL,
     json: Flag = False,
     show: Whole = 10,
@@ -56,6 +69,12 @@ def score_command(
     config
         A config with evaluators, options and a dataset, or criteria of ADK (a test_config.json of
         any name); what is given here overrides it.
+    keyword
+        Only cases that the expression fits: a word is part of the id or of a tag, with `and`, `or`,
+        `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
+    last_failed
+        Only what did not pass in the last evaluation of recordings; its recordings are scored again
+        where none are named.
     json
         Print the whole report as JSON.
     show
@@ -73,16 +92,17 @@ def score_command(
     asked = scoring.options(trust, rehearsal=dry_run)
     asked["config"] = config
     work = (traces, dataset or None, evaluators or None)
+    chosen: _Choice = {"out": out, "keyword": keyword, "last_failed": last_failed}
     # What the user's own code prints is no part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
             estimate = estimate_scoring(
-                *work, backend=workers.backend, workers=workers.workers, **asked
+                *work, backend=workers.backend, workers=workers.workers, **chosen, **asked
             )
         else:
             written = score_files(
                 *work,
-                out=out,
+                **chosen,
                 backend=workers.backend,
                 workers=workers.workers,
                 jobs=jobs,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,28 +15,37 @@ Keep = Callable[[Case], bool]
 _METADATA = "metadata."
 
 
-def choose(dataset: Dataset, filters: Sequence[str] = (), limit: int | None = None) -> Dataset:
+def choose(
+    dataset: Dataset,
+    filters: Sequence[str] = (),
+    limit: int | None = None,
+    keyword: str | None = None,
+) -> Dataset:
     """Return the cases that meet every filter, at most ``limit`` of them, in their order.
 
     A filter is a glob over ids (``refund_*``), ``tag:NAME`` or ``metadata.KEY=VALUE``; labels
-    count as metadata, and keys of nested objects are joined by dots.
+    count as metadata, and keys of nested objects are joined by dots. ``keyword`` is an expression
+    as :func:`matching` takes it.
 
     Raises:
         InputError: a filter is malformed, or nothing is left.
     """
-    if not filters and limit is None:
+    if not filters and limit is None and keyword is None:
         return dataset
     keeps = [_filter(text) for text in filters]
+    if keyword is not None:
+        keeps.append(matching(keyword))
     if keeps:
         places = [n for n, case in enumerate(dataset) if all(keep(case) for keep in keeps)]
     else:
         places = list(range(len(dataset)))
     if not places:
-        names = " and ".join(f"`{text}`" for text in filters)
-        raise InputError(
-            f"no case of {len(dataset)} meets {names}; a filter is a glob over ids, tag:NAME or "
-            "metadata.KEY=VALUE"
-        )
+        names = " and ".join(f"`{text}`" for text in (*filters, keyword) if text is not None)
+        hint = "a filter is a glob over ids, tag:NAME or metadata.KEY=VALUE"
+        if not filters:
+            listed = ", ".join(dataset.ids[:5]) + (", ..." if len(dataset) > 5 else "")
+            hint = f"ids are {listed}"
+        raise InputError(f"no case of {len(dataset)} meets {names}; {hint}")
     return dataset.subset(places[:limit])
 
 
@@ -60,3 +71,84 @@ def _metadata(case: Case, key: str) -> str | None:
             return None
         value = value[step]
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+_TOKEN = re.compile(r"""\s*(?:([()])|"([^"]*)"|'([^']*)'|([^\s()]+))""")
+_DEEPEST = 50
+
+
+def matching(expression: str) -> Keep:
+    """Return what an expression keeps, as ``-k`` of pytest does: ``refund and not (slow or vip)``.
+
+    A word is met where it is part of the id or of a tag, in capitals or not; ``tag:NAME`` and
+    ``metadata.KEY=VALUE`` are as in a filter. ``not`` binds closer than ``and``, and that closer
+    than ``or``. Quotes hold a text with spaces or parentheses together, and make ``"and"`` a word.
+
+    Raises:
+        InputError: the expression is malformed.
+    """
+    tokens = list(_tokens(expression.strip()))
+    place = 0
+
+    def wrong(why: str) -> InputError:
+        return InputError(f"`{expression}`: {why}; write words with `and`, `or`, `not`, `(`, `)`")
+
+    def take(*marks: str) -> bool:
+        nonlocal place
+        if place < len(tokens) and not tokens[place].quoted and tokens[place].text in marks:
+            place += 1
+            return True
+        return False
+
+    def either(depth: int) -> Keep:
+        some = [both(depth)]
+        while take("or"):
+            some.append(both(depth))
+        return some[0] if len(some) == 1 else lambda case: any(keep(case) for keep in some)
+
+    def both(depth: int) -> Keep:
+        some = [one(depth)]
+        while take("and"):
+            some.append(one(depth))
+        return some[0] if len(some) == 1 else lambda case: all(keep(case) for keep in some)
+
+    def one(depth: int) -> Keep:
+        nonlocal place
+        if depth > _DEEPEST:
+            raise wrong("is nested too deep")
+        if take("not"):
+            keep = one(depth + 1)
+            return lambda case: not keep(case)
+        if take("("):
+            inner = either(depth + 1)
+            if not take(")"):
+                raise wrong("a `)` is missing")
+            return inner
+        if place == len(tokens) or take("and", "or", ")"):
+            raise wrong("a word is missing")
+        token, place = tokens[place], place + 1
+        return _word(token.text)
+
+    keep = either(0)
+    if place < len(tokens):
+        raise wrong(f"`{tokens[place].text}` is not expected there")
+    return keep
+
+
+class _Token(NamedTuple):
+    text: str
+    quoted: bool
+
+
+def _tokens(expression: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(expression):
+        mark, double, single, word = match.groups()
+        quoted = double if double is not None else single
+        yield _Token(mark or word if quoted is None else quoted, quoted is not None)
+
+
+def _word(text: str) -> Keep:
+    if text.startswith(("tag:", _METADATA)):
+        return _filter(text)
+    part = text.casefold()
+    return lambda case: any(part in name.casefold() for name in (case.id, *case.tags))

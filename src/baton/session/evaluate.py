@@ -14,7 +14,6 @@ from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.datasets.filter import choose
 from baton.formats.explain import explain
-from baton.gate.decide import for_some_cases
 from baton.model import CaseResult, Dataset, InputError, Problem, Provider
 from baton.model.option_names import option
 from baton.model.secrets import masked
@@ -55,6 +54,7 @@ from .prepare import (
     ScoreOptions,
     folder_header,
     for_this,
+    gated_by_some,
     inputs_of,
     is_criteria,
     judge_flags_of,
@@ -65,8 +65,17 @@ from .prepare import (
     refuse_unknown,
     trust_in,
 )
-from .report import check_outputs
-from .resume import Request, Start, basis_of, begin, is_complete, judge_words, kept_results
+from .report import STORED, check_outputs
+from .resume import (
+    Request,
+    Start,
+    basis_of,
+    begin,
+    is_complete,
+    judge_words,
+    kept_results,
+    last_evaluation,
+)
 
 if TYPE_CHECKING:
     from baton.runner.backends.protocol import Backend, Recipe
@@ -379,6 +388,7 @@ def evaluate_files(
     out: Path,
     resume: Path | None = None,
     only_failed: Path | None = None,
+    last_failed: bool = False,
     force: bool = False,
     backend: str | None = None,
     workers: int | None = None,
@@ -396,6 +406,7 @@ def evaluate_files(
         out: where evaluations are stored.
         resume: the folder of an evaluation to resume.
         only_failed: the folder of one whose cases that did not pass are played again.
+        last_failed: take the newest folder below ``out`` for ``only_failed``.
         force: resume though something changed.
         backend: where the work is done.
         workers: how many workers the backend has.
@@ -408,6 +419,7 @@ def evaluate_files(
             resumed evaluation depends on has changed.
     """
     options["trust"] = trust_in(options)
+    only_failed = _only_failed(only_failed, last_failed, out)
     begun = _begin(asked, resume, only_failed, listener, force=force, options=options)
     config, start, note = begun.target.config, begun.start, options.get("note", log_note)
     chosen = chosen_backend(config.backend if config else None, backend, workers)
@@ -435,11 +447,22 @@ def evaluate_files(
     return Evaluated(done, config)
 
 
+def _only_failed(folder: Path | None, last: bool, stored: Path) -> Path | None:
+    if not last:
+        return folder
+    if folder is not None:
+        both = f"{option('last_failed', True)} and {option('only_failed')}"
+        raise InputError(f"{both} exclude one another: give one")
+    return last_evaluation(stored, played=True)
+
+
 def estimate_evaluation(
     asked: Request,
     *,
+    out: Path = STORED,
     resume: Path | None = None,
     only_failed: Path | None = None,
+    last_failed: bool = False,
     force: bool = False,
     backend: str | None = None,
     workers: int | None = None,
@@ -453,6 +476,7 @@ def estimate_evaluation(
     Raises:
         InputError: as for :func:`evaluate_files`.
     """
+    only_failed = _only_failed(only_failed, last_failed, out)
     begun = _begin(asked, resume, only_failed, listener, force=force, options=options)
     config, note = begun.target.config, options.get("note", log_note)
     chosen_backend(config.backend if config else None, backend, workers)
@@ -551,7 +575,7 @@ def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
     note = options.get("note", log_note)
     inputs = load_inputs(target.config, named or None, asked.agents, note)
     assert inputs.dataset is not None  # noqa: S101 - a path is named
-    cases = choose(inputs.dataset, asked.filters, asked.limit)
+    cases = choose(inputs.dataset, asked.filters, asked.limit, asked.keyword)
     if asked.cases is not None:
         wanted = set(asked.cases)
         cases = _some(cases, wanted.__contains__, "none of the chosen cases exists any more")
@@ -586,13 +610,8 @@ def _job(
     if variant is not None and config is not None:
         plan = msgspec.structs.replace(plan, default_model=config.providers[place].model)
     some = start.open_cases is not None or asked.cases is not None
-    if plan.gate and some:
-        tags = {tag for case in cases for tag in case.tags} if plan.gate.rules else set()
-        part = for_some_cases(plan.gate, cases.ids, tags)
-        if part.left_out:
-            left_out = ", ".join(part.left_out)
-            note(f"the gate is about all cases; not asked of these: {left_out}")
-        plan = msgspec.structs.replace(plan, gate=part.gate)
+    if some:
+        plan = gated_by_some(plan, cases, note)
     if start.before is None:
         how = config.run if config else RunOptions()
     else:
@@ -656,6 +675,7 @@ def _workers(
         job.plan,
         options,
         filters=asked.filters,
+        keyword=asked.keyword,
         limit=asked.limit,
         cases=list(job.cases.ids) if some else None,
         evaluators=asked.evaluators,

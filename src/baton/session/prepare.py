@@ -16,6 +16,7 @@ from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
 from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
+from baton.gate.decide import for_some_cases
 from baton.gate.rules import read_gate
 from baton.judges.settings import settings_of
 from baton.model import Case, Dataset, InputError, Judge, Problem, suggestion
@@ -402,6 +403,17 @@ def redaction_with(
     more = redaction_of(list(kinds), option("redact_kinds"))
     every = sorted({*redaction.kinds, *more.kinds})
     return msgspec.structs.replace(redaction, kinds=redaction_of(every).kinds)
+
+
+def gated_by_some(plan: Plan, cases: Dataset, note: Note) -> Plan:
+    """Leave out of the gate what it cannot ask of a few of all cases, and say so."""
+    if not plan.gate:
+        return plan
+    tags = {tag for case in cases for tag in case.tags} if plan.gate.rules else set()
+    part = for_some_cases(plan.gate, cases.ids, tags)
+    if part.left_out:
+        note(f"the gate is about all cases; not asked of these: {', '.join(part.left_out)}")
+    return msgspec.structs.replace(plan, gate=part.gate)
 
 
 def note_unchecked(plan: Plan, dataset: Dataset, note: Note) -> None:

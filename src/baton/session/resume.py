@@ -8,6 +8,7 @@ what to name.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ import msgspec
 
 from baton.config import Config
 from baton.config.judge import JudgeFlags, judge_flags
-from baton.formats.evaluation_folder import Header, read_header
+from baton.formats.evaluation_folder import HEADER, Header, read_header
 from baton.model import Dataset, InputError, Problem
 from baton.model.option_names import option
 from baton.model.secrets import masked
@@ -47,6 +48,7 @@ class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
     agents: str | None = None
     app: str | None = None
     filters: list[str] = msgspec.field(default_factory=list)
+    keyword: str | None = None
     limit: int | None = None
     cases: list[str] | None = None
     variant: str | None = None
@@ -90,6 +92,25 @@ class Start(NamedTuple):
     criteria_found: bool = False
 
 
+def last_evaluation(stored: Path, *, played: bool) -> Path:
+    """Return the newest folder below ``stored`` that `baton eval` made, or else `baton score`.
+
+    Raises:
+        InputError: there is none, or one that is newer cannot be read.
+    """
+    verb = "eval" if played else "score"
+    folders = sorted((path.parent for path in stored.glob(f"*/{HEADER}")), reverse=True)
+    # Names start with the UTC second; who was first within a second, headers tell.
+    for _, same_second in itertools.groupby(folders, lambda folder: folder.name.partition("-")[0]):
+        headers = {folder: read_header(folder, Earlier) for folder in same_second}
+        made = [
+            folder for folder, header in headers.items() if (header.basis is not None) == played
+        ]
+        if made:
+            return max(made, key=lambda each: str(headers[each].timings.get("started", "")))
+    raise InputError(Problem(file=str(stored), message=f"no evaluation of `baton {verb}` here yet"))
+
+
 def begin(
     request: Request,
     judge: JudgeFlags,
@@ -126,7 +147,7 @@ def begin(
             raise _settled()
         merged, criteria_found = _merged(request, before.request, folder, "--resume", note)
         return Start(merged, judge, folder, before, before.basis, criteria_found=criteria_found)
-    open_cases = _open_cases(folder)
+    open_cases = open_cases_of(folder)
     only_agent = msgspec.structs.replace(request, target=[]).is_empty
     if request.is_empty or (only_agent and _same_agent(request, before.request)):
         merged, criteria_found = _merged(request, before.request, folder, "--only-failed", note)
@@ -175,7 +196,33 @@ def _judge_with(kept: dict[str, Any], given: JudgeFlags, folder: Path) -> JudgeF
     return judge_flags(**merged, rehearsal=given.rehearsal)
 
 
-def _open_cases(folder: Path) -> Callable[[str], bool]:
+def scored_before(folder: Path, *, dataset: bool, evaluators: bool, config: bool) -> Request:
+    """Return cases and evaluators that recordings were scored with, as their folder names them.
+
+    What is given now (``dataset``, ``evaluators``, ``config``) is not asked of the folder.
+
+    Raises:
+        InputError: it names a config, code, or files outside of the current folder: these are named
+            again, as a folder does not choose what is run.
+    """
+    header = read_header(folder, Earlier)
+    before = header.request or Request()
+    words: list[str] = []
+    if before.config is not None and not config:
+        words += ["--config", before.config]
+    if any(map(names_code, before.evaluators)) and not (evaluators or words):
+        words += [word for name in before.evaluators for word in ("--evaluator", name)]
+    if any(map(_is_elsewhere, header.dataset)) and not dataset:
+        words += [word for path in header.dataset for word in ("--dataset", path)]
+    if words:
+        command = shlex.join(["baton", "score", "--lf", *words])
+        message = f"a folder does not choose what is run: name it again: {command}"
+        raise InputError(Problem(file=str(folder), message=message))
+    # With a config, its own dataset counts as before, unless another one is named.
+    return Request(dataset=header.dataset, evaluators=before.evaluators)
+
+
+def open_cases_of(folder: Path) -> Callable[[str], bool]:
     """Tell the cases that did not pass; where some were not played, all that did not."""
     stored = read_evaluation(folder)
     passed: dict[str, int] = {}

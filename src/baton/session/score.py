@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
+import msgspec
+
 from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
+from baton.datasets.filter import matching
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
-from baton.model import InputError, Trace
+from baton.model import Case, InputError, Trace, counted
 from baton.model.option_names import option
 from baton.readers import iter_traces
 from baton.readers.shards import BYTES, is_address, iter_shards
 from baton.runner.plan import Plan, Specs
-from baton.runner.recorded import score_in_memory, score_to_folder
+from baton.runner.recorded import find_case, score_in_memory, score_to_folder
 
 from .evaluation import Evaluation
 from .file_kinds import cases_in, given_as
@@ -30,6 +33,7 @@ from .prepare import (
     each_once,
     folder_header,
     for_this,
+    gated_by_some,
     inputs_of,
     is_criteria,
     log_note,
@@ -39,7 +43,7 @@ from .prepare import (
     trust_in,
 )
 from .recordings import recordings_in
-from .report import Written, check_outputs
+from .report import STORED, Written, check_outputs
 
 if TYPE_CHECKING:
     from .estimate import JudgingEstimate
@@ -92,6 +96,7 @@ def score(
         git=False,
         traces=ready.words if from_files else [],
         definitions=inputs.definitions,
+        request=_request(inputs, evaluators),
         repeats=_repeats(ready),
     )
     return Evaluation.of(evaluation, about, keep_traces=not from_files)
@@ -110,6 +115,8 @@ def score_files(
     workers: int | None = None,
     jobs: int = 1,
     reports: Sequence[Path] = (),
+    keyword: str | None = None,
+    last_failed: bool = False,
     **options: Unpack[ScoreOptions],
 ) -> Written:
     """Score recorded traces as :func:`score` does, into a new folder, and maybe by several workers.
@@ -125,32 +132,44 @@ def score_files(
         workers: how many workers the backend has.
         jobs: how many processes of this machine score, without a backend.
         reports: files that will be written afterwards.
+        keyword: score only cases that this expression fits; without cases, traces, by their ids.
+        last_failed: score only what did not pass in the last evaluation below ``out`` that scored
+            recordings; with its recordings, cases and evaluators where none are given.
         options: as for :func:`score`.
 
     Raises:
         InputError: an option, a file or the config has faults, or no trace was read; no folder is
             left behind then.
     """
-    if not traces:
-        raise InputError("name the files or folders that hold the traces")
-    ready = _prepare(traces, dataset, evaluators, options)
+    again = _again(traces, dataset, evaluators, options, out if last_failed else None)
+    chosen = _Chosen(keyword, again.folder)
+    ready = _prepare(again.traces, again.dataset, again.evaluators, options, chosen)
     plan, inputs, note = ready.plan, ready.inputs, ready.note
-    chosen = _backend(ready, backend, workers)
-    if chosen is not None and jobs != 1:
+    backend_spec = _backend(ready, backend, workers)
+    if ready.keep is not None and backend_spec is not None:
+        raise InputError(f"{chosen.name} cannot be used with a backend, or with addresses")
+    if backend_spec is not None and jobs != 1:
         raise InputError(f"{option('jobs')} cannot be used with a backend; use {option('workers')}")
     config = inputs.config
     problems: list[str] = []
+    header = folder_header(
+        plan,
+        inputs,
+        traces=ready.words,
+        definitions=inputs.definitions,
+        request=_request(inputs, again.evaluators),
+    )
     how: dict[str, Any] = {
         "root": out,
         "name": options.get("name") or ready.name or Path(ready.words[0]).name,
-        "header": folder_header(plan, inputs, traces=ready.words, definitions=inputs.definitions),
+        "header": header,
         "input_problems": problems,
         "repeats": _repeats(ready),
     }
     cases = inputs.dataset.files if inputs.dataset else ()
     check_outputs(config, reports, [*ready.files, *cases, inputs.definitions])
-    chosen = chosen or _processes(jobs, plan, inputs, note)
-    if chosen is None:
+    backend_spec = backend_spec or _processes(jobs, ready, chosen)
+    if backend_spec is None:
         folder: Path | None = score_to_folder(plan, _read(ready, problems), inputs.dataset, **how)
     else:
         from baton.runner.backends.distribute import score_on
@@ -161,7 +180,7 @@ def score_files(
             inputs,
             plan,
             options,
-            evaluators=names_only(evaluators),
+            evaluators=names_only(again.evaluators),
             recorded=True,
             criteria=str(inputs.criteria.file) if inputs.criteria else None,
         )
@@ -172,7 +191,7 @@ def score_files(
             on_problem=lambda error: problems.extend(map(str, error.problems)),
         )
         folder = score_on(
-            make_workers(chosen, config),
+            make_workers(backend_spec, config),
             recipe,
             plan,
             shards,
@@ -193,6 +212,9 @@ def estimate_scoring(
     *,
     backend: str | None = None,
     workers: int | None = None,
+    out: Path = STORED,
+    keyword: str | None = None,
+    last_failed: bool = False,
     **options: Unpack[ScoreOptions],
 ) -> JudgingEstimate | None:
     """Work out what judging would take, without asking anybody; ``None`` where no judge is needed.
@@ -204,9 +226,9 @@ def estimate_scoring(
     """
     from .estimate import estimate_recorded
 
-    if not traces:
-        raise InputError("name the files or folders that hold the traces")
-    ready = _prepare(traces, dataset, evaluators, options)
+    again = _again(traces, dataset, evaluators, options, out if last_failed else None)
+    chosen = _Chosen(keyword, again.folder)
+    ready = _prepare(again.traces, again.dataset, again.evaluators, options, chosen)
     if _backend(ready, backend, workers) is not None:
         raise InputError(
             f"{option('dry_run')} reads the traces here: leave the backend and addresses out"
@@ -218,14 +240,83 @@ def estimate_scoring(
     return estimate
 
 
+class _Again(NamedTuple):
+    """What to score; ``folder`` is an evaluation of which only what did not pass is."""
+
+    traces: Sequence[PathLike]
+    dataset: DatasetLike | None
+    evaluators: Specs | None
+    folder: Path | None = None
+
+
+def _again(
+    traces: Sequence[PathLike],
+    dataset: DatasetLike | None,
+    evaluators: Specs | None,
+    options: ScoreOptions,
+    stored: Path | None,
+) -> _Again:
+    """Put what the last evaluation was made of where nothing is given; without ``stored``, nothing.
+
+    Raises:
+        InputError: there are no traces, no such evaluation, or it names what a folder may not.
+    """
+    if stored is None:
+        if not traces:
+            raise InputError("name the files or folders that hold the traces")
+        return _Again(traces, dataset, evaluators)
+    from .resume import last_evaluation, scored_before
+
+    folder = last_evaluation(stored, played=False)
+    if traces:
+        return _Again(traces, dataset, evaluators, folder)
+    before = scored_before(
+        folder,
+        dataset=dataset is not None,
+        evaluators=evaluators is not None,
+        config=options.get("config") is not None,
+    )
+    evaluators = evaluators or before.evaluators or None
+    return _Again([str(folder)], dataset or before.dataset or None, evaluators, folder)
+
+
+class _Chosen(NamedTuple):
+    """Which cases are scored: those that the expression fits, and that did not pass last time."""
+
+    keyword: str | None = None
+    last: Path | None = None
+
+    def keep(self) -> Callable[[Case], bool] | None:
+        """Return what tells them by id and tags; ``None`` for all; raises InputError."""
+        fits = None if self.keyword is None else matching(self.keyword)
+        is_open = None
+        if self.last is not None:
+            from .resume import open_cases_of  # it loads what plays agents
+
+            is_open = open_cases_of(self.last)
+        if fits is None and is_open is None:
+            return None
+        return lambda case: (fits is None or fits(case)) and (is_open is None or is_open(case.id))
+
+    @property
+    def name(self) -> str:
+        """What chose them, for messages."""
+        options = {"keyword": self.keyword, "last_failed": self.last and True}
+        return " and ".join(option(name, value) for name, value in options.items() if value)
+
+
 class _Ready(NamedTuple):
-    """What scores, and what is scored; ``traces`` are records and paths, with globs expanded."""
+    """What scores, and what is scored; ``traces`` are records and paths, with globs expanded.
+
+    ``keep`` tells the traces to score, where only some cases are.
+    """
 
     plan: Plan
     inputs: Inputs
     traces: Sequence[Trace | str]
     exclude: Sequence[Path]
     note: Note
+    keep: Callable[[Trace], bool] | None = None
 
     @property
     def words(self) -> list[str]:
@@ -249,6 +340,7 @@ def _prepare(
     dataset: DatasetLike | None,
     evaluators: Specs | None,
     options: ScoreOptions,
+    chosen: _Chosen = _Chosen(),  # noqa: B008 - it cannot be changed
 ) -> _Ready:
     options["trust"] = trust_in(options)
     note = options.get("note", log_note)
@@ -262,8 +354,22 @@ def _prepare(
         given, dataset = _without_cases(given, has_cases, note)
     inputs = inputs_of(options, dataset, given.agents)
     config = inputs.config
+    keep_case, keep = chosen.keep(), None
+    every = inputs.dataset
+    if keep_case is not None and every is not None:
+        places = [place for place, case in enumerate(every) if keep_case(case)]
+        if not places:
+            raise InputError(f"no case of {len(every)} is left by {chosen.name}")
+        inputs = msgspec.structs.replace(inputs, dataset=every.subset(places))
     plan = prepare(inputs, evaluators, options)
-    ready = _Ready(plan, inputs, given.traces, given.exclude, note)
+    if keep_case is not None and chosen.last is not None and inputs.dataset is not None:
+        plan = gated_by_some(plan, inputs.dataset, note)
+    if keep_case is not None and every is not None:
+        wanted = frozenset(places)
+        keep = lambda trace: find_case(trace, every, plan.redaction).position in wanted  # noqa: E731
+    elif keep_case is not None:
+        keep = lambda trace: keep_case(Case(id=trace.case or trace.id, turns=[]))  # noqa: E731
+    ready = _Ready(plan, inputs, given.traces, given.exclude, note, keep)
     for text in trust_in(options).notes:
         note(text)
     if inputs.dataset is not None:
@@ -349,6 +455,14 @@ def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, 
     return given._replace(traces=traces), cases
 
 
+def _request(inputs: Inputs, evaluators: Specs | None) -> dict[str, Any]:
+    """Return what was asked to score with, for who scores again; for programs as far as named."""
+    asked: list[object] = [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
+    own = inputs.config or inputs.criteria
+    names = [name for name in asked if isinstance(name, str)]
+    return {**({"config": str(own.file)} if own else {}), "evaluators": names}
+
+
 def _repeats(ready: _Ready) -> int:
     """Return how often evaluations that are scored again played their cases, at the most."""
     repeats = 1
@@ -368,14 +482,18 @@ def _backend(ready: _Ready, backend: str | None, workers: int | None) -> dict[st
     return {"type": "local"} if chosen is None and at_address else chosen
 
 
-def _processes(jobs: int, plan: Plan, inputs: Inputs, note: Note) -> dict[str, Any] | None:
+def _processes(jobs: int, ready: _Ready, chosen: _Chosen) -> dict[str, Any] | None:
     """Return the backend that ``jobs`` stands for; ``None`` for this process alone."""
+    plan, inputs, note = ready.plan, ready.inputs, ready.note
     if jobs < 1:
         raise InputError(f"{option('jobs')} has to be at least 1, got {jobs}")
     if jobs == 1:
         return None
     if plan.needs_judge:
         note(f"{option('jobs', 1)}, as judges are asked: they wait for answers, not for processors")
+        return None
+    if ready.keep is not None:
+        note(f"{option('jobs', 1)}, as {chosen.name} leaves only some cases")
         return None
     # Each process reads the cases again, and a pipe (`-d <(generate)`) can be read only once.
     if any(not Path(file).is_file() for file in (inputs.dataset.files if inputs.dataset else ())):
@@ -390,7 +508,7 @@ def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
     Without ``problems``, a file with faults is raised at the end. With them, it is named there,
     the others go on, and reading no trace at all is an error.
     """
-    count = 0
+    count = kept = 0
     errors: list[InputError] = []
 
     def read(paths: list[Path]) -> Iterator[Trace]:
@@ -413,9 +531,13 @@ def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
         paths = []
     for trace in read(paths):
         count += 1
-        yield trace
+        if ready.keep is None or ready.keep(trace):
+            kept += 1
+            yield trace
     if problems is None:
         return
+    if count and not kept and ready.inputs.dataset is None:
+        raise InputError(f"none of {counted(count, 'trace')} is among those that are chosen")
     if not count:
         raise _no_trace(ready.files, errors)
     problems += [str(problem) for error in errors for problem in error.problems]

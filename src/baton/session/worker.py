@@ -109,7 +109,7 @@ def _set_up(recipe: Recipe) -> Setup:
     inputs = load_inputs(config, recipe.dataset or None, recipe.agents)
     dataset = inputs.dataset
     if dataset is not None:
-        dataset = choose(dataset, recipe.filters, recipe.limit)
+        dataset = choose(dataset, recipe.filters, recipe.limit, recipe.keyword)
         if recipe.cases is not None:
             wanted = set(recipe.cases)
             places = [place for place, name in enumerate(dataset.ids) if name in wanted]

@@ -31,6 +31,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     config: str | None = None
     dataset: list[str] = msgspec.field(default_factory=list)
     filters: list[str] = msgspec.field(default_factory=list)
+    keyword: str | None = None
     limit: int | None = None
     cases: list[str] | None = None
     agents: str | None = None
