@@ -174,7 +174,10 @@ def convert(
     else:
         text = dump_yaml(redacted)
     for piece, case in zip(kept, _read_again(text, out, agents), strict=True):
-        losses += _lost(redaction.value(piece.case), case, writer)
+        stated = redaction.value(piece.case)
+        for difference in differences(stated, case):
+            reason = _reason(difference, writer)
+            losses.append(Loss(stated.id, path_text(difference.path), reason, difference.is_added))
     order = {case_id: place for place, case_id in enumerate(dataset.ids)}
     losses.sort(key=lambda loss: order.get(loss.case, -1))
     notes = [f"{out}: {note}"] if (note := writer.notes.get(out.suffix)) else []
@@ -268,12 +271,6 @@ def _parsed(file: str, data: bytes, kind: Literal["json", "yaml"]) -> Any:
 def _read_again(text: str, out: FilePath, agents: Mapping[str, AgentCard] | None) -> Iterator[Case]:
     data = read_data(str(out), text.encode(), About(out.name.split(".")[0], agents))
     yield from data.cases if data is not None else ()
-
-
-def _lost(case: Case, again: Case, writer: Writer) -> Iterator[Loss]:
-    for difference in differences(case, again):
-        reason = _reason(difference, writer)
-        yield Loss(case.id, path_text(difference.path), reason, difference.is_added)
 
 
 def _reason(difference: Difference, writer: Writer) -> str:

@@ -88,7 +88,18 @@ def read_labels(path: Path) -> list[HumanLabel]:
                 where=where,
             )
         )
-    problems += _contradictions(labels)
+    first: dict[tuple[str | None, ...], HumanLabel] = {}
+    for label in labels:
+        key = (label.rubric, label.trace, label.subject, label.by)
+        earlier = first.setdefault(key, label)
+        if (earlier.label, earlier.score) != (label.label, label.score):
+            who = f" by {label.by}" if label.by else ""
+            problems.append(
+                label.problem(
+                    f"`{label.subject}` is labelled {label.said}{who}, and {earlier.said} on line "
+                    f"{earlier.where.line}: take one of them out"
+                )
+            )
     if problems:
         raise InputError(problems)
     return labels
@@ -136,19 +147,6 @@ def of_rubric(labels: Iterable[HumanLabel], names: Iterable[str]) -> list[HumanL
         hint = suggestion(wanted[0], {label.rubric for label in there}) or "there is none at all"
         raise InputError(f"no label of `{wanted[0]}`; {hint}")
     return chosen
-
-
-def _contradictions(labels: Iterable[HumanLabel]) -> Iterator[Problem]:
-    first: dict[tuple[str | None, ...], HumanLabel] = {}
-    for label in labels:
-        key = (label.rubric, label.trace, label.subject, label.by)
-        earlier = first.setdefault(key, label)
-        if (earlier.label, earlier.score) != (label.label, label.score):
-            who = f" by {label.by}" if label.by else ""
-            yield label.problem(
-                f"`{label.subject}` is labelled {label.said}{who}, and {earlier.said} on line "
-                f"{earlier.where.line}: take one of them out"
-            )
 
 
 class LabelFile:

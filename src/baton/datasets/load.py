@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from baton.datasets.files import CaseSequence, JoinedCases, Place
@@ -44,8 +44,26 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
         except InputError as error:
             problems += error.problems
     if not problems:
-        problems += _duplicates(parts)
-        problems += _unknown_choices(parts, wanted)
+        # Ids may not stand twice in one file; two files may well use the same one.
+        for part in parts:
+            first: dict[str, int] = {}
+            lines = part.lookup.lines
+            for place, case_id in enumerate(part.lookup.ids):
+                earlier = first.setdefault(case_id, place)
+                if earlier != place:
+                    message = (
+                        f"the case id `{case_id}` is a duplicate, first on line {lines[earlier]}"
+                    )
+                    problems.append(Problem(file=part.file, line=lines[place], message=message))
+        for part in parts:
+            ids = part.lookup.ids
+            for name in wanted.get(part.file, ()):
+                if name not in ids:
+                    problems.append(
+                        Problem(
+                            file=part.file, message=f"no case `{name}`; {suggestion(name, ids)}"
+                        )
+                    )
     if not parts and not problems:
         problems.append(Problem(message=f"no cases in {', '.join(map(str, paths))}"))
     if problems:
@@ -122,26 +140,6 @@ _NOT_A_DATASET = (
     "a flat test file a list of turns with `query`, test cases of Strands `input` and `name`, "
     "session-resume tests `test_case` and `steps`"
 )
-
-
-def _duplicates(parts: list[FileCases]) -> Iterator[Problem]:
-    """Find ids that stand twice in one file; two files may well use the same one."""
-    for part in parts:
-        first: dict[str, int] = {}
-        lines = part.lookup.lines
-        for place, case_id in enumerate(part.lookup.ids):
-            earlier = first.setdefault(case_id, place)
-            if earlier != place:
-                message = f"the case id `{case_id}` is a duplicate, first on line {lines[earlier]}"
-                yield Problem(file=part.file, line=lines[place], message=message)
-
-
-def _unknown_choices(parts: list[FileCases], wanted: dict[str, list[str]]) -> Iterator[Problem]:
-    for part in parts:
-        ids = part.lookup.ids
-        for name in wanted.get(part.file, ()):
-            if name not in ids:
-                yield Problem(file=part.file, message=f"no case `{name}`; {suggestion(name, ids)}")
 
 
 def _chosen(

@@ -95,10 +95,20 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
             turn.tool_calls = calls
             names.undecided += not names.agents
     states = wire.expected_environment_state
+    if not isinstance(wire.state, str):
+        state = wire.state or {}
+    elif not wire.state.strip():
+        state = {}
+    else:
+        try:
+            state = msgspec.json.decode(wire.state, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            message = 'has to be a JSON object as text, such as "{\\"key\\": 1}"'
+            raise InputError(document.problem_at(("state",), message)) from None
     return Case(
         id=wire.name or _name_of(document),
         turns=[turn],
-        state=_state(document, wire.state),
+        state=state,
         final_state=None if states is None else {each.name: each.state for each in states},
         metadata=wire.metadata or {},
     )
@@ -119,18 +129,6 @@ def _texts(message: Any) -> list[str]:
     if isinstance(message, dict):
         return _texts(message.get("text", message.get("content")))
     return []
-
-
-def _state(document: Document, state: dict[str, Any] | str | None) -> dict[str, Any]:
-    if not isinstance(state, str):
-        return state or {}
-    if not state.strip():
-        return {}
-    try:
-        return msgspec.json.decode(state, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        message = 'has to be a JSON object as text, such as "{\\"key\\": 1}"'
-        raise InputError(document.problem_at(("state",), message)) from None
 
 
 def _content(value: Any) -> Content:

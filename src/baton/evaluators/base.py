@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import (
@@ -610,10 +610,35 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
 
         A dispatch of a turn that broke is judged as far as it came.
         """
-        scores = [
-            self._score(dispatch, self.answer(trace, turn, dispatch, context))
-            for turn, dispatch in self._judged(trace, context)
-        ]
+        scores: list[Score] = []
+        for turn in trace.turns:
+            for dispatch in turn.dispatches:
+                names = (dispatch.to_agent, context.agent_names.get(dispatch.to_agent))
+                wanted = self.agents
+                meant = wanted is None or any(name in wanted for name in names)
+                sure = self.order or dispatch.basis != "order"
+                if dispatch.kind == "return" or not meant or not sure:
+                    continue
+                answer = self.answer(trace, turn, dispatch, context)
+                if isinstance(answer, NotRecorded):
+                    score = self.unscored("skipped", answer.says)
+                elif isinstance(answer, Clear):
+                    details = _about(dispatch, clear=dict(answer.details))
+                    score = self.scored(answer.share, answer.says, details)
+                else:
+                    faults = [finding for finding in answer if not finding.warning]
+                    worst = min(faults or answer, key=lambda finding: finding.share)
+                    more = f"; {len(answer) - 1} more" if len(answer) > 1 else ""
+                    rows = [
+                        {"kind": f.kind, "says": f.says, "warning": f.warning, **f.details}
+                        for f in answer
+                    ]
+                    evidence: list[Evidence] = [e for finding in answer for e in finding.evidence]
+                    details = _about(dispatch, findings=rows)
+                    value = worst.share if faults else 1.0
+                    score = self.scored(value, f"{worst.says}{more}", details, evidence)
+                score.subject = [dispatch.id]
+                scores.append(score)
         if scores:
             return scores
         nothing = nothing_to_judge(trace, "no dispatch")
@@ -622,38 +647,6 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     @abstractmethod
     def answer(self, trace: Trace, turn: Turn, dispatch: Dispatch, context: EvalContext) -> Answer:
         """Answer this evaluator's question about one dispatch."""
-
-    def _judged(self, trace: Trace, context: EvalContext) -> Iterator[tuple[Turn, Dispatch]]:
-        for turn in trace.turns:
-            for dispatch in turn.dispatches:
-                names = (dispatch.to_agent, context.agent_names.get(dispatch.to_agent))
-                wanted = self.agents
-                meant = wanted is None or any(name in wanted for name in names)
-                sure = self.order or dispatch.basis != "order"
-                if dispatch.kind != "return" and meant and sure:
-                    yield turn, dispatch
-
-    def _score(self, dispatch: Dispatch, answer: Answer) -> Score:
-        if isinstance(answer, NotRecorded):
-            score = self.unscored("skipped", answer.says)
-        elif isinstance(answer, Clear):
-            score = self.scored(
-                answer.share, answer.says, _about(dispatch, clear=dict(answer.details))
-            )
-        else:
-            faults = [finding for finding in answer if not finding.warning]
-            worst = min(faults or answer, key=lambda finding: finding.share)
-            more = f"; {len(answer) - 1} more" if len(answer) > 1 else ""
-            rows = [
-                {"kind": f.kind, "says": f.says, "warning": f.warning, **f.details} for f in answer
-            ]
-            evidence: list[Evidence] = [e for finding in answer for e in finding.evidence]
-            value = worst.share if faults else 1.0
-            score = self.scored(
-                value, f"{worst.says}{more}", _about(dispatch, findings=rows), evidence
-            )
-        score.subject = [dispatch.id]
-        return score
 
 
 def _about(dispatch: Dispatch, **more: Any) -> DispatchDetails:

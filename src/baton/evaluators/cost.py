@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from baton.model import AgentRun, EvalContext, Evidence, Score, Trace
+from baton.model import AgentRun, Evidence, Score, Trace
 from baton.plugins import Alias
 
 from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
@@ -55,9 +55,14 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
         cost = f"{'at least ' if doubt else ''}{dollars(spent)} spent"
         limit = self.max_usd
         figure = Figure(limit, spent, cost, dollars(limit))
+        # What the runs of each agent cost by themselves, as far as it is known.
+        agents: dict[str, float] = {}
+        for run in _paid(trace):
+            agent = whole.context.agent_names.get(run.agent, run.agent)
+            agents[agent] = agents.get(agent, 0.0) + _cost_of(run)
         details = CostDetails(
             cost_usd=spent,
-            agents=_by_agent(trace, whole.context),
+            agents=agents,
             at_least=True if doubt is not None else msgspec.UNSET,
         )
         paid = sorted(_paid(trace), key=lambda run: -_cost_of(run))
@@ -85,15 +90,6 @@ def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
     if not usage.complete:
         return Unscored("skipped", f"{at_least}some requests reported no usage: record all of it")
     return None
-
-
-def _by_agent(trace: Trace, context: EvalContext) -> dict[str, float]:
-    """Return what the runs of each agent cost by themselves, as far as it is known."""
-    found: dict[str, float] = {}
-    for run in _paid(trace):
-        agent = context.agent_names.get(run.agent, run.agent)
-        found[agent] = found.get(agent, 0.0) + _cost_of(run)
-    return found
 
 
 def _paid(trace: Trace) -> list[AgentRun]:

@@ -9,7 +9,6 @@ import msgspec
 
 from baton.model import (
     AgentRun,
-    Dispatch,
     EvalContext,
     Evidence,
     Score,
@@ -146,9 +145,25 @@ def _of_turn(
         beyond = [d.id for d in issued[limit:]]
         yield Measure("max_dispatches", limit, len(issued), words, beyond, not_recorded)
     if (limit := options.max_depth) is not None:
-        yield _depth(trace, issued, place, limit, not_recorded)
+        unknown = not_recorded
+        deepest = max((d.depth for d in issued), default=0)
+        beyond = [d.id for d in issued if d.depth > limit]
+        if not all(known(trace, d, "depth") for d in issued):
+            unknown = unknown or f"{place}the depth of some dispatches is not recorded"
+        yield Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, unknown)
     if (limit := options.max_fan_out) is not None:
-        yield _fan_out(trace, issued, place, limit, not_recorded)
+        # One that is issued alone is a group of its own.
+        unknown = not_recorded
+        groups: dict[object, list[str]] = {}
+        for d in issued:
+            groups.setdefault(d.id if d.group is None else (d.group, d.from_run), []).append(d.id)
+        widest = max((len(ids) for ids in groups.values()), default=0)
+        beyond = [id_ for ids in groups.values() for id_ in ids[limit:]]
+        if len(issued) > limit and not all(known(trace, d, "group") for d in issued):
+            supply = "which dispatches were made together is not recorded"
+            unknown = unknown or f"{place}{supply}"
+        words = f"{place}{counted(widest, 'dispatch')} at once"
+        yield Measure("max_fan_out", limit, widest, words, beyond, unknown)
     if (limit := options.max_visits) is not None:
         yield _visits(trace, turn, place, limit, context)
     if (limit_usd := options.max_cost_usd) is not None:
@@ -178,32 +193,6 @@ def _context_tokens(
         if mean >= largest:
             largest, words = mean, f"{place}{mean} tokens a request of `{name}`"
     return Measure("max_context_tokens", limit, largest, words, beyond, not_recorded)
-
-
-def _depth(
-    trace: Trace, issued: list[Dispatch], place: str, limit: int, not_recorded: str | None
-) -> Measure:
-    deepest = max((d.depth for d in issued), default=0)
-    beyond = [d.id for d in issued if d.depth > limit]
-    if not all(known(trace, d, "depth") for d in issued):
-        not_recorded = not_recorded or f"{place}the depth of some dispatches is not recorded"
-    return Measure("max_depth", limit, deepest, f"{place}depth {deepest}", beyond, not_recorded)
-
-
-def _fan_out(
-    trace: Trace, issued: list[Dispatch], place: str, limit: int, not_recorded: str | None
-) -> Measure:
-    """Measure the largest group; one that is issued alone is a group of its own."""
-    groups: dict[object, list[str]] = {}
-    for d in issued:
-        groups.setdefault(d.id if d.group is None else (d.group, d.from_run), []).append(d.id)
-    widest = max((len(ids) for ids in groups.values()), default=0)
-    beyond = [id_ for ids in groups.values() for id_ in ids[limit:]]
-    if len(issued) > limit and not all(known(trace, d, "group") for d in issued):
-        supply = "which dispatches were made together is not recorded"
-        not_recorded = not_recorded or f"{place}{supply}"
-    words = f"{place}{counted(widest, 'dispatch')} at once"
-    return Measure("max_fan_out", limit, widest, words, beyond, not_recorded)
 
 
 def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalContext) -> Measure:

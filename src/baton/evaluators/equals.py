@@ -21,7 +21,7 @@ from baton.evaluators.matching.answers import (
     shown,
 )
 from baton.evaluators.matching.texts import CaseSensitive, Reading
-from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace, Turn
+from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
 from baton.plugins import FROM_CASES, Alias
 
 from .base import Pair, TurnEvaluator, Which, describe
@@ -58,7 +58,22 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> list[Row]:  # noqa: ARG002
         """Compare one answer with each text and JSON value that it has to be."""
         wanted = [self.value] if self.value is not None else _stated(pair.expected)
-        problems = [self._problem(value, pair.turn) for value in wanted]
+        problems: list[str] = []
+        for value in wanted:
+            answer = pair.turn.output
+            if not answer:
+                problems.append("" if value == "" else no_answer(pair.turn))
+            elif isinstance(value, str):
+                reading = Reading(case_sensitive=self.case_sensitive, normalize_whitespace=False)
+                text = answer.plain()
+                same = reading.fold(text) == reading.fold(value)
+                problems.append("" if same else f"expected {shown(value)}, got {shown(text)}")
+            else:
+                found = data_of(answer)
+                if found is msgspec.UNSET:
+                    problems.append(f"expected {shown(value)}, got {shown(answer.plain())}")
+                else:
+                    problems.append("; ".join(list(json_differences(value, found))[:3]))
         return [Row(pair.number, pair.turn, float(not each), each, {}) for each in problems]
 
     def verdict(self, turns: Sequence[list[Row]]) -> list[Score]:
@@ -68,20 +83,6 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
         details = answer_details(rows, 1.0)
         said = reason(rows, wrong, "the answer is the expected one")
         return [self.scored(mean(rows), said, details, evidence(wrong))]
-
-    def _problem(self, expected: Any, turn: Turn) -> str:
-        answer = turn.output
-        if not answer:
-            return "" if expected == "" else no_answer(turn)
-        if isinstance(expected, str):
-            reading = Reading(case_sensitive=self.case_sensitive, normalize_whitespace=False)
-            text = answer.plain()
-            same = reading.fold(text) == reading.fold(expected)
-            return "" if same else f"expected {shown(expected)}, got {shown(text)}"
-        found = data_of(answer)
-        if found is msgspec.UNSET:
-            return f"expected {shown(expected)}, got {shown(answer.plain())}"
-        return "; ".join(list(json_differences(expected, found))[:3])
 
 
 def _stated(turn: ExpectedTurn) -> Iterator[Any]:

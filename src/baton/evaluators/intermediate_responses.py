@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -115,7 +115,17 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> SeenTurn:
         """Look for what each visit of a turn should have said."""
-        voices = [_voice(trace, run, context.agent_names) for run in pair.turn.runs]
+        voices: list[Voice] = []
+        for run in pair.turn.runs:
+            names: list[str] = []
+            if known(trace, run, "agent"):
+                names = [context.agent_names.get(name, name) for name in run_names(trace, run)]
+            said = [s.content.plain() for s in run.steps if isinstance(s, Said) and not s.thought]
+            answer = run.output.plain() if run.output else ""
+            texts = said if answer in said else [*said, answer]
+            voices.append(
+                Voice(run, names, [text for text in texts if text], known(trace, run, "steps.said"))
+            )
         visits = pair.expected.interactions or []
         runs: dict[int, Voice] = {}
         for agent in dict.fromkeys(visit.agent for visit in visits):
@@ -197,7 +207,27 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             return [self.unscored("skipped", f"turn {unsure[0][0]}: {unsure[0][1]}")]
         total = sum(len(turn.visits) for turn in turns)
         unmet = [(turn, seen) for turn in turns for seen in turn.unmet]
-        details = VisitsDetails(turns=[_turn_details(turn) for turn in turns])
+        rows: list[TurnVisits] = []
+        for turn in turns:
+            met = len(turn.visits) - len(turn.unmet)
+            visits: list[Visit] = []
+            for seen in turn.visits:
+                if seen.met:
+                    visits.append(Visit(agent=seen.visit.agent, met=True, run=seen.runs[0]))
+                elif not seen.visit.says:
+                    visits.append(Visit(agent=seen.visit.agent, met=False, problem=seen.problem))
+                else:
+                    visits.append(
+                        Visit(
+                            agent=seen.visit.agent,
+                            met=False,
+                            problem=seen.problem,
+                            expected=[quote(text) for text in seen.visit.says],
+                            actual=quote(seen.said),
+                        )
+                    )
+            rows.append(TurnVisits(turn=turn.number, score=met / len(turn.visits), visits=visits))
+        details = VisitsDetails(turns=rows)
         said = f"{self.match}: {total} visits met"
         if unmet:
             more = f"; {len(unmet)} of {total} visits are not met" if total > 1 else ""
@@ -207,33 +237,3 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             for turn, seen in unmet
         ]
         return [self.scored((total - len(unmet)) / total, said, details, proof)]
-
-
-def _voice(trace: Trace, run: AgentRun, renames: Mapping[str, str]) -> Voice:
-    names: list[str] = []
-    if known(trace, run, "agent"):
-        names = [renames.get(name, name) for name in run_names(trace, run)]
-    said = [s.content.plain() for s in run.steps if isinstance(s, Said) and not s.thought]
-    answer = run.output.plain() if run.output else ""
-    texts = said if answer in said else [*said, answer]
-    return Voice(run, names, [text for text in texts if text], known(trace, run, "steps.said"))
-
-
-def _turn_details(turn: SeenTurn) -> TurnVisits:
-    met = len(turn.visits) - len(turn.unmet)
-    visits = [_visit_details(seen) for seen in turn.visits]
-    return TurnVisits(turn=turn.number, score=met / len(turn.visits), visits=visits)
-
-
-def _visit_details(seen: Seen) -> Visit:
-    if seen.met:
-        return Visit(agent=seen.visit.agent, met=True, run=seen.runs[0])
-    if not seen.visit.says:
-        return Visit(agent=seen.visit.agent, met=False, problem=seen.problem)
-    return Visit(
-        agent=seen.visit.agent,
-        met=False,
-        problem=seen.problem,
-        expected=[quote(text) for text in seen.visit.says],
-        actual=quote(seen.said),
-    )

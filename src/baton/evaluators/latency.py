@@ -80,7 +80,10 @@ class Latency(TraceEvaluator, frozen=True, kw_only=True):
             return Unscored("skipped", f"turn {listed}: the trace has no times: {supply}")
         # To the microsecond: clock times hold no more digits.
         seconds = [round((turn.ended or 0.0) - (turn.started or 0.0), 6) for turn in trace.turns]
-        rows = [self._row(number, taken) for number, taken in enumerate(seconds, 1)]
+        rows = [TurnSeconds(turn=number, seconds=taken) for number, taken in enumerate(seconds, 1)]
+        if (limit := self.max_turn_seconds) is not None:
+            for row in rows:
+                row.score, row.threshold = share(row.seconds, limit), 1.0
         details = LatencyDetails(seconds=_sum(seconds), turns=rows)
         figures = []
         if (limit := self.max_turn_seconds) is not None:
@@ -100,12 +103,6 @@ class Latency(TraceEvaluator, frozen=True, kw_only=True):
             for i in slow or range(len(seconds))
         ]
         return weigh(self, figures, doubt, details, evidence)
-
-    def _row(self, number: int, seconds: float) -> TurnSeconds:
-        limit = self.max_turn_seconds
-        if limit is None:
-            return TurnSeconds(turn=number, seconds=seconds)
-        return TurnSeconds(turn=number, seconds=seconds, score=share(seconds, limit), threshold=1.0)
 
 
 def _timed(trace: Trace, turn: Turn) -> bool:

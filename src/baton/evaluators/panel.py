@@ -178,7 +178,10 @@ class Panel(EvaluatorTraits):
             return self._as_own(next(iter(failed.values()), next(iter(scores.values()))), scores)
         rubric = self._first.rubric
         worst = worst_first(rubric.answer, rubric.direction)
-        votes = {model: _vote(score) for model, score in asked.items()}
+        votes: dict[str, Vote] = {}
+        for model, score in asked.items():
+            label = details_of(score).label
+            votes[model] = label if isinstance(label, str) else float(score.value or 0.0)
         labels = all(isinstance(vote, str) for vote in votes.values())
         outcome = tally(list(votes.values()), worst)
         ranked = sorted(outcome.counts.values(), reverse=True)
@@ -213,7 +216,14 @@ class Panel(EvaluatorTraits):
         if use is not None:
             use = msgspec.structs.replace(use, model=", ".join(each.model for each in uses))
         details = _panel_details(score)
-        details.models = {model: _plain(each) for model, each in scores.items()}
+        models: dict[str, Any] = {}
+        for model, each in scores.items():
+            if each.status == "error":
+                models[model] = f"error: {each.reason}"
+            else:
+                label = details_of(each).label
+                models[model] = each.value if label is msgspec.UNSET else label
+        details.models = models
         return msgspec.structs.replace(
             score,
             evaluator=self.name,
@@ -261,20 +271,7 @@ def _panel_details(score: Score) -> PanelDetails:
     return msgspec.convert(score.details, PanelDetails)
 
 
-def _vote(score: Score) -> Vote:
-    label = details_of(score).label
-    return label if isinstance(label, str) else float(score.value or 0.0)
-
-
 def _distance(vote: Vote, verdict: Vote) -> float:
     if isinstance(vote, float) and isinstance(verdict, float):
         return abs(vote - verdict)
     return float(vote != verdict)
-
-
-def _plain(score: Score) -> Any:
-    """Say in a word what a model answered, or why it did not."""
-    if score.status == "error":
-        return f"error: {score.reason}"
-    label = details_of(score).label
-    return score.value if label is msgspec.UNSET else label

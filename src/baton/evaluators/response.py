@@ -25,7 +25,6 @@ from baton.evaluators.matching.answers import (
 from baton.evaluators.matching.texts import (
     AnswerRules,
     CaseSensitive,
-    Check,
     Match,
     NormalizeWhitespace,
     Reading,
@@ -149,7 +148,11 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         least = min(checks, key=lambda check: check.score)
         if not pair.turn.output and least.score < 1:
             least = least._replace(problem=no_answer(pair.turn))
-        fields: dict[str, Any] = {"checks": [_check_row(c, self.threshold) for c in checks]}
+        rows: list[dict[str, Any]] = []
+        for c in checks:
+            row = {"check": c.name, "score": c.score}
+            rows.append(row if passes(c.score, self.threshold) else {**row, "problem": c.problem})
+        fields: dict[str, Any] = {"checks": rows}
         stated = pair.expected.response
         if stated is not None and not passes(least.score, self.threshold):
             fields["expected"] = quote(stated.plain())
@@ -162,8 +165,3 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         names = dict.fromkeys(check["check"] for row in turns for check in row.fields["checks"])
         said = reason(turns, wrong, f"the answer meets {', '.join(names)}")
         return [self.scored(mean(turns), said, details, evidence(wrong))]
-
-
-def _check_row(check: Check, threshold: float) -> dict[str, Any]:
-    row = {"check": check.name, "score": check.score}
-    return row if passes(check.score, threshold) else {**row, "problem": check.problem}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from baton.model import EvalContext, Evidence, Score, Trace, Usage
+from baton.model import Evidence, Score, Usage
 
 from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import Figure, require_one, token_count, total_usage, weigh
@@ -75,9 +75,16 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
             for kind, limit in limits.items()
             if limit is not None and (count := counts[kind]) is not None
         ]
+        # What the runs of each agent used themselves, as far as it is known.
+        agents: dict[str, int] = {}
+        for turn in trace.turns:
+            for run in turn.runs:
+                if used_here := token_count(run.usage):
+                    agent = whole.context.agent_names.get(run.agent, run.agent)
+                    agents[agent] = agents.get(agent, 0) + used_here
         details = TokensDetails(
             tokens=counts,
-            agents=_by_agent(trace, whole.context),
+            agents=agents,
             at_least=True if doubt is not None else msgspec.UNSET,
         )
         used = [(token_count(run.usage) or 0, run) for turn in trace.turns for run in turn.runs]
@@ -107,14 +114,3 @@ def _unknown(
 
 def _words(kind: str, count: int) -> str:
     return f"{count:,} tokens" if kind == "total" else f"{count:,} {kind} tokens"
-
-
-def _by_agent(trace: Trace, context: EvalContext) -> dict[str, int]:
-    """Return the tokens that the runs of each agent used themselves, as far as they are known."""
-    found: dict[str, int] = {}
-    for turn in trace.turns:
-        for run in turn.runs:
-            if count := token_count(run.usage):
-                agent = context.agent_names.get(run.agent, run.agent)
-                found[agent] = found.get(agent, 0) + count
-    return found

@@ -5,7 +5,6 @@ Known to Strands as ``ToolCalled``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -73,7 +72,11 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
         recorded could change the verdict.
         """
         trace, context = whole.trace, whole.context
-        calls = list(self._calls(trace, context))
+        calls: list[PlacedCall] = []
+        for turn in trace.turns:
+            for placed in placed_calls(turn.runs, dispatches="include"):
+                if placed.call.name == self.tool and self._is_ours(trace, placed.run, context):
+                    calls.append(placed)
         over = self.max_calls is not None and len(calls) > self.max_calls
         open_ = len(calls) < self.least or self.max_calls is not None
         if not over and open_ and (not_recorded := self._not_recorded(trace, context)) is not None:
@@ -95,12 +98,6 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
             float(met), f"`{self.tool}` was called {times}{by}; expected {wanted}", details, proof
         )
 
-    def _calls(self, trace: Trace, context: EvalContext) -> Iterator[PlacedCall]:
-        for turn in trace.turns:
-            for placed in placed_calls(turn.runs, dispatches="include"):
-                if placed.call.name == self.tool and self._is_ours(trace, placed.run, context):
-                    yield placed
-
     def _is_ours(self, trace: Trace, run: AgentRun, context: EvalContext) -> bool:
         agent = self.agent
         if agent is None:
@@ -114,16 +111,17 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
             if not known(trace, turn, "runs"):
                 return f"turn {number}: not all agents that ran were recorded"
             for run in turn.runs:
-                if self._may_have_called(trace, run, context):
+                nameless = self.agent is not None and not known(trace, run, "agent")
+                if not nameless and not self._is_ours(trace, run, context):
+                    may_have_called = False
+                else:
+                    named = (call.call.name for call in placed_calls([run], dispatches="include"))
+                    may_have_called = not known(trace, run, "steps.tool_call") or (
+                        nameless and self.tool in named
+                    )
+                if may_have_called:
                     return f"turn {number}: not all tool calls of `{run.agent}` were recorded"
         return None
-
-    def _may_have_called(self, trace: Trace, run: AgentRun, context: EvalContext) -> bool:
-        nameless = self.agent is not None and not known(trace, run, "agent")
-        if not nameless and not self._is_ours(trace, run, context):
-            return False
-        named = (call.call.name for call in placed_calls([run], dispatches="include"))
-        return not known(trace, run, "steps.tool_call") or (nameless and self.tool in named)
 
 
 def _least(min_calls: int | None, max_calls: int | None) -> int:

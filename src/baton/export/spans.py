@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -260,12 +260,7 @@ class _Writer:
         return self._starts[place]
 
     def spans(self) -> list[Span]:
-        below = list(self._below())
-        root = self._root(len(below) + 1)
-        root.ended = max((span.ended or 0.0 for span in below), default=root.started)
-        return [root, *below]
-
-    def _below(self) -> Iterator[Span]:
+        below: list[Span] = []
         for index, turn in enumerate(self._trace.turns):
             attributes = {
                 own.KIND: "turn",
@@ -273,16 +268,21 @@ class _Writer:
                 "gen_ai.operation.name": "invoke_workflow",
                 **of_runs(turn.runs),
             }
-            yield self._span(("turn", turn.id), turn, f"turn {index + 1}", attributes, turn.error)
+            below.append(
+                self._span(("turn", turn.id), turn, f"turn {index + 1}", attributes, turn.error)
+            )
             for number, run in enumerate(turn.runs):
-                yield self._run(number, turn, run)
+                below.append(self._run(number, turn, run))
                 for order, step in enumerate(run.steps):
                     if isinstance(step, Said):
-                        yield self._said(order, run, step)
+                        below.append(self._said(order, run, step))
                     elif isinstance(step, ToolCall):
-                        yield self._call(order, run, step)
+                        below.append(self._call(order, run, step))
             for number, dispatch in enumerate(turn.dispatches):
-                yield self._dispatch(number, turn, dispatch)
+                below.append(self._dispatch(number, turn, dispatch))
+        root = self._root(len(below) + 1)
+        root.ended = max((span.ended or 0.0 for span in below), default=root.started)
+        return [root, *below]
 
     def _root(self, count: int) -> Span:
         trace, at = self._trace, self._starts[ROOT]

@@ -32,8 +32,46 @@ class LogRecord(msgspec.Struct, kw_only=True):
 
 def encode_json(items: Sequence[Span | LogRecord]) -> bytes:
     """Write one export as JSON; ``items`` are all spans or all log records."""
-    spans = [_span(item) for item in items if isinstance(item, Span)]
-    logs = [_log(item) for item in items if isinstance(item, LogRecord)]
+    spans: list[Json] = []
+    for item in items:
+        if isinstance(item, Span):
+            fields: Json = {
+                "traceId": item.trace_id,
+                "spanId": item.span_id,
+                "parentSpanId": item.parent_id,
+                "name": item.name,
+                "kind": span_kind(item),
+                "startTimeUnixNano": str(nanos(item.started or 0.0)),
+                "endTimeUnixNano": str(nanos(item.ended or 0.0)),
+                "attributes": attributes(item.attributes),
+                "events": [
+                    {
+                        "timeUnixNano": str(nanos(event.at or 0.0)),
+                        "name": event.name,
+                        "attributes": attributes(event.attributes),
+                    }
+                    for event in item.events
+                ],
+                "links": [
+                    {"traceId": link.trace_id, "spanId": link.span_id} for link in item.links
+                ],
+            }
+            if item.status:
+                fields["status"] = {"code": item.status, "message": item.message or ""}
+            spans.append({key: value for key, value in fields.items() if value not in (None, [])})
+    logs: list[Json] = []
+    for item in items:
+        if isinstance(item, LogRecord):
+            fields = {
+                "timeUnixNano": str(nanos(item.at)) if item.at is not None else None,
+                "observedTimeUnixNano": str(nanos(item.observed)),
+                "severityNumber": item.severity,
+                "eventName": item.name,
+                "attributes": attributes(item.attributes),
+                "traceId": item.trace_id,
+                "spanId": item.span_id,
+            }
+            logs.append({key: value for key, value in fields.items() if value is not None})
     message: Json = {}
     if spans:
         message["resourceSpans"] = [_resource("scopeSpans", "spans", spans)]
@@ -57,44 +95,6 @@ def _resource(scopes: str, key: str, items: list[Json]) -> Json:
         "resource": {"attributes": attributes(resource())},
         scopes: [{"scope": {"name": SCOPE}, key: items}],
     }
-
-
-def _span(span: Span) -> Json:
-    written: Json = {
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "parentSpanId": span.parent_id,
-        "name": span.name,
-        "kind": span_kind(span),
-        "startTimeUnixNano": str(nanos(span.started or 0.0)),
-        "endTimeUnixNano": str(nanos(span.ended or 0.0)),
-        "attributes": attributes(span.attributes),
-        "events": [
-            {
-                "timeUnixNano": str(nanos(event.at or 0.0)),
-                "name": event.name,
-                "attributes": attributes(event.attributes),
-            }
-            for event in span.events
-        ],
-        "links": [{"traceId": link.trace_id, "spanId": link.span_id} for link in span.links],
-    }
-    if span.status:
-        written["status"] = {"code": span.status, "message": span.message or ""}
-    return {key: value for key, value in written.items() if value not in (None, [])}
-
-
-def _log(record: LogRecord) -> Json:
-    written = {
-        "timeUnixNano": str(nanos(record.at)) if record.at is not None else None,
-        "observedTimeUnixNano": str(nanos(record.observed)),
-        "severityNumber": record.severity,
-        "eventName": record.name,
-        "attributes": attributes(record.attributes),
-        "traceId": record.trace_id,
-        "spanId": record.span_id,
-    }
-    return {key: value for key, value in written.items() if value is not None}
 
 
 def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:

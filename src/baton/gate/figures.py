@@ -62,7 +62,10 @@ class OfEvaluator:
         mean = sum(one.total for one in sums) / scored
         worst = [low for one in sums for low in one.worst if not rule.met_by(low.value or 0.0)]
         worst.sort(key=lambda low: -(low.value or 0.0) if rule.at_most else low.value or 0.0)
-        result = _by_limit(rule, mean, scored, "verdicts", _distinct(worst))
+        firsts: dict[tuple[str, int], Low] = {}
+        for low in worst:
+            firsts.setdefault((low.case_id, low.repeat), low)
+        result = _by_limit(rule, mean, scored, "verdicts", list(firsts.values())[:NAMED_CASES])
         return msgspec.structs.replace(result, agent=agent)
 
 
@@ -184,10 +187,3 @@ def _result_of(
     name = rule.evaluator if rule.statistic is None else f"{rule.evaluator}.{rule.statistic}"
     more = {"evaluator": name, "tag": rule.tag, "threshold": rule.limit, "reason": reason}
     return msgspec.convert({**plain, **more}, GateResult)
-
-
-def _distinct(worst: Sequence[Low]) -> list[Low]:
-    firsts: dict[tuple[str, int], Low] = {}
-    for low in worst:
-        firsts.setdefault((low.case_id, low.repeat), low)
-    return list(firsts.values())[:NAMED_CASES]

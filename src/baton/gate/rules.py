@@ -170,7 +170,14 @@ def read_gate(
     if isinstance(stated, GateSpec):
         spec, place = stated, "gate.thresholds"
     else:
-        spec = GateSpec(thresholds=[_plain(each) for each in stated])
+        thresholds: list[str | ThresholdSpec] = []
+        for each in stated:
+            if isinstance(each, Mapping):
+                made: ThresholdSpec = checked(dict(each), ThresholdSpec, ("gate",))
+                thresholds.append(made)
+            else:
+                thresholds.append(each if isinstance(each, ThresholdSpec) else str(each))
+        spec = GateSpec(thresholds=thresholds)
     rules: list[GateRule] = []
     problems: list[Problem] = []
     for index, each in enumerate(spec.thresholds):
@@ -220,13 +227,6 @@ def percentile(statistic: str) -> float | None:
     """Return the share that a percentile stands for; ``None`` for any other statistic."""
     match = _PERCENTILE.fullmatch(statistic)
     return float(match[1]) / 100 if match else None
-
-
-def _plain(each: Any) -> str | ThresholdSpec:
-    if isinstance(each, Mapping):
-        made: ThresholdSpec = checked(dict(each), ThresholdSpec, ("gate",))
-        return made
-    return each if isinstance(each, ThresholdSpec) else str(each)
 
 
 def _read(text: str) -> GateRule:

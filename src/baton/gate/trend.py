@@ -57,7 +57,46 @@ def trend(folders: Iterable[Path], axis: str) -> list[Point]:
         if not names:
             raise InputError("no evaluation has a verdict")
         raise InputError(f"no evaluation has the axis `{axis}`; {suggestion(axis, names)}")
-    return [_point(side, wanted, sides[-1]) for side in sides]
+    newest = sides[-1]
+    points: list[Point] = []
+    for side in sides:
+        made, last = side.provenance, newest.provenance
+        means = [fmean(values) for case in side.cases if (values := case.of(wanted))]
+        differs = [
+            name
+            for name, own, theirs in (
+                ("dataset", made.dataset, last.dataset),
+                ("evaluators", made.evaluators, last.evaluators),
+                ("recordings", set(side.by_id()), set(newest.by_id())),
+            )
+            if own != theirs
+        ]
+        if not means:
+            low, high = None, None
+        elif wanted.name == PASSED and side.repeats == 1:
+            interval = share(round(sum(means)), len(means))
+            low, high = (None, None) if interval is None else (interval.low, interval.high)
+        else:
+            interval = mean_interval(means)
+            low, high = interval.low, interval.high
+        points.append(
+            Point(
+                id=side.id,
+                name=side.name,
+                made=side.made,
+                models=", ".join(made.models) or "not recorded",
+                value=fmean(means) if means else None,
+                low=low,
+                high=high,
+                cases=len(means),
+                errors=sum(case.errors for case in side.cases),
+                commit=f"{made.git.commit[:8]}{'+' if made.git.dirty else ''}" if made.git else "",
+                dataset=made.dataset.hash[:8] if made.dataset else "",
+                same=not differs,
+                differs=differs,
+            )
+        )
+    return points
 
 
 def evaluations_below(root: Path) -> list[Path]:
@@ -92,40 +131,3 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 def _when(side: Snapshot) -> tuple[str, str]:
     return side.made, side.id
-
-
-def _point(side: Snapshot, axis: Axis, newest: Snapshot) -> Point:
-    made, last = side.provenance, newest.provenance
-    means = [fmean(values) for case in side.cases if (values := case.of(axis))]
-    differs = [
-        name
-        for name, own, theirs in (
-            ("dataset", made.dataset, last.dataset),
-            ("evaluators", made.evaluators, last.evaluators),
-            ("recordings", set(side.by_id()), set(newest.by_id())),
-        )
-        if own != theirs
-    ]
-    if not means:
-        low, high = None, None
-    elif axis.name == PASSED and side.repeats == 1:
-        interval = share(round(sum(means)), len(means))
-        low, high = (None, None) if interval is None else (interval.low, interval.high)
-    else:
-        interval = mean_interval(means)
-        low, high = interval.low, interval.high
-    return Point(
-        id=side.id,
-        name=side.name,
-        made=side.made,
-        models=", ".join(made.models) or "not recorded",
-        value=fmean(means) if means else None,
-        low=low,
-        high=high,
-        cases=len(means),
-        errors=sum(case.errors for case in side.cases),
-        commit=f"{made.git.commit[:8]}{'+' if made.git.dirty else ''}" if made.git else "",
-        dataset=made.dataset.hash[:8] if made.dataset else "",
-        same=not differs,
-        differs=differs,
-    )

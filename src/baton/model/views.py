@@ -271,7 +271,14 @@ def dispatch_view(trace: Trace, dispatch: Dispatch) -> DispatchView:
     a delegate is empty; after a transfer it starts at the hand-over.
     """
     group = {d.id for d in group_of(trace, dispatch)}
-    steps = list(_sender_steps(trace, dispatch, group))
+    steps: list[Step] = []
+    # The steps of the sending run, then those of later runs that got the answer.
+    index = index_of(trace)
+    runs = {run for id_ in group for run in index.got_back.get(id_, ())}
+    if dispatch.from_run is not None:
+        runs.add(dispatch.from_run)
+    for run in index.chosen(runs):
+        steps += run.steps
     start = _start(steps, dispatch)
     if any(comes_back(step, {dispatch.id}) for step in steps):
         last = max(i for i, step in enumerate(steps) if comes_back(step, group))
@@ -315,16 +322,6 @@ def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
                 wanted.add(run)
                 due += moves.get(run, ())
     return index_of(trace).chosen(wanted)
-
-
-def _sender_steps(trace: Trace, dispatch: Dispatch, group: set[str]) -> Iterator[Step]:
-    """Yield the steps of the sending run, then those of later runs that got the answer."""
-    index = index_of(trace)
-    runs = {run for id_ in group for run in index.got_back.get(id_, ())}
-    if dispatch.from_run is not None:
-        runs.add(dispatch.from_run)
-    for run in index.chosen(runs):
-        yield from run.steps
 
 
 def _start(steps: list[Step], dispatch: Dispatch) -> int:

@@ -125,32 +125,33 @@ class SpanPage(msgspec.Struct):
 def trace_of(spans: list[Span], project: str) -> Json:
     """Write the spans of a trace as OTLP JSON."""
     resource = {"openinference.project.name": project}
-    written = in_order([_span(span) for span in spans])
+    otlp_spans: list[Json] = []
+    for span in spans:
+        status = span.status or Status()
+        ended = {"code": status.code or None, "message": status.message or None}
+        fields = {
+            "traceId": span.trace_id,
+            "spanId": span.span_id,
+            "parentSpanId": span.parent_span_id or None,
+            "name": span.name,
+            "startTimeUnixNano": _nanoseconds(span.start_time_unix_nano),
+            "endTimeUnixNano": _nanoseconds(span.end_time_unix_nano),
+            "attributes": _attributes(span.attributes),
+            "events": [
+                {
+                    "name": event.name or "",
+                    "timeUnixNano": _nanoseconds(event.time_unix_nano) or "0",
+                    "attributes": _attributes(event.attributes),
+                }
+                for event in span.events or ()
+            ],
+            "status": {key: value for key, value in ended.items() if value},
+        }
+        otlp_spans.append(
+            {key: value for key, value in fields.items() if value not in (None, [], {})}
+        )
+    written = in_order(otlp_spans)
     return {"resourceSpans": [resource_spans([scope_spans("", written)], resource)]}
-
-
-def _span(span: Span) -> Json:
-    status = span.status or Status()
-    ended = {"code": status.code or None, "message": status.message or None}
-    written = {
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "parentSpanId": span.parent_span_id or None,
-        "name": span.name,
-        "startTimeUnixNano": _nanoseconds(span.start_time_unix_nano),
-        "endTimeUnixNano": _nanoseconds(span.end_time_unix_nano),
-        "attributes": _attributes(span.attributes),
-        "events": [
-            {
-                "name": event.name or "",
-                "timeUnixNano": _nanoseconds(event.time_unix_nano) or "0",
-                "attributes": _attributes(event.attributes),
-            }
-            for event in span.events or ()
-        ],
-        "status": {key: value for key, value in ended.items() if value},
-    }
-    return {key: value for key, value in written.items() if value not in (None, [], {})}
 
 
 def _nanoseconds(value: int | None) -> str | None:

@@ -67,7 +67,17 @@ async def _finish_all(plan: Plan, scored: Iterator[Scored], results: Results) ->
             while line:
                 await _hand_over(line, results)
         finally:
-            await _give_up(line, results)
+            # The cases that are done are kept; for the others nothing more is asked.
+            tasks = [place.result for place in line if isinstance(place.result, asyncio.Task)]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=GRACE)
+            for place in line:
+                if place.unfinished is not None:
+                    place.unfinished.close()
+                if place.whole:
+                    results.add(place.take())
 
 
 async def _hand_over(line: deque[_Place], results: Results) -> None:
@@ -76,20 +86,6 @@ async def _hand_over(line: deque[_Place], results: Results) -> None:
         await asyncio.wait([first.result])
     line.popleft()
     results.add(first.take())
-
-
-async def _give_up(line: deque[_Place], results: Results) -> None:
-    """Keep the cases that are done, and stop asking for the others."""
-    tasks = [place.result for place in line if isinstance(place.result, asyncio.Task)]
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=GRACE)
-    for place in line:
-        if place.unfinished is not None:
-            place.unfinished.close()
-        if place.whole:
-            results.add(place.take())
 
 
 Complete = Callable[[CaseResult | Exception], CaseResult]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from baton.evaluators.matching.answers import quote
@@ -27,20 +27,16 @@ def parts_of(
     trace: Trace, turn: Turn, expected: ExpectedDispatch, made: Dispatch, reading: Reading
 ) -> list[Part]:
     """Compare what is stated: kind, words of the prompt, tools, parallel or not."""
-    return list(_parts(trace, turn, expected, made, reading))
-
-
-def _parts(
-    trace: Trace, turn: Turn, expected: ExpectedDispatch, made: Dispatch, reading: Reading
-) -> Iterator[Part]:
+    parts: list[Part] = []
     if expected.kind is not None:
-        yield _kind(trace, expected.kind, made)
+        parts.append(_kind(trace, expected.kind, made))
     if expected.prompt_contains:
-        yield _prompt(trace, expected.prompt_contains, made, reading)
+        parts.append(_prompt(trace, expected.prompt_contains, made, reading))
     if expected.tools is not None:
-        yield _tools(trace, expected.tools, made)
+        parts.append(_tools(trace, expected.tools, made))
     if expected.parallel is not None:
-        yield _parallel(trace, turn, expected.parallel, made)
+        parts.append(_parallel(trace, turn, expected.parallel, made))
+    return parts
 
 
 def _kind(trace: Trace, wanted: str, made: Dispatch) -> Part:
@@ -161,7 +157,14 @@ def sent_in(
             continue
         own = [runs[run].node for run in dispatch.runs if run in runs]
         nodes = [runs[run].agent for run in dispatch.runs if run in runs]
-        names = [dispatch.to_agent, *_aliases(trace, dispatch.to_agent)]
+        card = trace.agents.get(dispatch.to_agent)
+        if card is not None:
+            aliases = card.aliases
+        else:
+            aliases = [
+                name for name, other in trace.agents.items() if dispatch.to_agent in other.aliases
+            ]
+        names = [dispatch.to_agent, *aliases]
         for node, agent in zip(own, nodes, strict=True):
             if node is not None and dispatch.to_agent in (node, agent):
                 names += [agent, node]
@@ -184,13 +187,6 @@ def names_receiver(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
     started = [run for run in turn.runs if run.id in dispatch.runs]
     own = [run for run in started if run.agent == dispatch.to_agent]
     return all(known(trace, run, "agent") for run in own)
-
-
-def _aliases(trace: Trace, agent: str) -> list[str]:
-    card = trace.agents.get(agent)
-    if card is not None:
-        return card.aliases
-    return [name for name, other in trace.agents.items() if agent in other.aliases]
 
 
 def _handed_back(trace: Trace, until: Turn) -> set[str]:

@@ -424,7 +424,9 @@ class Rules:
             missing = f"the answer does not match {self._regex.pattern!r}"
             yield Check("regex", float(found), "" if found else missing)
         if self._schema is not None:
-            yield _fits(self._schema, answer)
+            held = json_in(answer)
+            wrong = "the answer holds no JSON" if held is msgspec.UNSET else self._schema(held)
+            yield Check("json_schema", float(wrong is None), wrong or "")
 
 
 def stated_checks(
@@ -467,12 +469,6 @@ def _contains(name: str, wanted: list[str], text: str, reading: Reading) -> Chec
     return Check(
         name, float(not missing), f"the answer lacks {_listed(missing)}" if missing else ""
     )
-
-
-def _fits(schema: SchemaCheck, answer: Content | None) -> Check:
-    found = json_in(answer)
-    wrong = "the answer holds no JSON" if found is msgspec.UNSET else schema(found)
-    return Check("json_schema", float(wrong is None), wrong or "")
 
 
 def _text(answer: Content | None) -> str:
