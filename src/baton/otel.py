@@ -4,12 +4,14 @@
 
     record("runs/desk.otlp.jsonl")
 
-Needs ``pip install 'baton-evals[otel]'``. A line is OTLP as JSON, as the file exporter of an
+`baton record -- python app.py` does the same for a program that has no such line. Needs
+``pip install 'baton-evals[otel]'``. A line is OTLP as JSON, as the file exporter of an
 OpenTelemetry Collector writes it, so that other tools read it too.
 """
 
 from __future__ import annotations
 
+import atexit
 import base64
 import math
 import os
@@ -21,24 +23,17 @@ from typing import Any, Self
 import msgspec
 
 try:
-    from opentelemetry import _logs, trace
-    from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
-    from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
-    from opentelemetry.sdk.trace.export import (
-        BatchSpanProcessor,
-        SpanExporter,
-        SpanExportResult,
-    )
+    from opentelemetry.context import Context
+    from opentelemetry.sdk._logs import LogRecordProcessor
+    from opentelemetry.sdk.trace import ReadableSpan, Span
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+    from baton.providers.instrument.hearing import Hearing
 except ModuleNotFoundError as error:
     message = "baton.otel needs OpenTelemetry: pip install 'baton-evals[otel]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 __all__ = ["FileSpanExporter", "Recording", "record"]
-
-_MANY = 100_000
-"""Attributes of a span: instrumentations write one for each part of each message."""
-_DELAY = 500
-"""Milliseconds until spans that have ended are in the file."""
 
 Json = dict[str, Any]
 
@@ -64,12 +59,13 @@ class FileSpanExporter(SpanExporter):
 class Recording:
     """A recording under way; it is complete when the program ends, or a ``with`` block does."""
 
-    def __init__(self, processor: BatchSpanProcessor) -> None:
-        self._processor = processor
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._spans = _SpanWriter(path)
+        self.hearing = Hearing(self._spans, _LogWriter(path))
+        atexit.register(self._spans.write_open)
 
     def flush(self) -> None:
-        """Write what has ended until now."""
-        self._processor.force_flush()
+        """Do nothing: what has ended is written at once, so that no crash can take it away."""
 
     def __enter__(self) -> Self:
         return self
@@ -81,27 +77,39 @@ class Recording:
 def record(path: str | os.PathLike[str]) -> Recording:
     """Write all spans and log records of this program to a file from now on.
 
-    A tracer provider that the program has set stays, and gets one more exporter; without one,
-    one is set. Instrumentation is the program's own affair, before or after.
+    Tracer providers that the program has set or makes later stay, and get one more processor;
+    without one, one is set. Instrumentation is the program's own affair, before or after.
 
     Raises:
-        TypeError: the tracer provider that is set takes no exporters.
+        InputError: the tracer provider that is set takes no span processors.
     """
-    provider = trace.get_tracer_provider()
-    if isinstance(provider, trace.ProxyTracerProvider):
-        limits = SpanLimits(max_span_attributes=_MANY, max_events=_MANY, max_links=_MANY)
-        provider = TracerProvider(span_limits=limits)
-        trace.set_tracer_provider(provider)
-    if not hasattr(provider, "add_span_processor"):
-        raise TypeError(f"{type(provider).__name__} takes no exporters: it hides its spans")
-    processor = BatchSpanProcessor(FileSpanExporter(path), schedule_delay_millis=_DELAY)
-    provider.add_span_processor(processor)
-    logs = _logs.get_logger_provider()
-    if not hasattr(logs, "add_log_record_processor"):
-        logs = LoggerProvider()
-        _logs.set_logger_provider(logs)
-    logs.add_log_record_processor(_LogWriter(path))
-    return Recording(processor)
+    recording = Recording(path)
+    recording.hearing.install()
+    return recording
+
+
+class _SpanWriter(SimpleSpanProcessor):
+    """Writes each span when it ends, and those that never do when the program ends."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(FileSpanExporter(path))
+        self._open: dict[int, Span] = {}
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        super().on_start(span, parent_context)
+        self._open[span.get_span_context().span_id] = span
+
+    def on_end(self, span: ReadableSpan) -> None:
+        context = span.get_span_context()
+        if context is not None:
+            self._open.pop(context.span_id, None)
+        super().on_end(span)
+
+    def write_open(self) -> None:
+        """Write what has not ended, as far as it is known."""
+        unfinished = [span._readable_span() for span in self._open.values()]
+        self._open.clear()
+        self.span_exporter.export(unfinished)
 
 
 class _LogWriter(LogRecordProcessor):
@@ -175,8 +183,8 @@ def _span(span: ReadableSpan) -> Json:
         "parentSpanId": "" if parent is None else f"{parent.span_id:016x}",
         "name": _text(span.name),
         "kind": span.kind.value + 1,
-        "startTimeUnixNano": str(span.start_time or 0),
-        "endTimeUnixNano": str(span.end_time or 0),
+        "startTimeUnixNano": str(span.start_time or ""),
+        "endTimeUnixNano": str(span.end_time or ""),
         "attributes": _attributes(span.attributes),
         "droppedAttributesCount": span.dropped_attributes,
         "events": [

@@ -31,6 +31,7 @@ VERBS = {
     "eval": "Play a dataset against live agents and score what they did.",
     "watch": "Evaluate, then evaluate again what a changed file affects, until Ctrl-C.",
     "score": "Score recorded traces, against a dataset where there is one.",
+    "record": "Run a program, and record what its agents do, without a change of its code.",
     "show": "Draw recorded traces: runs, dispatches and tools.",
     "pull": "Fetch traces from Phoenix or Langfuse into a file.",
     "export": "Write recordings as OpenTelemetry spans, and results as evaluation events.",

@@ -1,0 +1,44 @@
+"""``baton record``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from baton.plugins.origin import install
+from baton.session.record import record_program
+
+from .messages import note
+
+
+def record_command(
+    *command: str,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+) -> int:
+    """Run a program, and record what its agents do, without a change of its code.
+
+    `baton record -- python app.py`. All that its Python processes do goes to a file that every
+    command reads, and nowhere else. The exit code is the program's.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments, after `--`.
+    output
+        The file to add to; one with the time in its name, in .baton/recordings, by default.
+    """
+    done = record_program(command, output)
+    for name in done.on:
+        note(f"recorded by {name}")
+    for framework, package in done.lacking.items():
+        note(f"{framework} was imported, and nothing records it: {install(package)}")
+    for problem in done.problems:
+        note(problem)
+    if done.size:
+        note(f"recorded into {done.file}: baton show {done.file}")
+    else:
+        used = ", ".join(done.used)
+        note(f"nothing was recorded: no span was made{f' by {used}' if used else ''}")
+    return done.code

@@ -1,0 +1,126 @@
+"""Recording a program without a change of its code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from baton import startup
+from baton.formats.own_files import make_folder
+from baton.model import InputError, Terminated
+from baton.plugins.origin import install, requirement
+
+FOLDER = Path(".baton/recordings")
+"""Where recordings go that are given no file."""
+
+
+class Recorded(NamedTuple):
+    """What became of a program.
+
+    ``code`` is its exit code, as a shell has it (128 and the signal that ended it). ``on`` are the
+    instrumentors that recorded it, ``used`` the frameworks that it imported, ``lacking`` what to
+    install for those that nothing recorded, by framework. ``problems`` say why something was not
+    recorded. ``size`` is how many bytes the recording has grown.
+    """
+
+    file: Path
+    code: int
+    size: int
+    on: list[str]
+    used: list[str]
+    lacking: dict[str, str]
+    problems: list[str]
+
+
+def record_program(command: Sequence[str], file: Path | None = None) -> Recorded:
+    """Run a program, and record the spans of all its Python processes into a file.
+
+    OpenTelemetry and the instrumentors that are installed beside the program are set up before its
+    first line runs. Spans go to the file alone, each as it ends.
+
+    Args:
+        command: the program and its arguments, as in a shell.
+        file: what to add to; one with the time in its name by default.
+
+    Raises:
+        InputError: there is no such program.
+    """
+    if not command:
+        raise InputError("name the program: baton record -- python app.py")
+    if file is None:
+        named = next((Path(w).stem for w in command[1:] if w.endswith(".py")), None)
+        name = named or Path(command[0]).stem
+        file = FOLDER / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}.otlp.jsonl"
+    make_folder(file.parent)
+    before = file.stat().st_size if file.exists() else 0
+    with tempfile.TemporaryDirectory() as place:
+        notes = Path(place) / "notes.jsonl"
+        paths = [str(startup.SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(paths),
+            startup.FILE: str(file.resolve()),
+            startup.NOTES: str(notes),
+        }
+        code = _run(command, environment)
+        said = (
+            [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
+        )
+    size = (file.stat().st_size if file.exists() else 0) - before
+    return _recorded(file, code, size, said)
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Run a program to its end; return its exit code, as a shell has it."""
+    try:
+        process = subprocess.Popen(list(command), env=environment)  # noqa: S603 - it was asked for
+    except OSError as error:
+        raise InputError(_no_program(command, error)) from None
+    try:
+        with _interrupts_are_the_programs():
+            code = process.wait()
+    except Terminated:
+        process.terminate()
+        process.wait()
+        raise
+    return 128 - code if code < 0 else code
+
+
+def _no_program(command: Sequence[str], error: OSError) -> str:
+    name = command[0]
+    if name.endswith(".py") and Path(name).is_file():
+        return f"`{name}` is not a program: baton record -- python {' '.join(command)}"
+    return f"`{name}` cannot be run: {error.strerror}"
+
+
+@contextmanager
+def _interrupts_are_the_programs() -> Iterator[None]:
+    """Leave Ctrl-C to the program, which gets it as well and may have much to clean up."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _recorded(file: Path, code: int, size: int, said: list[dict[str, Any]]) -> Recorded:
+    def all_of(key: str) -> list[str]:
+        return list(dict.fromkeys(str(each[key]) for each in said if key in each))
+
+    lacking = {each["unrecorded"]: each["package"] for each in said if "unrecorded" in each}
+    problems = all_of("problem")
+    if any("lacks" in each for each in said):
+        problems.append(f"OpenTelemetry is not installed: {install(requirement('otel'))}")
+    elif not said:
+        problems.append(
+            "no Python was started that has Baton: install it where the program runs: "
+            f"{install(requirement('otel'))}"
+        )
+    return Recorded(file, code, size, all_of("on"), all_of("used"), lacking, problems)

@@ -1,0 +1,64 @@
+"""Recording a program that `baton record` starts: set up before its first line runs."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from baton.model import InputError
+from baton.plugins import is_installed
+
+FILE = "BATON_RECORD_FILE"
+"""The environment variable that names the file to record into."""
+NOTES = "BATON_RECORD_NOTES"
+"""That of the file in which each process of the program notes what records it."""
+SITE = Path(__file__).parent / "site"
+"""The folder with the `sitecustomize` that Python imports first, when it is in PYTHONPATH."""
+
+
+def start() -> None:
+    """Record this process, as the environment says; does nothing where it says nothing."""
+    file = os.environ.get(FILE)
+    if not file:
+        return
+    if not is_installed("opentelemetry.sdk"):
+        _note(lacks="opentelemetry.sdk")
+        return
+    from baton.otel import Recording
+    from baton.providers.instrument.instrumentors import (
+        activate,
+        set_environment,
+        switch_on_built_in,
+    )
+
+    set_environment()
+    Recording(file).hearing.install_before()
+    try:
+        activate("auto", lambda name: _note(on=name))
+    except InputError as error:
+        _note(problem=str(error))
+    switch_on_built_in(lambda name: _note(on=f"{name} (built in)"))
+    _note(python=sys.executable)
+    atexit.register(_note_unrecorded)
+
+
+def _note_unrecorded() -> None:
+    """Note the frameworks that the program has imported, and those that nothing recorded."""
+    from baton.providers.instrument.frameworks import frameworks_in, unrecorded
+
+    used = frameworks_in(list(sys.modules))
+    for each in used:
+        _note(used=each.name)
+    for name, package in unrecorded(used).items():
+        _note(unrecorded=name, package=package)
+
+
+def _note(**values: Any) -> None:
+    place = os.environ.get(NOTES)
+    if place:
+        with open(place, "a", encoding="utf-8") as notes:
+            notes.write(json.dumps(values) + "\n")

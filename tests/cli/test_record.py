@@ -1,0 +1,184 @@
+"""`baton record -- python app.py`: what a program does is in a file, without a change of its code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.cli.test_init import AGENTS
+from tests.conftest import Baton
+
+from baton.readers import load_traces
+
+APP = AGENTS + 'print(desk.run_sync("Refund order 42.").output)\n'
+SPANS = """
+import os, sys, time
+from opentelemetry import trace
+tracer = trace.get_tracer("tests")
+with tracer.start_as_current_span("invoke_agent desk", attributes={
+    "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"
+}):
+    pass
+"""
+
+
+def record(folder: Path, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "baton", "record", "-o", "run.otlp.jsonl", "--", *command],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False, **options,
+    )  # fmt: skip
+
+
+def shape(file: Path) -> Any:
+    """Return a record without ids, times and its place."""
+    (trace,) = load_traces(file)
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        left = {"id", "call", "from_run", "started_by", "dispatch", "context", "location"}
+        left |= {"started", "ended", "at"} | ({"runs"} if "to_agent" in value else set())
+        return {key: plain(each) for key, each in value.items() if key not in left}
+
+    return plain(msgspec.to_builtins(trace))
+
+
+def test_the_record_is_the_one_of_instrumentation_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    by_hand = (
+        "from baton.otel import record\nfrom pydantic_ai import Agent\n"
+        "record('hand.otlp.jsonl')\nAgent.instrument_all()\n"
+    )
+    (tmp_path / "hand.py").write_text(by_hand + APP)
+    done = record(tmp_path, sys.executable, "app.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Done: 19.90 EUR are on their way, reference R-7781.\n"
+    assert "recorded by pydantic_ai (built in)" in done.stderr
+    subprocess.run([sys.executable, "hand.py"], cwd=tmp_path, check=True, capture_output=True)
+    recorded = shape(tmp_path / "run.otlp.jsonl")
+    assert recorded == shape(tmp_path / "hand.otlp.jsonl")
+    (turn,) = recorded["turns"]
+    assert [run["agent"] for run in turn["runs"]] == ["desk", "clerk"]
+
+
+def test_the_exit_code_is_the_programs_and_a_crash_keeps_what_was_recorded(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(SPANS + "os._exit(7)\n")
+    assert record(tmp_path, sys.executable, "app.py").returncode == 7
+    (trace,) = load_traces(tmp_path / "run.otlp.jsonl")
+    assert [run.agent for run in trace.turns[0].runs] == ["desk"]
+
+
+def test_a_span_that_never_ends_is_written_when_the_program_does(tmp_path: Path) -> None:
+    opened = SPANS.replace("with tracer.start_as_current_span(", "span = tracer.start_span(")
+    (tmp_path / "app.py").write_text(opened.replace("}):\n    pass", "})"))
+    assert record(tmp_path, sys.executable, "app.py").returncode == 0
+    (trace,) = load_traces(tmp_path / "run.otlp.jsonl")
+    assert [(run.agent, run.ended) for run in trace.turns[0].runs] == [("desk", None)]
+
+
+def test_providers_that_the_program_sets_stay_its_own(tmp_path: Path) -> None:
+    own = """
+from opentelemetry import trace
+early = trace.get_tracer("early")
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+mine = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(mine))
+trace.set_tracer_provider(provider)
+early.start_span("one").end()
+"""
+    (tmp_path / "app.py").write_text(own + SPANS + "print(len(mine.get_finished_spans()))\n")
+    done = record(tmp_path, sys.executable, "app.py")
+    assert (done.returncode, done.stdout) == (0, "2\n")
+    assert "Overriding" not in done.stderr
+    lines = (tmp_path / "run.otlp.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+
+
+def test_python_processes_that_the_program_starts_are_recorded_too(tmp_path: Path) -> None:
+    (tmp_path / "worker.py").write_text(SPANS)
+    (tmp_path / "app.py").write_text(
+        "import subprocess, sys\nsubprocess.run([sys.executable, 'worker.py'], check=True)\n"
+    )
+    assert record(tmp_path, sys.executable, "app.py").returncode == 0
+    assert len(load_traces(tmp_path / "run.otlp.jsonl")) == 1
+
+
+def test_a_sitecustomize_of_ones_own_still_runs(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("import builtins\nbuiltins.own_site = 'here'\n")
+    (tmp_path / "app.py").write_text("print(own_site)\n" + SPANS)
+    paths = [str(site), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    done = record(tmp_path, sys.executable, "app.py", env=environment)
+    assert done.stdout == "here\n"
+    assert (tmp_path / "run.otlp.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("import crewai", "pip install openinference-instrumentation-crewai"),
+        ("pass", "nothing was recorded: no span was made"),
+    ],
+)
+def test_it_says_what_was_not_recorded_and_why(tmp_path: Path, program: str, says: str) -> None:
+    (tmp_path / "crewai.py").write_text("")
+    (tmp_path / "app.py").write_text(program + "\n")
+    done = record(tmp_path, sys.executable, "app.py")
+    assert done.returncode == 0
+    assert says in done.stderr
+
+
+def test_a_python_without_baton_is_said(tmp_path: Path) -> None:
+    done = record(tmp_path, sys.executable, "-S", "-c", "print('ran')")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "no Python was started that has Baton" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "name the program: baton record -- python app.py"),
+        (["--", "app.py"], "`app.py` is not a program: baton record -- python app.py"),
+        (["--", "no-such-program"], "`no-such-program` cannot be run: No such file"),
+    ],
+)
+def test_what_is_no_program_is_bad_input(
+    baton: Baton, tmp_path: Path, words: list[str], says: str
+) -> None:
+    (tmp_path / "app.py").write_text("")
+    outcome = baton("record", *words)
+    assert outcome.code == 2
+    assert says in outcome.err
+
+
+def test_an_interrupt_is_the_programs_to_answer(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        SPANS + "try:\n    print('up', flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    print('bye'); sys.exit(3)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "baton", "record", "-o", "run.jsonl", "--", sys.executable, "app.py"],
+        cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stdout.read() == "bye\n"
+    assert process.returncode == 3
+    assert json.loads((tmp_path / "run.jsonl").read_text().splitlines()[0])
