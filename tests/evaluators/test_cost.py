@@ -159,7 +159,7 @@ def test_it_answers_to_the_names_of_judge_llm_and_to_its_options(name: str) -> N
     spec = {"type": name, "config": {"max_cost_per_case": 0.2, "currency": "USD"}}
     (result,) = baton.score(trace(spent(0.4)), evaluators=[spec])
     (found,) = result.scores
-    assert (found.evaluator, found.type, found.value) == ("cost_evaluator", "cost", 0.5)
+    assert (found.evaluator, found.type, found.value) == (name, "cost", 0.5)
 
 
 def test_another_currency_is_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 from baton.model import InputError, counted
 
 from .messages import note, say
-from .options import AS_CONFIGURED, Paths, Redacting, Whole
+from .options import AS_CONFIGURED, ConfigPath, Paths, Redacting, Whole
 
 NOT_DELIVERED = 3
 
@@ -19,6 +19,7 @@ def export_command(
     only: Literal["spans", "results"] | None = None,
     agents: Path | None = None,
     traces: Paths = (),
+    config: ConfigPath = None,
     headers_from: str | None = None,
     encoding: Literal["json", "protobuf"] | None = None,
     timeout: float = 30,
@@ -45,6 +46,8 @@ def export_command(
     traces
         Recordings that the evaluations were made of: needed when these were made on another
         machine, or moved. May be given several times.
+    config
+        Work out costs by the `prices:` of a config, and by genai-prices where that is installed.
     headers_from
         The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
     encoding
@@ -66,6 +69,7 @@ def export_command(
             only=only,
             agents=agents,
             traces=traces,
+            config=config,
             headers_from=headers_from,
             encoding=encoding,
             timeout=timeout,

@@ -11,7 +11,7 @@ from baton.model.redact import ON
 from baton.session.show import traces_to_show
 
 from .messages import note
-from .options import AS_CONFIGURED, Flag, Redacting, Whole
+from .options import AS_CONFIGURED, ConfigPath, Flag, Redacting, Whole
 
 
 def show_command(
@@ -20,10 +20,11 @@ def show_command(
     turn: Whole | None = None,
     dispatch: str | None = None,
     agents: Path | None = None,
+    config: ConfigPath = None,
     json: Flag = False,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
-    """Draw recorded traces: runs, dispatches and tools, times, tokens, and what is not known.
+    """Draw recorded traces: runs, dispatches, tools, times, tokens, costs, and what is not known.
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ def show_command(
         Show this dispatch only, with what came before and after it.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
+    config
+        Work out costs by the `prices:` of a config, and by genai-prices where that is installed.
     json
         Print the record as JSON, one line for each trace; Baton reads that again.
     """
@@ -48,6 +51,7 @@ def show_command(
         turn=turn,
         dispatch=dispatch,
         agents=agents,
+        config=config,
         redact=redacting.over(ON),
         note=note,
     ):

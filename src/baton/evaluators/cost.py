@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from baton.model import AgentRun, Evidence, Score, Trace
+from baton.model.views import dispatch_costs
 from baton.plugins import Alias
 
 from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
@@ -19,6 +20,8 @@ class CostDetails(Details, kw_only=True):
     cost_usd: float
     agents: dict[str, float]
     """US dollars of the runs of each agent by themselves, as far as that is known."""
+    dispatches: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """US dollars of each dispatch, by its id, with all below it, where that is known."""
     at_least: bool | msgspec.UnsetType = msgspec.UNSET
     """True where there may have been more."""
 
@@ -63,6 +66,7 @@ class Cost(TraceEvaluator, frozen=True, kw_only=True):
         details = CostDetails(
             cost_usd=spent,
             agents=agents,
+            dispatches=dispatch_costs(trace) or msgspec.UNSET,
             at_least=True if doubt is not None else msgspec.UNSET,
         )
         paid = sorted(_paid(trace), key=lambda run: -_cost_of(run))

@@ -23,6 +23,11 @@ from .wire_json import encode_json
 
 Only = Literal["spans", "results"]
 Say = Callable[[str], None]
+Price = Callable[[Trace], Trace]
+
+
+def _as_recorded(trace: Trace) -> Trace:
+    return trace
 
 
 class Exported(msgspec.Struct):
@@ -41,6 +46,7 @@ def export(
     only: Only | None = None,
     agents: Path | None = None,
     traces: Sequence[Path] = (),
+    priced: Price = _as_recorded,
     on_note: Say,
     redact: Redaction | None = None,
 ) -> Exported:
@@ -48,6 +54,7 @@ def export(
 
     ``redact`` says what is taken out of them: secrets by default, or what a folder says.
     ``traces`` are the recordings that evaluations were made of, where these are not believed.
+    ``priced`` fills in what they cost.
 
     Raises:
         InputError: a path is no recording, or the sink does not take what it is given.
@@ -60,10 +67,12 @@ def export(
         raise InputError(f"{recordings[0]} is not an evaluation folder: it has no results")
     if recordings:
         read = iter_traces(recordings, agents=agents, on_problem=done.unread.append, redact=redact)
-        _spans(read, sink, done)
+        _spans(read, sink, done, priced)
     for folder in folders:
         evaluation = read_evaluation(folder, redact, traces=traces, agents=agents)
-        export_evaluation(evaluation, sink, done, only=only, agents=agents, on_note=on_note)
+        export_evaluation(
+            evaluation, sink, done, only=only, agents=agents, priced=priced, on_note=on_note
+        )
     return done
 
 
@@ -74,6 +83,7 @@ def export_evaluation(
     *,
     only: Only | None = None,
     agents: Path | None = None,
+    priced: Price = _as_recorded,
     on_note: Say = lambda _: None,
 ) -> None:
     """Write an evaluation; raises as :func:`export` does."""
@@ -87,7 +97,7 @@ def export_evaluation(
         traces = _traces(evaluation, agents, done)
         if only is None:
             traces = _without(traces, originals, evaluation.folder, on_note)
-        _spans(traces, sink, done)
+        _spans(traces, sink, done, priced)
     if only != "spans":
         now = time.time()
         missing: dict[str, int] = {}
@@ -131,9 +141,9 @@ def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -
         )
 
 
-def _spans(traces: Iterator[Trace], sink: Sink, done: Exported) -> None:
+def _spans(traces: Iterator[Trace], sink: Sink, done: Exported, priced: Price) -> None:
     for trace in traces:
-        spans = spans_of(trace)
+        spans = spans_of(trace, priced(trace))
         sink.add(spans)
         done.traces += 1
         done.spans += len(spans)

@@ -221,15 +221,18 @@ _MCP = re.compile(r"mcp__(.+?)__(.+)")
 _FAILED = ("failed", "refused")
 
 
-def spans_of(trace: Trace) -> list[Span]:
-    """Write a record as the spans of one trace, parents first."""
-    return _Writer(trace).spans()
+def spans_of(trace: Trace, priced: Trace | None = None) -> list[Span]:
+    """Write a record as the spans of one trace, parents first.
+
+    ``priced`` is the same with its costs: ids are those of ``trace``, so that prices change none.
+    """
+    return _Writer(trace_id(trace), priced or trace).spans()
 
 
 class _Writer:
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, id_: str, trace: Trace) -> None:
         self._trace = trace
-        self._id = trace_id(trace)
+        self._id = id_
         self._nesting = nest(trace)
         self._made: dict[str | None, list[Dispatch]] = defaultdict(list)
         self._calls: dict[str, str] = {}

@@ -49,6 +49,7 @@ from baton.model import (
     Usage,
     counted,
 )
+from baton.model.prices import ModelPrice
 from baton.model.redact import Redaction, redaction_of
 
 from .own_files import open_regular
@@ -112,6 +113,7 @@ class Header(msgspec.Struct, kw_only=True):
     gate: list[GateResult] = msgspec.field(default_factory=list)
     provenance: Provenance | None = None
     redact: str | dict[str, Any] | None = None
+    prices: dict[str, ModelPrice] | None = None
     contents: Contents | None = None
 
     @property

@@ -542,10 +542,42 @@ def dispatched_runs(trace: Trace, dispatches: Sequence[Dispatch]) -> list[AgentR
     What a delegate (or a workflow) passes control on to works on the same answer, and is in it.
     An agent that got control and passes it on, or back, sets nobody to work below it.
     """
+    wanted = _set_to_work(_made_by(trace), dispatches)
+    return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
+
+
+def dispatch_costs(trace: Trace) -> dict[str, float]:
+    """Return what each dispatch cost in USD, with all below it, where that is known in full."""
+    costs = {
+        run.id: run.usage.cost_usd if run.usage is not None and run.usage.complete else None
+        for turn in trace.turns
+        for run in turn.runs
+    }
+    if not any(costs.values()):
+        return {}
+    made = _made_by(trace)
+    found: dict[str, float] = {}
+    for turn in trace.turns:
+        for dispatch in turn.dispatches:
+            runs = _set_to_work(made, [dispatch])
+            known = [cost for id_ in sorted(runs) if (cost := costs.get(id_)) is not None]
+            if runs and len(known) == len(runs):
+                found[dispatch.id] = sum(known)
+    return found
+
+
+def _made_by(trace: Trace) -> dict[str | None, list[Dispatch]]:
     made: dict[str | None, list[Dispatch]] = {}
     for turn in trace.turns:
         for dispatch in turn.dispatches:
             made.setdefault(dispatch.from_run, []).append(dispatch)
+    return made
+
+
+def _set_to_work(
+    made: Mapping[str | None, Sequence[Dispatch]], dispatches: Sequence[Dispatch]
+) -> set[str]:
+    """Return the ids of the runs that dispatches set to work, and of all below them."""
     seen: set[tuple[str, bool]] = set()
     due = [
         (id_, dispatch.kind == "delegate" or dispatch.to_kind == "workflow")
@@ -560,8 +592,7 @@ def dispatched_runs(trace: Trace, dispatches: Sequence[Dispatch]) -> list[AgentR
         for below in made.get(run, ()):
             if inside or below.kind == "delegate":
                 due += [(id_, True) for id_ in below.runs]
-    wanted = {run for run, _ in seen}
-    return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
+    return {run for run, _ in seen}
 
 
 def _sum(runs: list[AgentRun]) -> Usage | None:
@@ -579,6 +610,7 @@ __all__ = [
     "agent_chain",
     "broken",
     "charge",
+    "dispatch_costs",
     "dispatch_usage",
     "dispatch_view",
     "dispatched_runs",

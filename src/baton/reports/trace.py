@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
 
 from rich.tree import Tree
@@ -21,7 +21,14 @@ from baton.model import (
     Turn,
     Usage,
 )
-from baton.model.views import RoundTrip, TreeNode, dispatch_view, round_trip, turn_tree
+from baton.model.views import (
+    RoundTrip,
+    TreeNode,
+    dispatch_costs,
+    dispatch_view,
+    round_trip,
+    turn_tree,
+)
 
 from .text import Text, arguments_line, console_for, content_line, one_line
 
@@ -33,9 +40,10 @@ def print_trace(trace: Trace, out: IO[str], *, turn: int | None = None) -> None:
     """Print a trace, or one of its turns (counted from 1)."""
     console = console_for(out)
     tree = Tree(_headline(trace))
+    costs = dispatch_costs(trace)
     for number, item in enumerate(trace.turns, 1):
         if turn in (None, number):
-            _add_turn(tree, trace, item, number)
+            _add_turn(tree, trace, item, number, costs)
     for name in trace.agents:
         if trace.agents[name].kind != "agent":
             tree.add(Text(f"{one_line(name)} is a {trace.agents[name].kind}", "dim"))
@@ -49,7 +57,8 @@ def print_dispatch(trace: Trace, dispatch: Dispatch, out: IO[str]) -> None:
     console = console_for(out)
     view = dispatch_view(trace, dispatch)
     names = {d.id: d for turn in trace.turns for d in turn.dispatches}
-    tree = Tree(_dispatch_line(dispatch))
+    costs = dispatch_costs(trace)
+    tree = Tree(_dispatch_line(dispatch, costs))
     if dispatch.prompt:
         tree.add(Text(f"prompt {content_line(dispatch.prompt, 400)}"))
     if dispatch.result:
@@ -57,12 +66,12 @@ def print_dispatch(trace: Trace, dispatch: Dispatch, out: IO[str]) -> None:
     for title, steps in (("before", view.before), ("after", view.after)):
         branch = tree.add(Text(title, "dim"))
         for step in steps:
-            branch.add(_step_line(step, names))
+            branch.add(_step_line(step, names, costs))
     branch = tree.add(Text("runs", "dim"))
     for run in view.runs:
         node = branch.add(_run_line(run))
         for step in run.steps:
-            node.add(_step_line(step, names))
+            node.add(_step_line(step, names, costs))
     console.print(tree, soft_wrap=False)
 
 
@@ -75,7 +84,9 @@ def _headline(trace: Trace) -> Text:
     return line.append("  " + "  ".join(about), "dim")
 
 
-def _add_turn(tree: Tree, trace: Trace, turn: Turn, number: int) -> None:
+def _add_turn(
+    tree: Tree, trace: Trace, turn: Turn, number: int, costs: Mapping[str, float]
+) -> None:
     head = Text().append(f"turn {number}  ", "bold")
     head.append(content_line(turn.input, 100) if turn.input else "no user message")
     head.append(_seconds(turn.started, turn.ended), "dim").append_text(_status(turn.status))
@@ -84,26 +95,28 @@ def _add_turn(tree: Tree, trace: Trace, turn: Turn, number: int) -> None:
     branch = tree.add(head)
     dispatches = {d.id: d for t in trace.turns for d in t.dispatches}
     for node in turn_tree(trace, turn):
-        _add_run(branch, node, dispatches)
+        _add_run(branch, node, dispatches, costs)
     if turn.output:
         branch.add(Text(f"answer {content_line(turn.output, 200)}", "green"))
 
 
-def _add_run(parent: Tree, node: TreeNode, dispatches: dict[str, Dispatch]) -> None:
+def _add_run(
+    parent: Tree, node: TreeNode, dispatches: dict[str, Dispatch], costs: Mapping[str, float]
+) -> None:
     branch = parent.add(_run_line(node.run).append_text(_arrivals(node.started_by)))
     children = {id_: child for child in node.children for id_ in child.run.started_by}
     shown: set[str] = set()
     for step in node.run.steps:
         if isinstance(step, ToolCall) and step.dispatch in dispatches:
             continue
-        place = branch.add(_step_line(step, dispatches))
+        place = branch.add(_step_line(step, dispatches, costs))
         if isinstance(step, HandedOff) and step.dispatch in children:
             child = children[step.dispatch]
             shown.add(child.run.id)
-            _add_run(place, child, dispatches)
+            _add_run(place, child, dispatches, costs)
     for child in node.children:
         if child.run.id not in shown:
-            _add_run(branch, child, dispatches)
+            _add_run(branch, child, dispatches, costs)
 
 
 def _arrivals(started_by: list[Dispatch]) -> Text:
@@ -132,7 +145,7 @@ def _run_line(run: AgentRun) -> Text:
     return line
 
 
-def _step_line(step: Step, dispatches: dict[str, Dispatch]) -> Text:
+def _step_line(step: Step, dispatches: dict[str, Dispatch], costs: Mapping[str, float]) -> Text:
     if isinstance(step, Said):
         style = "dim italic" if step.thought else ""
         return Text(f"{'thought' if step.thought else 'said'} {content_line(step.content)}", style)
@@ -144,7 +157,7 @@ def _step_line(step: Step, dispatches: dict[str, Dispatch]) -> Text:
     if isinstance(step, GotBack):
         result = content_line(dispatch.result) if dispatch.result else dispatch.error or "nothing"
         return Text(f"← {one_line(dispatch.to_agent)}  {one_line(result, 100)}", "magenta")
-    return _dispatch_line(dispatch)
+    return _dispatch_line(dispatch, costs)
 
 
 def _call_line(call: ToolCall) -> Text:
@@ -159,7 +172,7 @@ def _call_line(call: ToolCall) -> Text:
     return line
 
 
-def _dispatch_line(dispatch: Dispatch) -> Text:
+def _dispatch_line(dispatch: Dispatch, costs: Mapping[str, float]) -> Text:
     line = Text().append(f"→ {one_line(dispatch.to_agent)}", "bold magenta")
     about = [dispatch.kind, dispatch.id]
     about += [f"known by {dispatch.basis}"] if dispatch.basis != "stated" else []
@@ -167,6 +180,7 @@ def _dispatch_line(dispatch: Dispatch) -> Text:
     about += [f"group {dispatch.group}"] if dispatch.group is not None else []
     about += [f"continues {dispatch.continues}"] if dispatch.continues else []
     about += [dispatch.to_kind] if dispatch.to_kind != "agent" else []
+    about += [dollars(costs[dispatch.id])] if dispatch.id in costs else []
     line.append(f"  {', '.join(about)}", "dim").append_text(_status(dispatch.status))
     if dispatch.prompt:
         line.append(f"  {content_line(dispatch.prompt)}")
@@ -185,12 +199,19 @@ def _seconds(started: float | None, ended: float | None) -> str:
     return "" if started is None or ended is None else f"  {ended - started:.2f} s"
 
 
+def dollars(cost: float) -> str:
+    """Write a cost in USD."""
+    return f"${cost:.4f}"
+
+
 def tokens_line(usage: Usage) -> str:
-    """Say how many tokens were read and written."""
+    """Say how many tokens were read and written, and what that cost, where it is known."""
     read = sum(
         n or 0 for n in (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     )
     text = f"{read:,} + {usage.output_tokens or 0:,} tokens"
+    if usage.cost_usd is not None:
+        text += f", {dollars(usage.cost_usd)}"
     return f"at least {text}" if not usage.complete else text
 
 

@@ -16,6 +16,7 @@ from baton.model.option_names import option
 from baton.model.redact import RedactLike, redaction_of
 
 from .prepare import Note, PathLike, each_once, log_note
+from .pricing import PlainPrices, pricing
 
 
 class ExportedTo(NamedTuple):
@@ -32,6 +33,8 @@ def export_recordings(
     only: Only | None = None,
     agents: PathLike | None = None,
     traces: Sequence[PathLike] = (),
+    config: PathLike | None = None,
+    prices: PlainPrices | None = None,
     headers_from: str | None = None,
     encoding: Literal["json", "protobuf"] | None = None,
     timeout: float = 30,
@@ -49,6 +52,8 @@ def export_recordings(
         only: ``spans``, or ``results`` (of evaluations).
         agents: agent definitions.
         traces: the recordings that evaluations were made of.
+        config: a config whose ``prices:`` count.
+        prices: USD per million tokens by model; go before those of the config.
         headers_from: the environment variable with headers for the endpoint.
         encoding: what an endpoint gets; protobuf where its library is installed, else JSON.
         timeout: seconds to wait for an answer.
@@ -70,6 +75,7 @@ def export_recordings(
             f"{option('retry_delay')} at least 0"
         )
     paths = [Path(path) for path in each_once(some, note)]
+    priced = pricing(config, prices)
     place, headers = target_of(target, headers_from)
     limits = Limits(timeout, retry_attempts, retry_delay)
     refuse_overwriting([Path(place)], _read_for(paths, Path(place)))
@@ -81,6 +87,7 @@ def export_recordings(
             only=only,
             agents=None if agents is None else Path(agents),
             traces=[Path(each) for each in traces],
+            priced=priced,
             on_note=note,
             redact=None if redact is None else redaction_of(redact),
         )

@@ -360,6 +360,8 @@ def folder_header(
     settings = settings_of(plan.context.judge)
     if settings is not None:
         header["judge"] = masked(msgspec.to_builtins(settings))  # without its keys
+    if plan.prices is not None:
+        header["prices"] = msgspec.to_builtins(plan.prices)
     if inputs.dataset is not None and (left := left_unchecked(plan, inputs.dataset)):
         header["notices"] = left
     header["provenance"] = msgspec.to_builtins(provenance)

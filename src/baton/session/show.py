@@ -13,6 +13,7 @@ from baton.readers import iter_traces
 
 from .file_kinds import IS_A_DATASET, given_as
 from .prepare import Note, PathLike, each_once, log_note
+from .pricing import PlainPrices, pricing
 from .recordings import recordings_in
 
 
@@ -30,6 +31,8 @@ def traces_to_show(
     turn: int | None = None,
     dispatch: str | None = None,
     agents: PathLike | None = None,
+    config: PathLike | None = None,
+    prices: PlainPrices | None = None,
     redact: RedactLike = True,
     note: Note = log_note,
 ) -> Iterator[Shown]:
@@ -41,6 +44,8 @@ def traces_to_show(
         turn: the turn to show, from 1; every trace has to have it.
         dispatch: the id of the only dispatch to show.
         agents: agent definitions.
+        config: a config whose ``prices:`` count.
+        prices: USD per million tokens by model; go before those of the config.
         redact: what is replaced by tags, as for :func:`baton.score`.
         note: takes what the readers have to say; the logger `baton` warns when left out.
 
@@ -50,6 +55,7 @@ def traces_to_show(
     some = [files] if isinstance(files, str | os.PathLike) else list(files)
     if not some:
         raise InputError("name the files or folders to show")
+    priced = pricing(config, prices)
     read = recordings_in(each_once(some, note), note)
     errors: list[InputError] = []
     cases: dict[str, None] = {}
@@ -74,7 +80,7 @@ def traces_to_show(
         shown = True
         if turn is not None and not 1 <= turn <= len(trace.turns):
             raise InputError(f"trace `{trace.id}` has no turn {turn}: it has {len(trace.turns)}")
-        yield Shown(trace, chosen)
+        yield Shown(priced(trace), chosen)
     problems = [problem for error in errors for problem in error.problems]
     if not cases:
         problems = given_as(map(Path, read.paths), "dataset", IS_A_DATASET) or problems

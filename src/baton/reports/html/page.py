@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from importlib.resources import files
 from typing import IO, Any
@@ -30,12 +30,13 @@ from baton.model import (
     chain_turns,
     known,
 )
-from baton.model.views import TreeNode, turn_tree
+from baton.model.views import TreeNode, dispatch_costs, turn_tree
 from baton.model.visible import LINE_BREAKS, UNSEEN, visible, visible_line
 from baton.reports.figures import gate_lines
 from baton.reports.terminal import align, case_line, counter_texts
 from baton.reports.text import one_line
-from baton.reports.trace import gaps, tokens_line
+from baton.reports.trace import dollars, gaps, tokens_line
+from baton.runner.prices import fill_costs
 from baton.stats.routing import plain_matrix
 from baton.store import FoundTrace, Reportable
 
@@ -75,7 +76,11 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
     needed = rule.get("mean") if isinstance(rule, dict) else None
     number, size = 0, 0
     views: list[bytes] = []
+    prices = evaluation.header.prices
     for result, trace_or_why in evaluation.with_traces():
+        if trace_or_why.trace is not None and prices is not None:
+            priced = fill_costs(trace_or_why.trace, prices)
+            trace_or_why = FoundTrace(priced, trace_or_why.why)  # noqa: PLW2901 - it was read again
         place = {"block": number, "place": len(views)}
         rows.append(list_row(result, trace_or_why.trace, tables) | place)
         views.append(_ENCODER.encode(case_view(result, trace_or_why, needed)))
@@ -145,9 +150,10 @@ def summary(evaluation: Reportable) -> dict[str, Any]:
 def trace_tree(trace: Trace) -> Plain:
     """Return turns with their runs nested, and what was not recorded; empty fields are left out."""
     dispatches = {d.id: d for turn in trace.turns for d in turn.dispatches}
+    costs = dispatch_costs(trace)
     return _told(
         id=trace.id,
-        turns=[_turn(trace, turn, dispatches) for turn in trace.turns],
+        turns=[_turn(trace, turn, dispatches, costs) for turn in trace.turns],
         gaps=list(gaps(trace)),
         state=_json(trace.state),
     )
@@ -183,10 +189,12 @@ def _tree_seconds(started: float | None, ended: float | None) -> float | None:
     return None if started is None or ended is None else round(ended - started, 3)
 
 
-def _turn(trace: Trace, turn: Turn, dispatches: dict[str, Dispatch]) -> Plain:
+def _turn(
+    trace: Trace, turn: Turn, dispatches: dict[str, Dispatch], costs: Mapping[str, float]
+) -> Plain:
     placed: set[str] = set()
-    runs = [_run(node, dispatches, placed) for node in turn_tree(trace, turn)]
-    loose = [_dispatch(d) for d in turn.dispatches if d.id not in placed]
+    runs = [_run(node, dispatches, placed, costs) for node in turn_tree(trace, turn)]
+    loose = [_dispatch(d, costs) for d in turn.dispatches if d.id not in placed]
     return _told(
         id=turn.id,
         input=text_of(turn.input),
@@ -200,7 +208,12 @@ def _turn(trace: Trace, turn: Turn, dispatches: dict[str, Dispatch]) -> Plain:
     )
 
 
-def _run(node: TreeNode, dispatches: dict[str, Dispatch], placed: set[str]) -> Plain:
+def _run(
+    node: TreeNode,
+    dispatches: dict[str, Dispatch],
+    placed: set[str],
+    costs: Mapping[str, float],
+) -> Plain:
     run = node.run
     children = {id_: child for child in node.children for id_ in child.run.started_by}
     shown: set[str] = set()
@@ -208,19 +221,19 @@ def _run(node: TreeNode, dispatches: dict[str, Dispatch], placed: set[str]) -> P
     for step in run.steps:
         if isinstance(step, ToolCall) and step.dispatch in dispatches:
             continue
-        plain = _step(step, dispatches)
+        plain = _step(step, dispatches, costs)
         if isinstance(step, HandedOff):
             placed.add(step.dispatch)
             child = children.get(step.dispatch)
             if child is not None and child.run.id not in shown:
                 shown.add(child.run.id)
-                plain["run"] = _run(child, dispatches, placed)
+                plain["run"] = _run(child, dispatches, placed, costs)
         steps.append(plain)
-    rest = [_run(c, dispatches, placed) for c in node.children if c.run.id not in shown]
+    rest = [_run(c, dispatches, placed, costs) for c in node.children if c.run.id not in shown]
     placed.update(d.id for d in node.started_by)
     return _told(
         **_of_run(run),
-        arrivals=[_dispatch(d) for d in node.started_by if d.kind in ("sequence", "return")],
+        arrivals=[_dispatch(d, costs) for d in node.started_by if d.kind in ("sequence", "return")],
         input=_given(run, node.started_by),
         steps=steps,
         runs=rest,
@@ -249,7 +262,7 @@ def _given(run: AgentRun, started_by: list[Dispatch]) -> str | None:
     return text_of(run.input) if started_by else None
 
 
-def _step(step: Step, dispatches: dict[str, Dispatch]) -> Plain:
+def _step(step: Step, dispatches: dict[str, Dispatch], costs: Mapping[str, float]) -> Plain:
     if isinstance(step, Said):
         text = text_of(step.content) or "(nothing)"
         return _told(type="said", id=step.id, text=text, thought=step.thought or None)
@@ -268,7 +281,7 @@ def _step(step: Step, dispatches: dict[str, Dispatch]) -> Plain:
             status=dispatch.status,
             error=dispatch.error,
         )
-    return {"type": "dispatch", "id": step.id, "dispatch": _dispatch(dispatch)}
+    return {"type": "dispatch", "id": step.id, "dispatch": _dispatch(dispatch, costs)}
 
 
 def _call(call: ToolCall) -> Plain:
@@ -286,7 +299,7 @@ def _call(call: ToolCall) -> Plain:
     )
 
 
-def _dispatch(dispatch: Dispatch) -> Plain:
+def _dispatch(dispatch: Dispatch, costs: Mapping[str, float]) -> Plain:
     tools = dispatch.tools_allowed
     return _told(
         id=dispatch.id,
@@ -302,6 +315,7 @@ def _dispatch(dispatch: Dispatch) -> Plain:
         context=_json(dispatch.context) if dispatch.context else None,
         group=dispatch.group,
         tools=", ".join(tools) if isinstance(tools, list) else tools,
+        cost=dollars(costs[dispatch.id]) if dispatch.id in costs else None,
         continues=dispatch.continues,
         status=dispatch.status,
         error=dispatch.error,

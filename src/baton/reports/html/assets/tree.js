@@ -120,7 +120,8 @@ function dispatchPart(step, places) {
   const one = step.dispatch;
   const about = [
     one.mode, one.to_kind, one.group !== undefined && "group " + one.group,
-    one.continues && "continues " + one.continues, one.seconds !== undefined && seconds(one.seconds),
+    one.continues && "continues " + one.continues, one.cost,
+    one.seconds !== undefined && seconds(one.seconds),
   ].filter(Boolean);
   const node = el(
     "div",
