@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from .adk_agents import CodeAgent, called, makes_unread_agents, read_agents
+
 _AGENT_FILES = ("agent.py", "root_agent.yaml")
 _LLM_AGENTS = ("Agent", "LlmAgent")
 _BEFORE = ("before_agent_callback", "before_model_callback")
@@ -37,7 +39,8 @@ class App(NamedTuple):
     ``root`` is the name of the agent that opens a turn, where the code states it. ``mentioned``
     are all texts and keywords that may be keys of the state; ``state_types`` the types of the
     literals that the code puts there. ``state_unclear`` says that more may be put there than
-    can be read.
+    can be read. ``agents`` are those that the code makes; with ``unread`` it makes more whose
+    names cannot be read.
     """
 
     folder: Path
@@ -48,6 +51,8 @@ class App(NamedTuple):
     state_types: Mapping[str, frozenset[type]]
     state_unclear: bool
     declared: DeclaredName | None
+    agents: list[CodeAgent]
+    unread: bool
 
     @property
     def name(self) -> str:
@@ -108,6 +113,8 @@ def read_app(folder: Path) -> App:
         state_types=types,
         state_unclear=unclear or writes_unclear or _foreign(nodes, functions),
         declared=next(_declared(nodes), None),
+        agents=read_agents(trees),
+        unread=unclear or makes_unread_agents(trees.values()),
     )
 
 
@@ -147,7 +154,7 @@ def _instructions(
     nodes: Iterable[tuple[str, ast.AST]], texts: Mapping[str, str | None]
 ) -> Iterator[Instruction]:
     for file, node in nodes:
-        if not isinstance(node, ast.Call) or _called(node) not in _LLM_AGENTS:
+        if not isinstance(node, ast.Call) or called(node) not in _LLM_AGENTS:
             continue
         for keyword in node.keywords:
             if keyword.arg in ("instruction", "global_instruction"):
@@ -168,14 +175,14 @@ def _root(tree: ast.Module | None) -> str | None:
     value = made.get("root_agent")
     if isinstance(value, ast.Name):
         value = made.get(value.id)
-    if isinstance(value, ast.Call) and _called(value) in _LLM_AGENTS:
+    if isinstance(value, ast.Call) and called(value) in _LLM_AGENTS:
         return _name_of(value)
     return None
 
 
 def _declared(nodes: Iterable[tuple[str, ast.AST]]) -> Iterator[DeclaredName]:
     for file, node in nodes:
-        if isinstance(node, ast.Call) and _called(node) == "App":
+        if isinstance(node, ast.Call) and called(node) == "App":
             name = _name_of(node)
             if name is not None and any(k.arg == "root_agent" for k in node.keywords):
                 yield DeclaredName(name, file, node.lineno)
@@ -222,13 +229,6 @@ def _foreign(nodes: Iterable[tuple[str, ast.AST]], functions: frozenset[str]) ->
             if not own:
                 return True
     return False
-
-
-def _called(node: ast.Call) -> str | None:
-    match node.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return None
 
 
 def _name_of(node: ast.Call) -> str | None:

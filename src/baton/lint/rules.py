@@ -13,7 +13,22 @@ from baton.formats.spelling import snake
 from baton.model import AgentCard, Case, ExpectedTurn, InputError, Problem, suggestion
 
 from .adk_app import App
+from .app_rules import (
+    FUNCTION_AGENT,
+    SEARCH_METRIC,
+    SECOND_PARENT,
+    THINKING,
+    UNKNOWN_AGENT,
+    UNKNOWN_TOOL,
+    function_agents,
+    search_metrics,
+    second_parents,
+    thinking_models,
+    unknown_agents,
+    unknown_tools,
+)
 from .files import CaseFile, CriteriaFile, LintWarning, Scope, Written
+from .model_tools import MODEL_TOOLS
 
 BARE_TURN = "bare-turn"
 
@@ -46,23 +61,6 @@ def bare_turns(scope: Scope) -> Iterator[LintWarning]:
 
 
 INTERNAL_TOOL = "internal-tool"
-# Tools of ADK that the model's provider runs. The answer has grounding metadata, but no function
-# call, so a case that expects one never passes. The names are those of the variable, of the class
-# and of older versions, as cases have all of these.
-_INTERNAL = {
-    "google_search": "Google Search",
-    "GoogleSearchTool": "Google Search",
-    "google_search_retrieval": "Google Search",
-    "enterprise_web_search": "Enterprise Web Search",
-    "url_context": "URL context",
-    "UrlContextTool": "URL context",
-    "code_execution": "code execution",
-    "code_executor": "code execution",
-    "built_in_code_execution": "code execution",
-    "BuiltInCodeExecutor": "code execution",
-    "vertex_ai_search": "Vertex AI Search",
-    "VertexAiSearchTool": "Vertex AI Search",
-}
 _SCORES_CALLS = ("tool_trajectory_avg_score", "tool_calls")
 
 
@@ -91,13 +89,13 @@ def _internal_tools_in(file: CaseFile, functions: frozenset[str]) -> Iterator[Li
                         line=call.line,
                         rule=INTERNAL_TOOL,
                         what=f"`{call.name}` is expected in case `{case.id}`, and "
-                        f"{_INTERNAL[call.name]} happens inside the model: no call is recorded",
+                        f"{MODEL_TOOLS[call.name]} happens inside the model: no call is recorded",
                         remedy="take it out, and check the answer instead",
                     )
 
 
 def _named(name: str, own: frozenset[str]) -> bool:
-    return name in _INTERNAL and name not in own
+    return name in MODEL_TOOLS and name not in own
 
 
 NO_RUBRICS = "no-rubrics"
@@ -508,6 +506,12 @@ RULES: dict[str, Rule] = {
     NO_RUBRICS: missing_rubrics,
     APP_NAME: app_names,
     CHAIN_OPENER: chain_openers,
+    FUNCTION_AGENT: function_agents,
+    SECOND_PARENT: second_parents,
+    SEARCH_METRIC: search_metrics,
+    THINKING: thinking_models,
+    UNKNOWN_AGENT: unknown_agents,
+    UNKNOWN_TOOL: unknown_tools,
 }
 
 

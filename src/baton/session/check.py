@@ -91,7 +91,10 @@ def _check_folder(
 ) -> list[Problem]:
     """Check every file of a folder; one that is nothing Baton reads is noted."""
     problems: list[Problem] = []
-    count = 0
+    apps = [read_app(app) for app in apps_below(folder)]
+    for app in apps:
+        on_file(f"{app.folder}: app of ADK, {counted(len(app.agents), 'agent')}")
+    count = len(apps)
     links: list[Path] = []
     for file in files_below(folder, links):
         try:

@@ -1,0 +1,288 @@
+"""The agents that the code of an ADK app makes, read without running it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from .model_tools import MODEL_TOOLS
+
+# Of these ADK's documentation makes agents; what the code derives from one of them is added.
+_AGENT_CLASSES = frozenset(
+    {"Agent", "BaseAgent", "LlmAgent", "LangGraphAgent", "LoopAgent", "ParallelAgent"}
+    | {"RemoteA2aAgent", "SequentialAgent"}
+)
+# Tools of ADK whose name is that of the variable; what else comes from elsewhere may be a set of
+# tools with any names.
+_ADK_TOOLS = frozenset(
+    {"exit_loop", "get_user_choice", "load_artifacts", "load_memory", "load_web_page"}
+    | {"preload_memory", "transfer_to_agent", "google_maps_grounding", *MODEL_TOOLS}
+)
+# What makes agents or nodes whose names the code does not say: graphs of functions, agents on other
+# servers with sub-agents of their own, copies with another name, configs.
+_OPAQUE = frozenset(
+    {"Workflow", "RemoteA2aAgent", "LangGraphAgent", "clone", "model_copy", "from_config"}
+)
+_OF_FUNCTIONS = ("FunctionTool", "LongRunningFunctionTool")
+
+
+class Child(NamedTuple):
+    """One entry of ``sub_agents``.
+
+    ``instance``: a variable that holds an agent; ``function``: a function that was not called;
+    ``made``: an agent that is made there, or by a function of the app; ``unclear``: anything else.
+    """
+
+    kind: Literal["instance", "function", "made", "unclear"]
+    name: str
+    line: int
+
+
+class CodeAgent(NamedTuple):
+    """An agent that is made in the code; a ``name`` that is worked out there is ``None``.
+
+    ``tools`` are the names of its tools, ``None`` where some cannot be read; ``inside`` those that
+    run inside the model. ``thinks`` says that
+    its model is told to think and not told to call a tool. ``at_import`` says that it is made when
+    its module is imported.
+    """
+
+    name: str | None
+    file: str
+    line: int
+    children: list[Child]
+    tools: frozenset[str] | None
+    inside: frozenset[str]
+    thinks: bool
+    at_import: bool
+
+
+class _Names(NamedTuple):
+    """What names stand for: agents' classes, functions and values, by file and in the whole app."""
+
+    classes: frozenset[str]
+    functions: Mapping[str, set[str]]
+    values: Mapping[str, dict[str, ast.expr]]
+
+    def value(self, file: str, name: str) -> ast.expr | None:
+        """Return what a module gives a name to, its own or the only other one that does."""
+        if name in self.values[file]:
+            return self.values[file][name]
+        others = [values[name] for values in self.values.values() if name in values]
+        return others[0] if len(others) == 1 and not self.is_function(file, name) else None
+
+    def is_function(self, file: str, name: str) -> bool:
+        """Tell whether a name is that of a function of the app, and of nothing else."""
+        if name in self.values[file]:
+            return False
+        return name in self.functions[file] or (
+            any(name in functions for functions in self.functions.values())
+            and not any(name in values for values in self.values.values())
+        )
+
+
+def read_agents(trees: Mapping[str, ast.Module]) -> list[CodeAgent]:
+    """Return the agents that modules make; none where they do not use Google's ADK."""
+    if not any(_imports_adk(node) for tree in trees.values() for node in tree.body):
+        return []
+    names = _Names(
+        classes=_agent_classes(trees.values()),
+        functions={file: _functions(tree) for file, tree in trees.items()},
+        values={file: _values(tree) for file, tree in trees.items()},
+    )
+    agents = []
+    for file, tree in trees.items():
+        within = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and called(node) in names.classes:
+                agents.append(_agent(node, file, names, at_import=id(node) not in within))
+    return agents
+
+
+def makes_unread_agents(trees: Iterable[ast.Module]) -> bool:
+    """Tell whether code makes agents whose names it does not say."""
+    return any(
+        isinstance(node, ast.Call) and called(node) in _OPAQUE
+        for tree in trees
+        for node in ast.walk(tree)
+    )
+
+
+def called(node: ast.Call) -> str | None:
+    """Return the last part of the name of what is called."""
+    match node.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return None
+
+
+def _imports_adk(node: ast.stmt) -> bool:
+    match node:
+        case ast.ImportFrom(module=str() as module):
+            return module == "google.adk" or module.startswith("google.adk.")
+        case ast.ImportFrom(module=None) | ast.Import():
+            return any(alias.name.startswith("google.adk") for alias in node.names)
+    return False
+
+
+def _agent_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
+    derived = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    classes = set(_AGENT_CLASSES)
+    while more := {name for name, bases in derived.items() if bases & classes} - classes:
+        classes |= more
+    return frozenset(classes)
+
+
+def _functions(tree: ast.Module) -> set[str]:
+    # A decorator may make something else of a function, such as a tool or an agent.
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list
+    }
+
+
+def _values(tree: ast.Module) -> dict[str, ast.expr]:
+    values: dict[str, ast.expr] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                values[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                values[name] = value
+    return values
+
+
+def _agent(node: ast.Call, file: str, names: _Names, *, at_import: bool) -> CodeAgent:
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    name = given.get("name")
+    if isinstance(name, ast.Name):
+        name = names.value(file, name.id)
+    thinks = any(
+        _thinks(given[key]) for key in ("planner", "generate_content_config") if key in given
+    )
+    return CodeAgent(
+        name=name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None,
+        file=file,
+        line=node.lineno,
+        children=[*_children(given.get("sub_agents"), file, names)],
+        tools=_tools(given.get("tools"), file, names),
+        inside=frozenset(_inside(given.get("tools"), file, names)),
+        thinks=thinks and not _has_to_call(node),
+        at_import=at_import,
+    )
+
+
+def _thinks(node: ast.expr) -> bool:
+    """Tell whether a model is told to think; a budget of 0 tells it not to."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call) and called(inner) == "ThinkingConfig":
+            budgets = [k.value for k in inner.keywords if k.arg == "thinking_budget"]
+            return not any(isinstance(b, ast.Constant) and b.value == 0 for b in budgets)
+    return False
+
+
+def _has_to_call(node: ast.Call) -> bool:
+    """Tell whether a model has to call a tool: ``mode="ANY"``, or the member of that name."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.keyword) and inner.arg == "mode":
+            match inner.value:
+                case ast.Constant(value="ANY") | ast.Attribute(attr="ANY"):
+                    return True
+    return False
+
+
+def _children(node: ast.expr | None, file: str, names: _Names) -> Iterator[Child]:
+    if node is None:
+        return
+    if isinstance(node, ast.Name):
+        node = names.value(file, node.id) or node
+    if not isinstance(node, ast.List | ast.Tuple):
+        yield Child("unclear", "", node.lineno)
+        return
+    for each in node.elts:
+        match each:
+            case ast.Name(id=name) if names.is_function(file, name):
+                yield Child("function", name, each.lineno)
+            case ast.Name(id=name):
+                value = names.value(file, name)
+                known = isinstance(value, ast.Call) and _makes_agent(value, file, names)
+                yield Child("instance" if known else "unclear", name, each.lineno)
+            case ast.Call() if _makes_agent(each, file, names):
+                yield Child("made", "", each.lineno)
+            case _:
+                yield Child("unclear", "", each.lineno)
+
+
+def _makes_agent(node: ast.Call, file: str, names: _Names) -> bool:
+    name = called(node) or ""
+    return name in names.classes or names.is_function(file, name)
+
+
+def _tools(node: ast.expr | None, file: str, names: _Names) -> frozenset[str] | None:
+    """Return the names of tools; ``None`` where one may be a set of tools, or has another name."""
+    if isinstance(node, ast.Name):
+        node = names.value(file, node.id) or node
+    if node is None:
+        return frozenset()
+    if not isinstance(node, ast.List | ast.Tuple):
+        return None
+    found: set[str] = set()
+    for each in node.elts:
+        one = _tool(each, file, names)
+        if one is None:
+            return None
+        found.add(one)
+    return frozenset(found)
+
+
+def _inside(node: ast.expr | None, file: str, names: _Names) -> Iterator[str]:
+    if isinstance(node, ast.Name):
+        node = names.value(file, node.id)
+    for each in node.elts if isinstance(node, ast.List | ast.Tuple) else ():
+        match each:
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in MODEL_TOOLS:
+                yield name
+            case ast.Call() if (name := called(each) or "") in MODEL_TOOLS:
+                yield name
+
+
+def _tool(node: ast.expr, file: str, names: _Names) -> str | None:
+    match node:
+        case ast.Name(id=name) if names.is_function(file, name):
+            return name
+        case ast.Name(id=name) if (value := names.value(file, name)) is not None:
+            return _tool(value, file, names) if isinstance(value, ast.Call) else None
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in _ADK_TOOLS:
+            return name
+        case ast.Call() if called(node) in MODEL_TOOLS:
+            return called(node)
+        case ast.Call() if called(node) in _OF_FUNCTIONS:
+            function = next((k.value for k in node.keywords if k.arg == "func"), None)
+            inner = function or (node.args[0] if node.args else None)
+            if isinstance(inner, ast.Name) and names.is_function(file, inner.id):
+                return inner.id
+        case ast.Call() if called(node) == "AgentTool":
+            agent = next((k.value for k in node.keywords if k.arg == "agent"), None)
+            return _agent_name(agent or (node.args[0] if node.args else None), file, names)
+    return None
+
+
+def _agent_name(node: ast.expr | None, file: str, names: _Names) -> str | None:
+    if isinstance(node, ast.Name):
+        node = names.value(file, node.id)
+    if not isinstance(node, ast.Call) or called(node) not in names.classes:
+        return None
+    name = next((k.value for k in node.keywords if k.arg == "name"), None)
+    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
