@@ -308,7 +308,13 @@ def _plan(
                 rest = [step for step in steps if not step.startswith("evaluators[")]
                 faults.append(document.problem_at(("evaluators", index, *rest), problem.message))
     problems += faults
-    prices = _prices(document, spec, providers, problems)
+    of_providers: dict[str, ModelPrice] = {}
+    for index, provider in enumerate(providers):
+        try:
+            of_providers |= read_prices(provider.custom_pricing or {})
+        except InputError as error:
+            problems += _located(document, ("providers", index, "custom_pricing"), error)
+    prices = {**of_providers, **spec.prices} or None
     if faults:
         return None
     try:
@@ -325,22 +331,6 @@ def _plan(
     except InputError as error:
         problems += _located(document, ("evaluators",), error)
     return None
-
-
-def _prices(
-    document: Document,
-    spec: ConfigFile,
-    providers: Sequence[ProviderOptions],
-    problems: list[Problem],
-) -> dict[str, ModelPrice] | None:
-    """Collect prices; ``prices:`` goes before the pricing of a provider."""
-    prices: dict[str, ModelPrice] = {}
-    for index, provider in enumerate(providers):
-        try:
-            prices |= read_prices(provider.custom_pricing or {})
-        except InputError as error:
-            problems += _located(document, ("providers", index, "custom_pricing"), error)
-    return {**prices, **spec.prices} or None
 
 
 def _providers(

@@ -51,6 +51,12 @@ def provenance_of(
         for planned in plan.every_evaluator
         if traits_of(planned.evaluator).lower_is_better
     }
+    settings = settings_of(plan.context.judge)
+    judges: set[str] = set()  # the models that are asked, those of single evaluators among them
+    if plan.needs_judge and settings is not None:
+        judges.add(str(settings.model))
+        own = [each for one in plan.every_evaluator for each in judge_options(one.evaluator)]
+        judges.update(str(each["model"]) for each in own if each.get("model"))
     made = Provenance(
         dataset=None
         if dataset is None
@@ -61,7 +67,7 @@ def provenance_of(
             name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
         },
         rubrics=rubrics,
-        judges=_judges(plan),
+        judges=sorted(judges),
         lower=sorted(plan.gate.lower | lower),
         provider={name: _version(name) for name in providers},
         git=git_state(folder or Path()) if git else None,
@@ -94,19 +100,6 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
     asked = gate.regression
     if asked is not None and not lacks_baseline(asked.baseline, gate.folder):
         open_side(asked.baseline, gate.folder)
-
-
-def _judges(plan: Plan) -> list[str]:
-    """Return the models that are asked, those of single evaluators among them."""
-    settings = settings_of(plan.context.judge)
-    if not plan.needs_judge or settings is None:
-        return []
-    asked = {str(settings.model)}
-    for planned in plan.every_evaluator:
-        for own in judge_options(planned.evaluator):
-            if own.get("model"):
-                asked.add(str(own["model"]))
-    return sorted(asked)
 
 
 def _version(provider: str) -> str:

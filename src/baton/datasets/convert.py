@@ -14,7 +14,6 @@ from baton.datasets.files import (
     About,
     CaseSequence,
     Dialect,
-    Source,
     dialect_of_case,
     dialect_of_mapping,
     read_data,
@@ -173,7 +172,8 @@ def convert(
         text = msgspec.json.format(msgspec.json.encode(redacted), indent=2).decode() + "\n"
     else:
         text = dump_yaml(redacted)
-    for piece, case in zip(kept, _read_again(text, out, agents), strict=True):
+    again = read_data(str(out), text.encode(), About(out.name.split(".")[0], agents))
+    for piece, case in zip(kept, again.cases if again is not None else (), strict=True):
         stated = redaction.value(piece.case)
         for difference in differences(stated, case):
             reason = _reason(difference, writer)
@@ -212,7 +212,12 @@ def _piece(
             as_it_stands |= {key: begins[key] for key in keys if key in begins}
         return _Piece(case, as_it_stands, is_carried=True)
     if source is not None:
-        paths = unread(value, lambda changed: source.parse(_document(source, changed)))
+        paths = unread(
+            value,
+            lambda changed: source.parse(
+                Document(source.document.file, msgspec.json.encode(changed), "json")
+            ),
+        )
         losses += [Loss(case.id, path_text(path), UNREAD) for path in paths]
     written = TARGETS[to].case(case, blobs(value))
     if written is None:
@@ -221,10 +226,6 @@ def _piece(
         else:
             losses.append(Loss(case.id, "scenario", TARGETS[to].reasons["scenario"]))
     return _Piece(case, written, is_carried=False)
-
-
-def _document(source: Source, value: Any) -> Document:
-    return Document(source.document.file, msgspec.json.encode(value), "json")
 
 
 def _whole(
@@ -266,11 +267,6 @@ def _parsed(file: str, data: bytes, kind: Literal["json", "yaml"]) -> Any:
         return Document(file, data, kind).value()
     except InputError:
         return None
-
-
-def _read_again(text: str, out: FilePath, agents: Mapping[str, AgentCard] | None) -> Iterator[Case]:
-    data = read_data(str(out), text.encode(), About(out.name.split(".")[0], agents))
-    yield from data.cases if data is not None else ()
 
 
 def _reason(difference: Difference, writer: Writer) -> str:

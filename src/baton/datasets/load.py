@@ -35,7 +35,22 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
     parts: list[FileCases] = []
     notes: list[str] = []
     wanted: dict[str, list[str]] = {}
-    for target, chosen in _targets(paths).items():
+    # What to read, each with the cases chosen of it: several choices of a file add up.
+    targets: dict[Path, list[str]] = {}
+    for item in paths:
+        spec = os.fspath(item)
+        head, colon, tail = spec.rpartition(":")
+        if Path(spec).exists() or not colon or not Path(head).exists():
+            target, chosen = Path(spec), []
+        else:
+            target, chosen = Path(head), [name.strip() for name in tail.split(",") if name.strip()]
+        if target not in targets:
+            targets[target] = chosen
+        elif targets[target] and chosen:
+            targets[target] = [*targets[target], *chosen]
+        else:
+            targets[target] = []
+    for target, chosen in targets.items():
         try:
             files = _read(target, agents, notes, problems)
             parts += files
@@ -81,25 +96,6 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
         notes=[*notes, *(note for part in parts for note in part.notes)],
         files={part.file: part.format for part in parts},
     )
-
-
-def _targets(paths: Sequence[str | os.PathLike[str]]) -> dict[Path, list[str]]:
-    """Return what to read, each with the cases chosen of it: several choices of a file add up."""
-    targets: dict[Path, list[str]] = {}
-    for item in paths:
-        spec = os.fspath(item)
-        head, colon, tail = spec.rpartition(":")
-        if Path(spec).exists() or not colon or not Path(head).exists():
-            target, chosen = Path(spec), []
-        else:
-            target, chosen = Path(head), [name.strip() for name in tail.split(",") if name.strip()]
-        if target not in targets:
-            targets[target] = chosen
-        elif targets[target] and chosen:
-            targets[target] = [*targets[target], *chosen]
-        else:
-            targets[target] = []
-    return targets
 
 
 def _read(

@@ -105,8 +105,12 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             message = 'has to be a JSON object as text, such as "{\\"key\\": 1}"'
             raise InputError(document.problem_at(("state",), message)) from None
+    name = wire.name
+    if not name:  # it is named by what it says
+        said = msgspec.json.encode(document.value(), order="deterministic")
+        name = f"case-{hashlib.sha256(said).hexdigest()[:8]}"
     return Case(
-        id=wire.name or _name_of(document),
+        id=name,
         turns=[turn],
         state=state,
         final_state=None if states is None else {each.name: each.state for each in states},
@@ -138,12 +142,6 @@ def _content(value: Any) -> Content:
     return Content(data=value)
 
 
-def _name_of(document: Document) -> str:
-    """Name a case that has no name by what it says."""
-    said = msgspec.json.encode(document.value(), order="deterministic")
-    return f"case-{hashlib.sha256(said).hexdigest()[:8]}"
-
-
 def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
     """Write the first message of a case, and what should come of it."""
     if case.scenario is not None or not case.turns:
@@ -152,6 +150,9 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
     # Without any visits, a trajectory would be taken for tools.
     visits = turn.interactions or [ExpectedVisit(agent=agent) for agent in _chain(turn) or ()]
     state = msgspec.json.encode(case.state).decode() if case.state else None
+    final = None
+    if ends and case.final_state is not None:
+        final = [{"name": name, "state": value} for name, value in case.final_state.items()]
     if turn.structured is not None or turn.response is None:
         output = turn.structured
     elif turn.response.text is None and isinstance(turn.response.data, dict):
@@ -187,7 +188,7 @@ def _case_data(case: Case, _: Blobs) -> dict[str, Any] | None:
                     for each in visits
                 ]
                 or None,
-                "expected_environment_state": _states(case.final_state) if ends else None,
+                "expected_environment_state": final,
                 "state": state,
                 "metadata": case.metadata or None,
             }
@@ -202,12 +203,6 @@ def _input(content: Content) -> Any:
 def _chain(turn: ExpectedTurn) -> list[str] | None:
     names = [stage for stage in turn.agents or () if isinstance(stage, str)]
     return names if names and len(names) == len(turn.agents or ()) else None
-
-
-def _states(state: dict[str, Any] | None) -> list[dict[str, Any]] | None:
-    if state is None:
-        return None
-    return [{"name": name, "state": value} for name, value in state.items()]
 
 
 def _file_data(_: Head, cases: list[dict[str, Any]]) -> dict[str, Any]:

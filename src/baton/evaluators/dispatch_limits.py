@@ -104,7 +104,12 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         agents = agent_costs(trace, self.max_agent_cost_usd or {}, context)
         measures += agents
         over = [m for m in measures if m.figure.over]
-        doubt = whole.doubt or _unknown(measures, trace)
+        not_recorded = next((m.unknown for m in measures if m.unknown is not None), None)
+        if not trace.turns:
+            not_recorded = "the trace has no turns"
+        doubt = whole.doubt
+        if doubt is None and not_recorded is not None:
+            doubt = Unscored("skipped", not_recorded)
         # Of these only call and answer were seen: they may have handed on, too.
         runs = (run for turn in trace.turns for run in turn.runs)
         unseen = [run.id for run in runs if not known(trace, run, "steps.tool_call")]
@@ -246,13 +251,6 @@ def _who(trace: Trace, turn: Turn, place: str) -> str | None:
     if known(trace, turn, "runs") and all(known(trace, run, "agent") for run in turn.runs):
         return None
     return f"{place}the trace does not name every agent that ran: record events with their authors"
-
-
-def _unknown(measures: list[Measure], trace: Trace) -> Unscored | None:
-    if not trace.turns:
-        return Unscored("skipped", "the trace has no turns")
-    not_recorded = next((m.unknown for m in measures if m.unknown is not None), None)
-    return None if not_recorded is None else Unscored("skipped", not_recorded)
 
 
 def _largest(measures: list[Measure]) -> list[Measure]:

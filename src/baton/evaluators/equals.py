@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -21,7 +21,7 @@ from baton.evaluators.matching.answers import (
     shown,
 )
 from baton.evaluators.matching.texts import CaseSensitive, Reading
-from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
+from baton.model import Case, EvalContext, Score, Trace
 from baton.plugins import FROM_CASES, Alias
 
 from .base import Pair, TurnEvaluator, Which, describe
@@ -57,7 +57,11 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> list[Row]:  # noqa: ARG002
         """Compare one answer with each text and JSON value that it has to be."""
-        wanted = [self.value] if self.value is not None else _stated(pair.expected)
+        wanted: list[Any] = [self.value] if self.value is not None else []
+        if self.value is None and (stated := pair.expected.response) is not None:
+            wanted.append(stated.data if stated.text is None else stated.text)
+        if self.value is None and pair.expected.structured is not None:
+            wanted.append(pair.expected.structured)
         problems: list[str] = []
         for value in wanted:
             answer = pair.turn.output
@@ -83,10 +87,3 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
         details = answer_details(rows, 1.0)
         said = reason(rows, wrong, "the answer is the expected one")
         return [self.scored(mean(rows), said, details, evidence(wrong))]
-
-
-def _stated(turn: ExpectedTurn) -> Iterator[Any]:
-    if turn.response is not None:
-        yield turn.response.data if turn.response.text is None else turn.response.text
-    if turn.structured is not None:
-        yield turn.structured

@@ -201,10 +201,15 @@ class Panel(EvaluatorTraits):
         details.votes, details.tie, details.spread = outcome.counts, outcome.tie, outcome.spread
         if dissent:
             details.dissent = dissent
+        status = chosen.status
+        if not labels:
+            first, mean = self._first, float(outcome.value)
+            higher = first.rubric.direction == "higher"
+            status = "passed" if passes(mean, first.threshold, higher=higher) else "failed"
         score = msgspec.structs.replace(
             chosen,
             value=value,
-            status=chosen.status if labels else self._status(float(outcome.value)),
+            status=status,
             reason=reason,
             details=details.mapping(),
         )
@@ -232,11 +237,6 @@ class Panel(EvaluatorTraits):
             details=details.mapping(),
             judge=use,
         )
-
-    def _status(self, value: float) -> Any:
-        first = self._first
-        higher = first.rubric.direction == "higher"
-        return "passed" if passes(value, first.threshold, higher=higher) else "failed"
 
 
 def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequence[Entry]) -> Judged:

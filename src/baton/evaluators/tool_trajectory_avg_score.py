@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from baton.evaluators.matching.argument_values import identity
-from baton.evaluators.matching.assignment import Pair as Places
 from baton.evaluators.matching.assignment import longest_common
 from baton.evaluators.matching.call_report import (
     CallDetails,
@@ -137,7 +136,12 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
             bits[key] = bits.get(key, 0) | 1 << place
         ordered = longest_common(len(one), [bits.get(key, 0) for key in other])
         free = self.match_type == "ANY_ORDER"
-        pairs = _any_order(one, other) if free else ordered
+        pairs = ordered
+        if free:
+            places: dict[Hashable, list[int]] = {}
+            for place, key in reversed(list(enumerate(other))):
+                places.setdefault(key, []).append(place)
+            pairs = [(n, places[key].pop()) for n, key in enumerate(one) if places.get(key)]
         exact = self.match_type == "EXACT"
         matched = one == other if exact else len(pairs) == len(one)
         turn = turn_calls(
@@ -176,10 +180,3 @@ def _advice(turn: TurnCalls) -> str:
     ):
         return '; for a call without arguments write `"args": {}`, or set `ignore_args`'
     return ""
-
-
-def _any_order(wanted: Sequence[Hashable], made: Sequence[Hashable]) -> list[Places]:
-    places: dict[Hashable, list[int]] = {}
-    for place, key in reversed(list(enumerate(made))):
-        places.setdefault(key, []).append(place)
-    return [(one, places[key].pop()) for one, key in enumerate(wanted) if places.get(key)]

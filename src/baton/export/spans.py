@@ -62,17 +62,15 @@ def nest(trace: Trace) -> Nesting:
     for turn in trace.turns:
         for run in turn.runs:
             first = made.get(run.started_by[0]) if run.started_by else None
-            inside = _inside(first, parents) if first is not None else None
+            # What a run is in that a dispatch started; `None` where that is its turn.
+            inside: Place | None = None
+            if first is not None and (first.kind == "delegate" or first.to_kind == "workflow"):
+                inside = ("dispatch", first.id)
+            elif first is not None:
+                inside = parents.get(("run", first.from_run or ""))
             if inside is not None and not _is_below(parents, inside, ("run", run.id)):
                 parents["run", run.id] = inside
     return Nesting(parents)
-
-
-def _inside(dispatch: Dispatch, parents: dict[Place, Place]) -> Place | None:
-    """Return what a run is in that a dispatch started; ``None`` where that is its turn."""
-    if dispatch.kind == "delegate" or dispatch.to_kind == "workflow":
-        return ("dispatch", dispatch.id)
-    return parents.get(("run", dispatch.from_run or ""))
 
 
 def _is_below(parents: dict[Place, Place], place: Place, above: Place) -> bool:

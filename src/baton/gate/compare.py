@@ -9,7 +9,7 @@ import msgspec
 from baton.model import Differs, Hop, changed, first_difference, incomparable
 from baton.stats.comparison import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
 
-from .baseline import CaseSnapshot, Snapshot
+from .baseline import Snapshot
 
 _PASSED_AXIS = Axis(PASSED)
 Outcome = Literal["worse", "unclear", "same", "better", "error"]
@@ -98,6 +98,19 @@ def compare(
         if case.of(_PASSED_AXIS)
         and ((now := new_cases.get(name)) is None or now.errors or not now.of(_PASSED_AXIS))
     ]
+    worse_cases: list[WorseCase] = []
+    for change in comparison.worse:
+        case_before = old_cases[change.case]
+        case_after = new_cases[change.case]
+        good = case_before.route if case_before.route is not None else case_before.worst
+        bad = case_after.worst if case_after.worst is not None else case_after.route
+        parted = first_difference(good or [], bad or [])
+        if parted is None:
+            worse_cases.append(WorseCase(change=change))
+        else:
+            worse_cases.append(
+                WorseCase(change=change, parted=True, before=parted[0], after=parted[1])
+            )
     return Compared(
         before=before,
         after=after,
@@ -105,10 +118,7 @@ def compare(
         refused=incomparable(old, new),
         changed=changed(old, new),
         missing=missing,
-        cases=[
-            _worse_case(change, old_cases[change.case], new_cases[change.case])
-            for change in comparison.worse
-        ],
+        cases=worse_cases,
     )
 
 
@@ -120,16 +130,6 @@ def missing_line(compared: Compared) -> str:
     more = ", …" if len(compared.missing) > 5 else ""
     why = f" ({len(errors)} with errors)" if errors else ""
     return f"{cases(len(compared.missing))}{why}, {some}{more}"
-
-
-def _worse_case(change: CaseChange, old: CaseSnapshot, new: CaseSnapshot) -> WorseCase:
-    """Find the first dispatch of a failed run now that differs from a run that passed before."""
-    good = old.route if old.route is not None else old.worst
-    bad = new.worst if new.worst is not None else new.route
-    parted = first_difference(good or [], bad or [])
-    if parted is None:
-        return WorseCase(change=change)
-    return WorseCase(change=change, parted=True, before=parted[0], after=parted[1])
 
 
 def axis_line(one: AxisChange) -> str:

@@ -14,7 +14,7 @@ from baton.stats.comparison import PASSED, Axis
 from baton.stats.intervals import mean_interval, share
 from baton.store import read_evaluation
 
-from .baseline import Snapshot, snapshot_of
+from .baseline import snapshot_of
 
 PASS_RATE = "pass_rate"
 _BARS = "▁▂▃▄▅▆▇█"
@@ -49,7 +49,8 @@ def trend(folders: Iterable[Path], axis: str) -> list[Point]:
     Raises:
         InputError: none of them has the axis.
     """
-    sides = sorted((snapshot_of(read_evaluation(folder)) for folder in folders), key=_when)
+    sides = [snapshot_of(read_evaluation(folder)) for folder in folders]
+    sides.sort(key=lambda side: (side.made, side.id))
     wanted = read_axis(axis)
     known = {str(Axis(a.name, a.agent)) for s in sides for c in s.cases for a in c.axes}
     if sides and str(wanted) not in known:
@@ -127,7 +128,3 @@ def sparkline(values: Sequence[float | None]) -> str:
         place = 0 if value is None else int((value - low) / (high - low) * (len(_BARS) - 1) + 0.5)
         bars.append(" " if value is None else _BARS[place])
     return "".join(bars)
-
-
-def _when(side: Snapshot) -> tuple[str, str]:
-    return side.made, side.id

@@ -6,14 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
 from .trace import Usage
-
-if TYPE_CHECKING:
-    from genai_prices.types import PriceCalculation
 
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 _PREFIX = re.compile(r"^(?:[^/]*/|[a-z_-]+:)")
@@ -109,7 +106,11 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
             )
         except (LookupError, ValueError):
             continue
-        return float(price.total_price) * requests if _has_prices(price, usage) else None
+        listed = price.model_price
+        # A model that is free of charge has prices, of 0; others are listed without any.
+        if listed.input_mtok is None or (listed.output_mtok is None and usage.output_tokens):
+            return None
+        return float(price.total_price) * requests
     return None
 
 
@@ -120,11 +121,3 @@ def _listed_names(model: str) -> Iterator[tuple[str, str | None]]:
             yield name, provider
         yield name, None
     yield from ((name, None) for name in _names(model))
-
-
-def _has_prices(price: PriceCalculation, usage: Usage) -> bool:
-    """Tell a model that is free of charge from one that is listed without its prices."""
-    prices = price.model_price
-    return prices.input_mtok is not None and (
-        prices.output_mtok is not None or not usage.output_tokens
-    )

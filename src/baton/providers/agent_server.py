@@ -11,7 +11,7 @@ from asyncio import subprocess
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -227,7 +227,10 @@ class Restarter:
                 raise
             if code:
                 how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
-                raise ProviderError(f"the command of `restart` {how}{self._last_words(said)}")
+                said.seek(max(0, said.seek(0, os.SEEK_END) - _KEPT))
+                text = self._blank(" ".join(said.read().decode(errors="replace").split()))
+                last_words = f" (it last said: {text})" if text else ""
+                raise ProviderError(f"the command of `restart` {how}{last_words}")
         trouble = "it was not asked in time"
         while (left := until - time.monotonic()) > 0:
             try:
@@ -252,11 +255,6 @@ class Restarter:
             while self._groups and time.monotonic() < until:
                 await asyncio.sleep(0.02)
                 self._groups = [group for group in self._groups if _runs(group)]
-
-    def _last_words(self, said: IO[bytes]) -> str:
-        said.seek(max(0, said.seek(0, os.SEEK_END) - _KEPT))
-        text = self._blank(" ".join(said.read().decode(errors="replace").split()))
-        return f" (it last said: {text})" if text else ""
 
 
 def restarter_of(options: ProviderOptions, folder: Path, blank: Masker) -> Restarter | None:

@@ -13,7 +13,7 @@ from baton.datasets.labels import HumanLabel
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.evidence import FINDINGS, answers_of
 from baton.evaluators.judging.subject import Subject
-from baton.findings.finding import Answer, Clear, NotRecorded
+from baton.findings.finding import Clear, NotRecorded
 from baton.model import EvalContext, InputError, Problem, Trace, counted, nearest, suggestion
 from baton.stats.calibration import (
     Item,
@@ -71,8 +71,16 @@ def placed(
     by_thing: dict[Key, list[HumanLabel]] = {}
     problems: list[Problem] = []
     for label in labels:
+        key: Key | str
         if label.trace is not None:
-            key = _of_trace(label, by_trace)
+            trace, subject = str(label.trace), str(label.subject)
+            if trace not in by_trace:
+                key = f"no trace `{trace}` to judge; {_hint(trace, by_trace)}"
+            elif subject not in by_trace[trace]:
+                there = _hint(subject, by_trace[trace])
+                key = f"trace `{trace}` has no `{subject}` to judge; {there}"
+            else:
+                key = trace, subject
         else:
             key = _of_case(label, by_case, renames or {})
         if isinstance(key, str):
@@ -104,16 +112,6 @@ def people(labelled: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> People
         else:
             disputed.append(key)
     return People(opinions=opinions, disputed=disputed, agreement=share(same, pairs))
-
-
-def _of_trace(label: HumanLabel, by_trace: Mapping[str, Mapping[str, JudgedThing]]) -> Key | str:
-    trace, subject = str(label.trace), str(label.subject)
-    if trace not in by_trace:
-        return f"no trace `{trace}` to judge; {_hint(trace, by_trace)}"
-    if subject not in by_trace[trace]:
-        there = _hint(subject, by_trace[trace])
-        return f"trace `{trace}` has no `{subject}` to judge; {there}"
-    return trace, subject
 
 
 def _of_case(
@@ -430,7 +428,10 @@ def _proven(subject: Subject, evaluator: Judged) -> bool | None:
     """Tell what the findings that the rubric names say: fine, not fine, or nothing."""
     if subject.dispatch is None:
         return None
-    answers = list(answers_of(evaluator.rubric, subject).values()) or _all_findings(subject)
+    answers = list(answers_of(evaluator.rubric, subject).values())
+    if not answers and subject.turn is not None:  # a rubric that names no findings: ask all
+        place = (subject.trace, subject.turn, subject.dispatch, subject.renames)
+        answers = [find(*place) for find, _ in FINDINGS.values()]
     faults = [
         f
         for answer in answers
@@ -440,11 +441,3 @@ def _proven(subject: Subject, evaluator: Judged) -> bool | None:
     if faults:
         return False
     return True if any(isinstance(answer, Clear) for answer in answers) else None
-
-
-def _all_findings(subject: Subject) -> list[Answer]:
-    """Ask all there is, for a rubric that names no findings."""
-    if subject.turn is None or subject.dispatch is None:
-        return []
-    place = (subject.trace, subject.turn, subject.dispatch, subject.renames)
-    return [find(*place) for find, _ in FINDINGS.values()]

@@ -260,7 +260,9 @@ def make_plan(
         try:
             made = _plan_one(spec, folder or Path(), own_code, rubrics)
         except InputError as error:
-            problems += _at(error, f"evaluators[{index}]")
+            for problem in error.problems:
+                path = ".".join(part for part in (f"evaluators[{index}]", problem.path) if part)
+                problems.append(msgspec.structs.replace(problem, path=path))
             continue
         if made is not None and made.evaluator.name in {p.evaluator.name for p in planned}:
             message = f"`{made.evaluator.name}` is a duplicate; give one of them another `name`"
@@ -427,13 +429,6 @@ def _raise_refused(refused: Sequence[str], at: str, origin: Origin) -> None:
 def _of_case(where: Location, case_id: str, problem: Problem) -> Problem:
     path = f"case `{case_id}`" + (f": {problem.path}" if problem.path else "")
     return Problem(file=where.file, line=where.line, path=path, message=problem.message)
-
-
-def _at(error: InputError, path: str) -> Sequence[Problem]:
-    return [
-        msgspec.structs.replace(p, path=".".join(part for part in (path, p.path) if part))
-        for p in error.problems
-    ]
 
 
 Count = Annotated[int, msgspec.Meta(ge=1)]

@@ -113,7 +113,13 @@ class CaseFile(pytest.File):
     def _suite(self) -> Suite:
         trust = trust_of_ini(self.config)
         if self.path.suffix in (".yaml", ".yml"):
-            return suite_of_config(self.path, None if _is_named(self.config, self.path) else trust)
+            # Whether it was named to pytest, and not found in a folder.
+            called_in = self.config.invocation_params.dir
+            is_named = any(
+                (called_in / word.partition("::")[0]).resolve() == self.path.resolve()
+                for word in self.config.args
+            )
+            return suite_of_config(self.path, None if is_named else trust)
         agent = str(self.config.getini("baton_agent"))
         folder = agent_folder(self.config)
         if not agent:
@@ -163,14 +169,6 @@ def trust_of_ini(config: pytest.Config) -> Trust:
     """Return the trust in found files that the ini file gives; its folders start beside it."""
     folders = [agent_folder(config) / word for word in config.getini("baton_trust")]
     return Trust(folders, option="`baton_trust = {folder}` in the ini file of pytest")
-
-
-def _is_named(config: pytest.Config, file: Path) -> bool:
-    """Tell whether a file was named to pytest, and not found in a folder."""
-    folder = config.invocation_params.dir
-    return any(
-        (folder / word.partition("::")[0]).resolve() == file.resolve() for word in config.args
-    )
 
 
 def agent_folder(config: pytest.Config) -> Path:

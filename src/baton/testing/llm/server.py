@@ -182,32 +182,27 @@ def received(call: Call, route: Route, number: int, at: float) -> Received:
         asked = DIALECTS[route.api].read(body)
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no request of this API: {error!r}") from error
-    return _with_prompted_schema(
-        Received(
-            number=number,
-            api=route.api,
-            model=route.model or asked.model,
-            messages=asked.messages,
-            mode=asked.mode,
-            schema=asked.schema,
-            tool=asked.tool,
-            tools=asked.tools,
-            stream=route.stream or asked.stream,
-            body=body,
-            headers={
-                name: "***" if any(word in name for word in _SECRETS) else value
-                for name, value in call.headers.items()
-            },
-            at=at,
-        )
+    request = Received(
+        number=number,
+        api=route.api,
+        model=route.model or asked.model,
+        messages=asked.messages,
+        mode=asked.mode,
+        schema=asked.schema,
+        tool=asked.tool,
+        tools=asked.tools,
+        stream=route.stream or asked.stream,
+        body=body,
+        headers={
+            name: "***" if any(word in name for word in _SECRETS) else value
+            for name, value in call.headers.items()
+        },
+        at=at,
     )
-
-
-def _with_prompted_schema(received: Received) -> Received:
-    if received.schema is not None or received.mode == "tool":
-        return received
-    schema = schema_in(received.system)
-    return received if schema is None else replace(received, mode="json", schema=schema)
+    if request.schema is not None or request.mode == "tool":
+        return request
+    schema = schema_in(request.system)
+    return request if schema is None else replace(request, mode="json", schema=schema)
 
 
 def response(reply: Reply, received: Received) -> Response:
