@@ -132,4 +132,4 @@ def test_they_are_known_by_the_names_of_strands() -> None:
         "StartsWith": {"value": "x"},
     }
     scores = [verdict(name, trace("x"), case("x"), **config) for name, config in specs.items()]
-    assert [each.evaluator for each in scores] == ["equals", "contains", "starts_with"]
+    assert [each.evaluator for each in scores] == ["Equals", "Contains", "StartsWith"]

@@ -126,7 +126,7 @@ def test_it_answers_to_the_names_of_judge_llm_and_to_its_options(name: str) -> N
     spec = {"type": name, "config": {"max_latency_seconds": 5, "percentile": 95}}
     (result,) = baton.score(trace(10.0), evaluators=[spec])
     (found,) = result.scores
-    assert (found.evaluator, found.type, found.value) == ("latency_evaluator", "latency", 0.5)
+    assert (found.evaluator, found.type, found.value) == (name, "latency", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ def test_under_the_names_of_judge_llm_it_starts_from_its_defaults(name: str) -> 
     (result,) = baton.score(trace("I can not refund your order today"), [expected], [name]).results
     (found,) = result.scores
     assert (found.status, found.threshold) == ("passed", 0.8)
-    assert (found.evaluator, found.type) == ("response_evaluator", "response")
+    assert (found.evaluator, found.type) == (name, "response")
 
 
 @pytest.mark.parametrize(

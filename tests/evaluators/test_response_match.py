@@ -175,7 +175,7 @@ def test_it_answers_to_the_names_of_adk_and_takes_the_threshold_of_a_case(name: 
     (result,) = baton.score(trace("a x"), [expected], [name]).results
     (found,) = result.scores
     assert (found.status, found.threshold, found.type) == ("passed", 0.5, "response_match")
-    assert found.evaluator == {"ResponseMatchScore": "response_match_score"}.get(name, name)
+    assert found.evaluator == name
 
 
 @pytest.mark.parametrize(

@@ -86,4 +86,4 @@ def test_options_that_contradict_each_other_are_refused() -> None:
 
 def test_strands_calls_the_option_tool_name() -> None:
     found = verdict("ToolCalled", trace(("a", "search")), tool_name="search")
-    assert (found.evaluator, found.status) == ("tool_called", "passed")
+    assert (found.evaluator, found.status) == ("ToolCalled", "passed")

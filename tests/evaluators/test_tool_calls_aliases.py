@@ -43,7 +43,7 @@ def test_the_defaults_of_judge_llm(name: str) -> None:
     scored = score([("f", {"x": 1})], [("f", {"x": 2})], name)
     assert (scored.status, scored.evaluator, scored.type) == (
         "passed",
-        "trajectory_evaluator",
+        name,
         "tool_calls",
     )
 
