@@ -240,7 +240,6 @@ class TraceBuilder:
           ended, the run that the recording ends in, is unknown.
         """
         turn.status, turn.error = status, error
-        senders = {run.id: run for run in turn.runs}
         waiting_calls: set[str] = set()
         for run in waiting:
             run.status = "waiting"
@@ -258,7 +257,7 @@ class TraceBuilder:
             if dispatch.call in waiting_calls:
                 dispatch.status = "waiting"
             elif dispatch.kind == "transfer":
-                sender = senders.get(dispatch.from_run or "")
+                sender = self._runs.get(dispatch.from_run or "")
                 why = error if status == "failed" else None
                 if sender is not None and sender.status == "failed":
                     why = sender.error
@@ -282,7 +281,9 @@ class TraceBuilder:
         """
         for tool, names in targets.items():
             known = self._targets.setdefault(agent, {})
-            known[tool] = list(dict.fromkeys([*known.get(tool, ()), *names]))
+            before = known.setdefault(tool, names)
+            if before is not names and before != names:  # most requests repeat the same one
+                known[tool] = list(dict.fromkeys([*before, *names]))
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the trace that were noted on the way."""

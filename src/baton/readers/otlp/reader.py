@@ -141,8 +141,12 @@ class _Reader:
             run.owned, run.kept = without_twins(run.owned)
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
             _describe(run, opens=run is runs[0])
-            for reaches in [s.reaches for s in run.agents] + [s.reaches for s in run.models]:
-                self.builder.may_reach(run.agent, reaches)
+            for agent in run.agents:
+                if agent.reaches:
+                    self.builder.may_reach(run.agent, agent.reaches)
+            for model in run.models:
+                if model.reaches:
+                    self.builder.may_reach(run.agent, model.reaches)
         link(turn, runs, actions, self.builder)
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)

@@ -94,6 +94,13 @@ def test_the_traces_of_a_session_are_the_turns_of_one_conversation(
     assert trace.dropped == []
 
 
+@pytest.mark.parametrize("deep", [3, 400])
+def test_traces_may_lie_within_traces(tmp_path: Path, kept: list[Json], deep: int) -> None:
+    nested = '{"traces": [' * deep + json.dumps(kept[0]) + "]}" * deep
+    outer = json.dumps(kept[1])[:-1] + f', "traces": [{nested}]}}'
+    assert chains(read(tmp_path, outer)) == [["greeter", "billing"], ["greeter", "billing"]]
+
+
 def test_spans_that_lie_beside_their_trace_are_read_by_themselves(
     tmp_path: Path, kept: list[Json]
 ) -> None:

@@ -113,8 +113,10 @@ def holds_own(data: Any) -> bool:
 
 def spans_of(traces: Iterable[MlflowTrace]) -> Iterator[tuple[msgspec.Raw, dict[str, Any]]]:
     """Yield each span, and what its trace says of all spans of it: its session."""
-    for trace in traces:
-        yield from spans_of(trace.traces or ())
+    left = list(traces)[::-1]
+    while left:
+        trace = left.pop()
+        left += (trace.traces or [])[::-1]
         known = (trace.info.trace_metadata or trace.info.request_metadata) if trace.info else None
         session = (known or {}).get(_SESSION)
         resource = {_SESSION: session} if isinstance(session, str) else {}
@@ -156,5 +158,12 @@ def span_of(wire: MlflowSpan, resource: dict[str, Any]) -> Span:
 
 
 def _trace_id(text: str | None) -> str:
-    """Read an id. MLflow 3.5 wrote its own name of the trace, ``tr-`` before hexadecimal digits."""
-    return trace_id_of(text.rpartition("tr-")[2]) if text else ""
+    """Read an id, which is base64 in most versions.
+
+    MLflow 3.5 wrote its own name of the trace: ``tr-`` before hexadecimal digits, or for traces in
+    a table ``trace:/schema/`` before them.
+    """
+    if text is None:
+        return ""
+    own = text.rpartition("/")[2] if text.startswith("trace:/") else text
+    return trace_id_of(own.rpartition("tr-")[2])
