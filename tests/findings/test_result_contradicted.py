@@ -12,6 +12,12 @@ RESULTS = {
     "balance": "The balance of account 9 is 4,310.75 EUR as of 31 March.",
     "ferry": "Next ferry: 17:40 from pier 6, 12.50 EUR per person, arrival 19:05.",
     "retry": "MAX_ATTEMPTS is 3 and must stay 3; TIMEOUT is 30 s.",
+    "load": "4,200 writes/s with no errors. At 5,000 writes/s the error rate was 2.3 %, due to locks.",
+    "campaign": "Ended on 3 November with 1,264 backers and 71,380 EUR, 143 % of the 50,000 EUR goal.",
+    "bed": "Soil moisture in bed 3 is 11 % (target 35 %). Window 4 is open.",
+    "cap": "Clause 8.2 limits liability to 10,000 EUR. Notice is 90 days, the penalty 0.5 % a week.",
+    "frost": "Frost until May 12.",
+    "visa": "Accordé le 22 mai, valable du 1er juin 2025 au 31 mai 2027. Retrait avant le 20 juin.",
     "flight": "Norwegian DY1303 leaves Gatwick at 07:05 for 64 GBP; a bag costs 22 GBP more.",
 }
 
@@ -31,6 +37,12 @@ def judged(name: str, answer: str) -> str:
         ("ferry", "It is 21.50 EUR per person, from pier 6 at 17:40."),
         ("retry", "I set MAX_ATTEMPTS to 5."),
         ("flight", "Norwegian DY1330 leaves Gatwick at 07:05."),
+        ("load", "At 5,000 writes/s the error rate was 3.2 %."),
+        ("campaign", "You raised 73,180 EUR from 1,264 backers."),
+        ("campaign", "There were 1,624 backers in the campaign."),
+        ("campaign", "It should have ended on 3 December."),
+        ("bed", "Please close window 14."),
+        ("cap", "Clause 8.2 limits liability to 100,000 EUR."),
     ],
 )
 def test_another_value_is_found(name: str, answer: str) -> None:
@@ -49,6 +61,12 @@ def test_another_value_is_found(name: str, answer: str) -> None:
         ("retry", "I set TIMEOUT to 45 s."),
         ("flight", "With a bag it is 86 GBP."),
         ("flight", "Your train at 05:12 costs 9 GBP."),
+        ("campaign", "The goal was beaten by 43 percent, at 56.47 EUR a backer."),
+        ("campaign", "Some 1,260 backers gave 71k."),
+        ("frost", "Sow from 13 May on."),
+        ("cap", "The penalty for four weeks is 2 %."),
+        ("visa", "She can start on 1 June at the earliest."),
+        ("bed", "Step 2: close the window. Option 4 is a fan."),
     ],
 )
 def test_what_is_rounded_derived_or_of_something_else_is_none(name: str, answer: str) -> None:

@@ -12,7 +12,10 @@ from baton.testing import build
 from .trips import called, said, trip
 
 HOTEL = "Hotel Lutetia, 45 Boulevard Raspail, 210 EUR a night, free cancellation until 4 June."
-ELSEWHERE = "Our kitchen offers vegetarian menus and drinks, shall I send a brochure?"
+ELSEWHERE = (
+    "Our kitchen offers vegetarian menus and drinks, shall I send a brochure? Children under seven "
+    "eat at half price, and dogs sleep in the garden shed."
+)
 
 
 def judge(trace: Trace, **limits: float) -> Answer:
@@ -41,7 +44,7 @@ def test_a_result_of_which_nothing_shows_was_ignored() -> None:
     found = only(judge(trip(HOTEL, said(ELSEWHERE))))
     assert (found.kind, found.share, found.warning) == ("ignored", 0.0, False)
     assert found.evidence[0].ids == ["d"]
-    assert found.evidence[1].quote == ELSEWHERE
+    assert found.evidence[1].quote == ELSEWHERE[:120]
 
 
 def test_the_share_is_the_weight_found_of_the_weight_of_all() -> None:
@@ -368,8 +371,8 @@ def test_a_rounded_number_may_be_that_of_the_result(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "Our kitchen offers about 400 vegetarian menus and drinks, shall I send a brochure?",
-        "Our kitchen offers vegetarian menus, over a million sold, shall I send a brochure?",
+        f"{ELSEWHERE} There are about 400 dishes.",
+        f"{ELSEWHERE} Over a million have been sold.",
     ],
 )
 def test_a_rounded_number_of_something_else_excuses_nothing(answer: str) -> None:

@@ -25,8 +25,10 @@ from .finding import (
 # Work that is meant to be done again, and agents whose work that is: "Verify the list", "Run it
 # with a second source", `fact_checker`. A bare "check" is no such word: "Check where order 7 is".
 _VERIFIES = re.compile(
-    r"""\b(?:verif\w+|(?:double|cross)[- ]?check\w*|re-?check\w*|confirm\w*|validat\w+|audit\w*
-        |review\w*|make\ sure|second\ (?:source|opinion|look)|independent\w*|compare\ with
+    r"""\b(?:verif\w+|(?:double|cross)[- ]?check\w*|re-?check\w*|confirm\w*|validat\w+
+        |review\w*|make\ sure\ (?:that\ )?(?:the|this|that|it|they)\b
+        |second\ (?:source|opinion|look)|independent\w*|compare\ with
+        |audit\ (?:the|this|that|its|their)\ (?:answer|result|list|work|report|draft|figures?)
         |check\ (?:that|whether\ (?:the|this|that)\ (?:answer|result|list)
             |(?:the|this|that|my|our|its|their)\ (?:answer|result|list|work|text|draft|figures?))
         |nochmals?\ prüf\w*|überprüf\w*|bestätig\w*|vérifi\w+|confirmer|verifica\w*)\b""",
@@ -174,7 +176,8 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     mostly = bool(again) and 3 * len(again) >= 2 * len(second.calls)
     alike = _found_the_same(trace, first, second)
     steps = [call.id for pair in again for call in pair]
-    if mostly and (len(again) > 1 or alike or _asked_alike(first, second)):
+    # Two agents read the same files for two tasks: for a docstring, and for tests.
+    if mostly and (alike or _asked_alike(first, second, calls=len(again))):
         return f"{len(again)} of its {len(second.calls)} calls", steps
     # With calls that mostly differ the work was another one, whatever came of it.
     if alike and not (first.calls and second.calls and not again):
@@ -189,15 +192,18 @@ def _failed(work: _Work) -> bool:
     return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)
 
 
-def _asked_alike(first: _Work, second: _Work) -> bool:
+def _asked_alike(first: _Work, second: _Work, *, calls: int) -> bool:
     """Tell whether two prompts ask for the same, in about the same words."""
-    one, two = read(first.asked).facts, read(second.asked)
-    hard = [fact for fact in one if fact.kind in HARD]
-    if not one or not all(two.holds(fact) for fact in hard):
+    one, two = read(first.asked), read(second.asked)
+    hard = [fact for fact in one.facts if fact.kind in HARD]
+    if not one.facts or not all(two.holds(fact) for fact in hard):
         return False
-    # "Where is order 88?" and "Refund order 88." share one fact.
-    shared = sum(two.holds(fact) for fact in one)
-    return shared > 1 and 2 * shared >= len(one)
+    # "Where is order 88?" and "Refund order 88." share one fact, and the latter has one more;
+    # "When does order 88 come?" has none.
+    shared = sum(two.holds(fact) for fact in one.facts)
+    if shared == 1:
+        return calls > 1 and all(one.holds(fact) for fact in two.facts)
+    return shared > 1 and 2 * shared >= len(one.facts)
 
 
 def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:

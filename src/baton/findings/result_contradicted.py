@@ -13,6 +13,7 @@ from .caller_texts import Piece, had_before
 from .facts import Fact, Reading, plain_text, read, rounded_keys
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
 from .values import Value, is_slip, unit_text, values_of
+from .words import COMMON
 
 # An answer with more values than these is a table or report, and each is held against each.
 _MOST = 60
@@ -25,6 +26,20 @@ _OTHERWISE = re.compile(
         |smaller|longer|shorter|by\ law|if|once|ago|before|after|until|since|in\ time|warn\w*|again
         |your\ own|our\ own|bring|plus|minus|not\ \w+\ but|wrong\w*|correct\w*|mistake\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
+)
+# Words of these by which a date is surely another one; who has to come "before" a date may say so.
+_ANOTHER = re.compile(
+    r"""\b(?:normal\w*|usual\w*|last|next|previous\w*|earlier|later|former\w*|another|others?|again
+        |suggest\w*|recommend\w*|propos\w*|instead|if|until|reminder|remind\w*|already)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "Step 2" and "option 2" count what the caller lists itself.
+_ENUMERATES = frozenset(
+    """
+    step option part day week month phase section chapter page point question level version line
+    item figure table stage round year grade tier priority task case number example note variant
+    schritt punkt teil tag seite frage étape partie point jour paso punto parte
+    """.split()  # noqa: SIM905
 )
 # "Be at pier 4 at 14:15" for the ferry of 14:30.
 _COMING = re.compile(
@@ -56,6 +71,9 @@ _ABOUT = re.compile(
 # may speak of something else ("Your train costs 9 GBP" after a flight of 64 GBP).
 _NEW_WORDS_OF_SLIP = 3
 _NEW_WORDS = 0
+_NEW_WORDS_OF_LABEL = 2
+# How many digits of a value in another order may differ from one another at least.
+_SWAPPED = 3
 # Twice, and days, weeks, months and hours of one another.
 _CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
 
@@ -161,25 +179,51 @@ def _against(
         if limit is not None:
             yield _finding(dispatch, piece, limit, value, "limit_broken")
             continue
+        swapped = _swapped(value, lost, against)
+        if swapped is not None:
+            yield _finding(dispatch, piece, swapped, value, "contradicted")
+            continue
         if _is_changed(value.clause, against.result):
             continue
         unit = _other_unit(value, against)
         if unit is not None and not is_call:
             yield _finding(dispatch, piece, unit, value, "contradicted")
             continue
-        if against.said.holds(value.fact, loosely=True) or _is_rounded(value, against):
+        if against.said.holds(value.fact) or _is_rounded(value, against):
             continue
         meant = _meant(value, lost, mine, against, is_call=is_call)
         if meant is not None:
             yield _finding(dispatch, piece, meant, value, "contradicted")
 
 
+def _swapped(value: Value, lost: list[Value], against: _Known) -> Value | None:
+    """Find a value of the result whose digits, three or more, stand in another order: 73,180.
+
+    By chance that hardly ever happens, so the words around it do not matter.
+    """
+    if against.said.holds(value.fact) or value.kind in ("time", "date"):
+        return None
+    is_year = any(1900 <= number <= 2100 for number in value.numbers)
+    if is_year or len(set(value.digits.strip("0"))) < _SWAPPED:
+        return None
+    for other in lost:
+        alike = other.kind == value.kind or "number" in (other.kind, value.kind)
+        if alike and is_slip(value, other) and sorted(value.digits) == sorted(other.digits):
+            return None if _is_sum(value, against) else other
+    return None
+
+
+def _is_sum(value: Value, against: _Known) -> bool:
+    """Tell the sum or difference of two known values: a balance after a payment."""
+    sizes = {size for v in (*against.values, *against.others) for size in v.sizes}
+    near = ((total, size) for total in value.sizes for size in sizes)
+    return any(round(abs(a - b), 6) in sizes or round(a + b, 6) in sizes for a, b in near)
+
+
 def _meant(
     value: Value, lost: list[Value], mine: list[Value], against: _Known, *, is_call: bool
 ) -> Value | None:
     """Find the value of the result that this one stands for, and differs from."""
-    if _speaks_otherwise(value.clause, against.result):
-        return None
     alike = [v for v in lost if v.kind == value.kind and not _in_another_unit(v, value)]
     if value.kind == "time" and _COMING.search(value.clause):
         return None
@@ -187,6 +231,16 @@ def _meant(
         return None
     new = value.words - against.words
     near = [v for v in alike if is_slip(value, v)]
+    if value.kind == "date":
+        # "It should be over by 12 December" for 12 September.
+        moved = [v for v in near if _days(v) & _days(value) and not _months(v) & _months(value)]
+        if moved and len(new) <= _NEW_WORDS_OF_SLIP and not _is_of_another(value, against):
+            return moved[0]
+    if _speaks_otherwise(value.clause, against.result):
+        return None
+    near += [v for v in alike if _is_only(v, against) and _zeros_apart(value, v)]
+    if value.kind == "number" and len(new) <= _NEW_WORDS_OF_LABEL:
+        near += [v for v in alike if _is_labelled_alike(value, v, against)]
     if near and len(new) <= _NEW_WORDS_OF_SLIP:
         return near[0]
     if is_call or len(new) > _NEW_WORDS or _SUPPOSES.match(value.clause):
@@ -199,12 +253,51 @@ def _meant(
     )
     best = shared[0]
     # The only value of its unit in the result, in a clause that says nothing else: "86 % full".
-    only = [v for v in against.values if v.kind == value.kind]
-    if len(only) == 1 and value.kind not in ("number", "identifier") and value.words and not new:
+    # "The penalty for four weeks" is none of the notice period of 90 days.
+    only = [v for v in against.values if v.kind == value.kind and v.words & value.words]
+    if value.kind not in ("number", "identifier") and only and _is_only(only[0], against):
         return only[0]
     if best[0] == 0 or (len(shared) > 1 and shared[1][0] == best[0]):
         return None
     return alike[best[1]]
+
+
+def _is_only(value: Value, against: _Known) -> bool:
+    return [v for v in against.values if v.kind == value.kind] == [value]
+
+
+def _zeros_apart(value: Value, other: Value) -> bool:
+    """Tell 100,000 EUR for 10,000 EUR."""
+    sizes = [(a, b) for a in value.sizes for b in other.sizes if a and b]
+    return value.kind not in ("number", "identifier") and any(
+        max(a, b) / min(a, b) in (10.0, 100.0, 1000.0) for a, b in sizes
+    )
+
+
+def _is_labelled_alike(value: Value, other: Value, against: _Known) -> bool:
+    """Tell `coach 17` for `coach 7`, where the result speaks of one coach only."""
+    label = _word_before(value)
+    if not label or label in _ENUMERATES or label != _word_before(other):
+        return False
+    return sum(_word_before(v) == label for v in against.values) == 1
+
+
+def _word_before(value: Value) -> str:
+    match = re.search(rf"([^\W\d_]{{3,}})\s{re.escape(value.fact.text)}(?![\w.,]*\d)", value.clause)
+    return "" if match is None or match[1].casefold() in COMMON else match[1].casefold()
+
+
+def _days(value: Value) -> set[str]:
+    return {key.rpartition("-")[2] for key in value.fact.keys if key.count("-") == 1}
+
+
+def _months(value: Value) -> set[str]:
+    return {key[2:].partition("-")[0] for key in value.fact.keys if key.count("-") == 1}
+
+
+def _is_of_another(value: Value, against: _Known) -> bool:
+    own = {word.casefold() for word in _ANOTHER.findall(value.clause)}
+    return bool(own - {word.casefold() for word in _ANOTHER.findall(against.result)})
 
 
 def _labels(value: Value) -> frozenset[str]:
@@ -259,7 +352,8 @@ def _other_unit(value: Value, against: _Known) -> Value | None:
 
 def _is_rounded(value: Value, against: _Known) -> bool:
     """Tell a value of the result that is rounded, or given in another unit."""
-    rounded = (rounded_keys(key) for other in against.values for key in other.fact.keys)
+    known_values = [*against.values, *against.others]
+    rounded = (rounded_keys(key) for other in known_values for key in other.fact.keys)
     if any(keys & value.fact.keys for keys in rounded):
         return True
     for other in against.values:
@@ -295,7 +389,7 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     if len(base) > 2 * _MOST:
         return True
     same = [size for v in base if v.kind == value.kind for size in v.sizes]
-    counts = [n for v in base if v.kind == "number" for n in v.numbers]
+    counts = [n for v in base if v.kind == "number" for n in v.numbers if n != 1]
     made = [a * b for a in same for b in (*counts, *_CONSTANTS)]
     made += [a / b for a in same for b in (*counts, *_CONSTANTS) if b]
     # Small numbers are sums of others by chance.
@@ -303,7 +397,7 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
         made += [a + b for i, a in enumerate(same) for b in same[i + 1 :]]
         made += [abs(a - b) for i, a in enumerate(same) for b in same[i + 1 :]]
     if value.kind == "number":
-        sizes = [n for v in base for n in v.numbers]
+        sizes = [n for v in base for n in v.numbers if n != 1]
         made += [a * b for i, a in enumerate(sizes) for b in sizes[i + 1 :]]
     if value.kind == "share":
         whole = [(v.kind, size) for v in base for size in v.sizes]
@@ -328,7 +422,9 @@ def _is_shifted(value: Value, mine: list[Value], against: _Known) -> bool:
                     if apart in spans or apart / 60 in spans:
                         return True
                 elif value.kind == "date" and known_key.startswith("d:"):
-                    if abs(moment - other) in spans or abs(moment - other) / 7 in spans:
+                    # After frost until 12 May one sows from 13 May on.
+                    apart = abs(moment - other)
+                    if apart == 1 or apart in spans or apart / 7 in spans:
                         return True
     return False
 

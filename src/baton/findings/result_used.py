@@ -174,7 +174,7 @@ REGENERATED_BELOW = 0.2
 # its own into words.
 TERSE = 3
 # Words of its own after which a caller that shows nothing of a result did not use it.
-WORDS = 7
+WORDS = 9
 # Who gives two numbers that come from nowhere had them from elsewhere.
 WORDS_WITH_NUMBERS = 4
 
