@@ -52,8 +52,8 @@ def test_what_a_command_prints_is_what_is_shown_below_it(tmp_path: Path) -> None
 
 
 def test_every_verb_is_shown() -> None:
-    # A store of traces, a terminal, labels: tests/pull and tests/cli have them.
-    needs_more = {"pull", "label", "calibrate", "watch"}
+    # A store of traces, a terminal, labels, a program: tests/pull and tests/cli have them.
+    needs_more = {"pull", "label", "calibrate", "watch", "record"}
     assert {command.split()[1] for command in BATON} == set(VERBS) - needs_more
 
 

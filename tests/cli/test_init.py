@@ -41,6 +41,8 @@ def test_what_it_writes_passes_at_once(
 @pytest.mark.parametrize(
     ("right", "wrong", "says"),
     [
+        ('prompt = f"A user writes: {message}"', 'prompt = "A user has a question"', "42"),
+        ('f"Our {name} desk says: {result}"', '"Done."', "R-7781"),
         ('name, specialist = "billing"', 'name, specialist = "forecasts"', "billing"),
     ],
 )
@@ -79,6 +81,7 @@ def test_agents_of_ones_own_are_asked_and_expected_to_do_the_same(
     (case,) = yaml.safe_load((tmp_path / "evals" / "first.yaml").read_text())["cases"]
     assert (case["input"], case["agents"]) == ("hi", ["boss", "clerk"])
     assert "response" not in case
+    assert "response_contains" not in case
     assert baton("eval").code == 0
 
 

@@ -166,10 +166,11 @@ def _template(name: str) -> str:
 
 
 _HEAD = """\
-# What the agents did when they were asked once, as what is expected from now on.
-# Say more of it: tools, response_contains, what the dispatch has to carry.
+# What the agents did when they were asked once, as what is expected from now on. Facts in
+# `prompt_contains` are the user's, those in `response_contains` came from tools and other agents:
+# take out what may differ the next time.
 """
-_KEPT = ("id", "input", "agents", "dispatches")
+_KEPT = ("id", "input", "agents", "dispatches", "response_contains")
 
 
 class FirstCase(NamedTuple):
@@ -182,7 +183,8 @@ class FirstCase(NamedTuple):
 def first_case(answers: Answers) -> FirstCase:
     """Ask the agents once, and expect the same agents and dispatches.
 
-    What an LLM says differs from time to time, so texts and arguments are left out.
+    What an LLM says differs from time to time, so texts and arguments are left out, apart from facts
+    that were passed on: the user's in a dispatch, and those of results in the answer.
 
     Raises:
         InputError: the agents cannot be asked, or their run tells nothing of agents.
