@@ -1,15 +1,13 @@
 """An AutoGen swarm of two agents, traced by AutoGen itself; the models are scripted, no key needed.
 
 pip install "autogen-agentchat>=0.7.5,<0.8" "autogen-ext>=0.7.5,<0.8" \
-    "opentelemetry-sdk>=1.40,<2" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/autogen_agents.py run.otlp
-baton show run.otlp
+    "baton-evals[otel]"
+baton record -o run.otlp.jsonl -- python examples/frameworks/autogen_agents.py
+baton show run.otlp.jsonl
 """
 
 import asyncio
 import json
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent
@@ -19,9 +17,6 @@ from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, RequestUsage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 ABLE = {"function_calling": True, "vision": False, "json_output": False, "structured_output": False}
 
@@ -61,17 +56,5 @@ async def answer(prompt: str) -> str:
     return str(result.messages[-1].content)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    trace.set_tracer_provider(provider)
     print(asyncio.run(answer("I want my money back for order A-100")))

@@ -1,13 +1,11 @@
 """A CrewAI crew whose lead delegates work to a coworker; the model is scripted, no key is needed.
 
 pip install "crewai>=1.15,<2" "openinference-instrumentation-crewai>=1.1.20,<2"
-python examples/frameworks/crewai_agents.py run.otlp
-baton show run.otlp
+baton record -o run.otlp.jsonl -- python examples/frameworks/crewai_agents.py
+baton show run.otlp.jsonl
 """
 
 import os
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false")
@@ -16,10 +14,6 @@ from crewai import Agent, BaseLLM, Crew, Task
 from crewai.events.types.llm_events import LLMCallType
 from crewai.llms.base_llm import llm_call_context
 from crewai.tools import tool
-from openinference.instrumentation.crewai import CrewAIInstrumentor
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 
 class Scripted(BaseLLM):
@@ -75,18 +69,5 @@ def answer(prompt: str) -> str:
     return str(desk(prompt).kickoff())
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    CrewAIInstrumentor().instrument(tracer_provider=provider, use_event_listener=True)
     print(answer("What are 10 EUR in NOK?"))
-    provider.shutdown()

@@ -1,14 +1,12 @@
 """A Google ADK router that transfers to a specialist; the models are scripted, no key is needed.
 
-pip install "google-adk>=2.10,<3" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/google_adk.py run.otlp
-baton show run.otlp
+pip install "google-adk>=2.10,<3" "baton-evals[otel]"
+baton record -o run.otlp.jsonl -- python examples/frameworks/google_adk.py
+baton show run.otlp.jsonl
 """
 
 import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -16,10 +14,6 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.genai import types
-from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 USAGE = types.GenerateContentResponseUsageMetadata(prompt_token_count=50, candidates_token_count=10)
 
@@ -62,18 +56,5 @@ async def answer(prompt: str) -> str:
     return "".join(part.text or "" for part in events[-1].content.parts)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    trace.set_tracer_provider(provider)
     print(asyncio.run(answer("I want my money back for order A-100")))

@@ -2,13 +2,11 @@
 
 pip install "langchain>=1.2,<2" "langgraph-supervisor>=0.0.31,<0.1"
 pip install "openinference-instrumentation-langchain>=0.1.70,<0.2"
-pip install "opentelemetry-sdk>=1.40,<2" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/langgraph_agents.py run.otlp
-baton show run.otlp
+pip install "baton-evals[otel]"
+baton record -o run.otlp.jsonl -- python examples/frameworks/langgraph_agents.py
+baton show run.otlp.jsonl
 """
 
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents import create_agent
@@ -17,10 +15,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph_supervisor import create_supervisor
-from openinference.instrumentation.langchain import LangChainInstrumentor
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 
 class Scripted(BaseChatModel):
@@ -64,17 +58,5 @@ def answer(prompt: str) -> str:
     return str(result["messages"][-1].content)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    LangChainInstrumentor().instrument(tracer_provider=provider)
     print(answer("What do I pack for Bergen?"))

@@ -1,25 +1,19 @@
 """Two agents of the OpenAI Agents SDK, one hands over to the other; the model is scripted.
 
 pip install "openai-agents>=0.20,<1" "openinference-instrumentation-openai-agents>=2,<3"
-pip install "opentelemetry-sdk>=1.40,<2" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/openai_agents.py run.otlp
-baton show run.otlp
+pip install "baton-evals[otel]"
+baton record -o run.otlp.jsonl -- python examples/frameworks/openai_agents.py
+baton show run.otlp.jsonl
 
 Give the agents a model's name instead of `Scripted` and they are the real thing, traced alike.
 """
 
 import asyncio
 import json
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, response_span
 from openai.types.responses import Response
-from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 USED: dict[str, Any] = {"input_tokens": 50, "output_tokens": 10, "total_tokens": 60}
 USED |= {"input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
@@ -72,17 +66,5 @@ async def answer(prompt: str) -> str:
     return str((await Runner.run(desk(), prompt)).final_output)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    OpenAIAgentsInstrumentor().instrument(tracer_provider=provider)
     print(asyncio.run(answer("My order A-100 arrived broken.")))

@@ -1,19 +1,14 @@
 """A pydantic-ai agent that asks another one through a tool; the models are scripted, no key needed.
 
-pip install "pydantic-ai-slim>=2.60,<3" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/pydantic_agents.py run.otlp
-baton show run.otlp
+pip install "pydantic-ai-slim>=2.60,<3" "baton-evals[otel]"
+baton record -o run.otlp.jsonl -- python examples/frameworks/pydantic_agents.py
+baton show run.otlp.jsonl
 """
 
 import asyncio
-import sys
-from collections.abc import Sequence
 from typing import Any
 
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
-from pydantic_ai import Agent, InstrumentationSettings
+from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
@@ -56,17 +51,5 @@ async def answer(prompt: str) -> str:
     return str((await concierge(prompt).run(prompt)).output)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
     print(asyncio.run(answer("What do I pack for Bergen?")))

@@ -1,23 +1,18 @@
 """A Strands swarm of two agents, traced by Strands itself; the model is scripted, no key is needed.
 
 pip install "strands-agents[otel]>=1.60,<2"
-python examples/frameworks/strands_agents.py run.otlp
-baton show run.otlp
+baton record -o run.otlp.jsonl -- python examples/frameworks/strands_agents.py
+baton show run.otlp.jsonl
 """
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from strands import Agent, tool
 from strands.models import Model
 from strands.multiagent import Swarm
-from strands.telemetry import StrandsTelemetry
 
 
 class Scripted(Model):
@@ -75,16 +70,5 @@ async def answer(prompt: str) -> str:
     return str(result.results["cashier"].result).strip()
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    telemetry = StrandsTelemetry()
-    telemetry.tracer_provider.add_span_processor(SimpleSpanProcessor(ToFile()))
     print(asyncio.run(answer("I want my money back for order A-100")))

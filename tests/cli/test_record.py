@@ -15,6 +15,7 @@ import pytest
 from tests.cli.test_init import AGENTS
 from tests.conftest import Baton
 
+from baton.model import Content, ToolCall
 from baton.readers import load_traces
 
 APP = AGENTS + 'print(desk.run_sync("Refund order 42.").output)\n'
@@ -182,3 +183,13 @@ def test_an_interrupt_is_the_programs_to_answer(tmp_path: Path) -> None:
         assert process.stdout.read() == "bye\n"
     assert process.returncode == 3
     assert json.loads((tmp_path / "run.jsonl").read_text().splitlines()[0])
+
+
+@pytest.mark.heavy
+def test_an_example_with_adk_records_what_its_tools_returned(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "frameworks" / "google_adk.py"
+    done = record(tmp_path, sys.executable, str(example))
+    assert done.returncode == 0, done.stderr
+    (trace,) = load_traces(tmp_path / "run.otlp.jsonl")
+    (call,) = [s for s in trace.turns[0].runs[1].steps if isinstance(s, ToolCall)]
+    assert call.result == Content(text="refund R-1 for order A-100")

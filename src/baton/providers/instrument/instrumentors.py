@@ -28,6 +28,12 @@ _LARGE |= {"langchain": "langchain_core", "llama_index": "llama_index.core"}
 """The module by whose import an instrumentor is switched on, by name."""
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_SENSITIVE = (
+    "HAYSTACK_CONTENT_TRACING_ENABLED",
+    "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS",
+    "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE",
+)
+"""Variables by which frameworks are asked for what was said."""
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_SPAN_EVENT_COUNT_LIMIT")
 
 
@@ -38,8 +44,12 @@ def check_instrumentors(wanted: Wanted) -> None:
 
 def set_environment() -> None:
     """Ask for whole records, where the environment does not say otherwise."""
-    has_modes = is_installed("opentelemetry.util.genai")
+    # Instrumentations without OpenTelemetry's own helpers know only `true`. ADK knows the modes by
+    # itself, and with `true` it leaves results of tools out of its spans.
+    has_modes = is_installed("opentelemetry.util.genai") or is_installed("google.adk")
     os.environ.setdefault(_CONTENT, "SPAN_AND_EVENT" if has_modes else "true")
+    for name in _SENSITIVE:
+        os.environ.setdefault(name, "true")
     for name in _LIMITS:
         os.environ.setdefault(name, "100000")
 

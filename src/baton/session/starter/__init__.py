@@ -183,8 +183,8 @@ class FirstCase(NamedTuple):
 def first_case(answers: Answers) -> FirstCase:
     """Ask the agents once, and expect the same agents and dispatches.
 
-    What an LLM says differs from time to time, so texts and arguments are left out, apart from facts
-    that were passed on: the user's in a dispatch, and those of results in the answer.
+    What an LLM says differs from time to time, so texts and arguments are left out, apart from
+    facts that were passed on: the user's in a dispatch, and those of results in the answer.
 
     Raises:
         InputError: the agents cannot be asked, or their run tells nothing of agents.
