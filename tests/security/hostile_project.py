@@ -109,7 +109,7 @@ def commands(project: Project) -> dict[str, list[str]]:
         "baseline show": ["baseline", "show", "--name", str(folder / "kept.json")],
         "check": ["check", run, cases, rubric, config],
         "draft": ["draft", run],
-        "convert": ["convert", cases, "--to", "adk", "--out", str(folder / "out.json")],
+        "convert": ["convert", cases, "--to", "adk", "-o", str(folder / "out.json")],
         "export": ["export", before, "--otlp", str(folder / "out.jsonl")],
         "rubrics list": ["rubrics", "list", "--rubrics", rubric],
         "rubrics show": ["rubrics", "show", rubric],

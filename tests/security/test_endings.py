@@ -231,7 +231,7 @@ def test_a_full_disk_is_told_with_its_file_and_exit_3(start: Start, folder: Path
     "words",
     [
         ("export", "runs", "--otlp", "out.jsonl"),
-        ("convert", "cases.jsonl", "--to", "adk", "--out", "out.json"),
+        ("convert", "cases.jsonl", "--to", "adk", "-o", "out.json"),
         ("report", "--csv", "out.csv"),
     ],
 )

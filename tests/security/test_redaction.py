@@ -375,11 +375,11 @@ def test_what_a_provider_of_ones_own_returns_or_raises_is_redacted() -> None:
 def test_converting_a_dataset_redacts_it_and_says_so(tmp_path: Path, baton: Run) -> None:
     cases = {"cases": [{"id": "a", "input": f"use {SECRET}", "agents": ["desk"]}]}
     (tmp_path / "cases.json").write_text(json.dumps(cases), "utf-8")
-    outcome = baton("convert", "cases.json", "--to", "adk", "--out", "out.json")
+    outcome = baton("convert", "cases.json", "--to", "adk", "-o", "out.json")
     assert outcome.code == 0
     assert "secrets were replaced by tags" in outcome.err
     assert SECRET not in Path("out.json").read_text("utf-8") + outcome.err
-    baton("convert", "cases.json", "--to", "adk", "--out", "out.json", "--no-redact")
+    baton("convert", "cases.json", "--to", "adk", "-o", "out.json", "--no-redact")
     assert SECRET in Path("out.json").read_text("utf-8")
 
 

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code (the console script exits with it)."""
     # Not `list(...)`: once `cli/list.py` is imported, that name is the module here.
     words = [*(sys.argv[1:] if arguments is None else arguments)]
-    if words == ["--version"]:  # asked by scripts, often; loads nothing else
+    if words in (["--version"], ["-V"]):  # asked by scripts, often; loads nothing else
         print(__version__)
         return 0
     # Imports and decoding make millions of objects and no cycles; looking for these seldom halves

@@ -16,9 +16,10 @@ from baton.model import InputError, Terminated
 from baton.model.option_names import options_named_by
 from baton.model.secrets import forget
 from baton.model.visible import exception_line
+from baton.plugins.tracebacks import tracebacks_shown
 from baton.safe_output import safe_output
 
-from .messages import DEBUG, debugging, flag, say, usage_message
+from .messages import DEBUG, debugging, flag, note, quieting, say, usage_message
 from .signals import exit_of, terminable
 
 BAD_INPUT = 2
@@ -54,9 +55,11 @@ app = App(
     help=(
         "Test what happens when AI agents hand work to one another.\n\n"
         "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
-        "\n\nWith --debug, before or after the command, a crash of Baton shows its traceback."
+        "\n\nWith --debug, before or after the command, a crash of Baton, and what your agents and "
+        "evaluators raise, comes with its traceback."
     ),
     version=__version__,
+    version_flags=["--version", "-V"],
     default_parameter=None,
     suppress_keyboard_interrupt=False,
 )
@@ -72,8 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     tokens, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     debugging.set(debug)
+    quieting.set(False)
     forget()
-    with safe_output(on_github="--github" in tokens), options_named_by(flag):
+    with (
+        safe_output(on_github="--github" in tokens),
+        options_named_by(flag),
+        tracebacks_shown(debug),
+    ):
         try:
             return _answered(tokens)
         except BaseException as error:  # noqa: BLE001 - what no other place expects
@@ -84,7 +92,7 @@ def _answered(tokens: list[str]) -> int:
     """Run a command; word what is wrong with what it was given, or with files and pipes."""
     try:
         with terminable():
-            code = _run(app, tokens)
+            code = _run(app, _in_new_words(tokens))
         with naming("standard output"):
             sys.stdout.flush()
     except BrokenPipeError:
@@ -110,6 +118,24 @@ def _without_debug(tokens: list[str]) -> tuple[list[str], bool]:
     end = tokens.index("--") if "--" in tokens else len(tokens)
     own = [token for token in tokens[:end] if token != DEBUG]
     return [*own, *tokens[end:]], len(own) < end
+
+
+_OLD_WORDS = {("convert", "--out"): "--output", ("pull", "--out"): "--output"}
+"""Options by their verb and the name they had before 0.2, with the name they have now."""
+
+
+def _in_new_words(tokens: list[str]) -> list[str]:
+    """Replace names that options had, and say so."""
+    verb = tokens[0] if tokens else ""
+    end = tokens.index("--") if "--" in tokens else len(tokens)
+    words = []
+    for token in tokens[:end]:
+        name, equals, value = token.partition("=")
+        now = _OLD_WORDS.get((verb, name))
+        if now is not None:
+            note(f"{name} of `baton {verb}` is {now} now; the next version knows only that")
+        words.append(token if now is None else f"{now}{equals}{value}")
+    return [*words, *tokens[end:]]
 
 
 def _stopped(error: BaseException) -> int:
@@ -155,6 +181,8 @@ def _run(commands: Callable[..., object], tokens: list[str]) -> int:
         say(f"baton: {usage_message(error, VERBS)}")
         return BAD_INPUT
     except InputError as error:
+        if error.__cause__ is not None:  # such as what a module of agents raised when imported
+            _print_traceback(error.__cause__)
         for problem in error.problems:
             say(f"baton: {problem}")
         return NOT_EVALUATED if any(each.damaged for each in error.problems) else BAD_INPUT

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from baton.model import counted
 from baton.model.redact import ON
 
 from .messages import note, say
-from .options import AS_CONFIGURED, Flag, Redacting
+from .options import AS_CONFIGURED, Flag, OutputFile, Redacting
 
 LOST = 1
 
@@ -19,7 +17,7 @@ LOST = 1
 def convert_command(
     *dataset: str,
     to: Literal["adk", "judge-llm", "strands", "baton"],
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    output: OutputFile,
     agents: Path | None = None,
     initial_session: Path | None = None,
     strict: Flag = False,
@@ -33,7 +31,7 @@ def convert_command(
         Files and folders with cases, in any dialect Baton reads; `FILE:case1,case2` for some.
     to
         The dialect: an eval set of ADK or judge-llm, an experiment of Strands, or Baton's own.
-    out
+    output
         The file to write: JSON or YAML, by its suffix.
     agents
         Agent definitions, which distinguish a trajectory of agents from one of tools: an app-info
@@ -50,7 +48,7 @@ def convert_command(
     converted, total = convert(
         dataset,
         to,
-        out,
+        output,
         agents=agents,
         initial_session=initial_session,
         redact=redacting.over(ON),
@@ -60,5 +58,5 @@ def convert_command(
         what = "added" if loss.is_added else "lost"
         say(f"{what}: " + ": ".join(part for part in loss[:3] if part))
     differ = f", {len(converted.losses)} not as they were" if converted.losses else ""
-    say(f"{out}: {converted.written} of {counted(total, 'case')}{differ}")
+    say(f"{output}: {converted.written} of {counted(total, 'case')}{differ}")
     return LOST if strict and converted.losses else 0

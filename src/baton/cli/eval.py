@@ -34,6 +34,7 @@ from .options import (
     HERE,
     NONE,
     OUT,
+    SHORT,
     USUAL,
     ConfigPath,
     Dataset,
@@ -44,11 +45,12 @@ from .options import (
     Paths,
     Reports,
     Scoring,
+    Showing,
     Whole,
     Words,
     Workers,
 )
-from .output import print_estimate, readers_may_leave, report
+from .output import print_estimate, readers_may_leave, report, verdict_line
 from .progress import progress
 
 
@@ -123,11 +125,13 @@ def eval_command(
     limit: Whole | None = None,
     running: Running = NORMAL,
     print_detailed_results: Annotated[
-        Flag, Parameter(name=["--print_detailed_results", "--print-detailed-results"])
+        bool,
+        Parameter(
+            name=["--print_detailed_results", "--print-detailed-results"], negative="", show=False
+        ),
     ] = False,
-    json: Flag = False,
+    showing: Showing = SHORT,
     reports: Reports = NONE,
-    show: Whole = 10,
     out: Path = OUT,
     workers: Workers = HERE,
     dry_run: Flag = False,
@@ -163,11 +167,7 @@ def eval_command(
     limit
         How many cases at most.
     print_detailed_results
-        Print every case with all its scores.
-    json
-        Print the whole report as JSON.
-    show
-        How many of the cases that did not pass are printed in full.
+        The same as --verbose, as ADK spells it.
     out
         Where evaluations are stored.
     dry_run
@@ -177,6 +177,8 @@ def eval_command(
         A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.
     """
+    showing = replace(showing, verbose=showing.verbose or print_detailed_results)
+    showing.begin()
     asked = Request(
         config=None if config is None else str(config),
         target=list(target),
@@ -202,7 +204,7 @@ def eval_command(
         "force": running.force,
         "backend": workers.backend,
         "workers": workers.workers,
-        "listener": Listener(configured=_set_up_logs, progress=progress),
+        "listener": _listener(quiet=showing.quiet),
     }
     # What agents print, when they are imported and while they play, is no part of the report.
     with redirect_stdout(sys.stderr):
@@ -212,8 +214,14 @@ def eval_command(
             files = list(reports.files().values())
             done = evaluate_files(asked, reports=files, **start, **options)
     if dry_run:
-        return print_estimate(estimate, json=json)
-    return _report(done, json=json, show=show, detailed=print_detailed_results, reports=reports)
+        return print_estimate(estimate, json=showing.json)
+    return _report(done, showing=showing, reports=reports)
+
+
+def _listener(*, quiet: bool) -> Listener:
+    if quiet:
+        return Listener(configured=_set_up_logs)
+    return Listener(configured=_set_up_logs, progress=progress)
 
 
 class _MaskedLines(logging.Formatter):
@@ -234,14 +242,14 @@ def _set_up_logs(config: Config | None) -> None:
         logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _report(done: Evaluated, *, json: bool, show: int, detailed: bool, reports: Reports) -> int:
+def _report(done: Evaluated, *, showing: Showing, reports: Reports) -> int:
     """Report on all variants, the files of each under a name of its own; with a summary."""
     first, *others = done.variants
     config = done.config
     if first.name is None and not others:
         written = Written(first.folder, config)
-        return report(written, json=json, show=show, detailed=detailed, reports=reports)
-    code = 0
+        return report(written, showing=showing, reports=reports)
+    code, json = 0, showing.json
     for number, variant in enumerate(done.variants):
         if json:
             _print("[" if number == 0 else ",")
@@ -252,10 +260,10 @@ def _report(done: Evaluated, *, json: bool, show: int, detailed: bool, reports: 
         }
         written = Written(variant.folder, _with_own_names(config, variant))
         own = replace(reports, **files)
-        code = max(code, report(written, json=json, show=show, detailed=detailed, reports=own))
+        code = max(code, report(written, showing=showing, reports=own))
     if json:
         _print("]")
-    elif others:
+    elif others and not showing.quiet:
         _print("\n" + "\n".join(map(_summary, done.variants)))
     if others:
         folders = " ".join(str(each.folder) for each in done.variants)
@@ -269,9 +277,8 @@ def _print(text: str) -> None:
 
 
 def _summary(variant: Variant) -> str:
-    header = read_evaluation(variant.folder, partial=True).header
-    counts = ", ".join(f"{count} {status}" for status, count in header.cases.items() if count)
-    return visible_line(f"{variant.name}: {header.status} ({counts})  {variant.folder}")
+    evaluation = read_evaluation(variant.folder, partial=True)
+    return visible_line(f"{variant.name}: {verdict_line(evaluation)}")
 
 
 def _with_own_names(config: Config | None, variant: Variant) -> Config | None:

@@ -8,14 +8,15 @@ from typing import Literal
 from baton.model import InputError, counted
 
 from .messages import note, say
-from .options import AS_CONFIGURED, ConfigPath, Paths, Redacting, Whole
+from .options import AS_CONFIGURED, ConfigPath, Output, Paths, Redacting, Whole
 
 NOT_DELIVERED = 3
 
 
 def export_command(
     *recordings: Path,
-    otlp: str,
+    output: Output = None,
+    otlp: str | None = None,
     only: Literal["spans", "results"] | None = None,
     agents: Path | None = None,
     traces: Paths = (),
@@ -36,9 +37,11 @@ def export_command(
     ----------
     recordings
         Files and folders with recorded traces; evaluation folders give their results, too.
+    output
+        The file to write: FILE.jsonl, FILE.json or FILE.pb.
     otlp
-        FILE.jsonl, FILE.json, FILE.pb, or the address of an endpoint, http://HOST:4318; `env`
-        for that of OTEL_EXPORTER_OTLP_ENDPOINT with OTEL_EXPORTER_OTLP_HEADERS.
+        The address of an endpoint to send to, http://HOST:4318; `env` for that of
+        OTEL_EXPORTER_OTLP_ENDPOINT with OTEL_EXPORTER_OTLP_HEADERS. A file may stand here, too.
     only
         Of evaluations only spans, or only results.
     agents
@@ -62,10 +65,13 @@ def export_command(
     from baton.export.sink import NotDelivered
     from baton.session.export import export_recordings
 
+    if (output is None) == (otlp is None):
+        where = "`-o FILE.jsonl`, `--otlp ADDRESS` or `--otlp env`"
+        raise InputError(f"say where to: give one of {where}{', not two' if otlp else ''}")
     try:
         done, target = export_recordings(
             recordings,
-            otlp,
+            str(output) if otlp is None else otlp,
             only=only,
             agents=agents,
             traces=traces,

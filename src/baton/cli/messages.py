@@ -25,11 +25,14 @@ DEBUG = "--debug"
 """The option of all commands that shows the traceback of a fault of Baton."""
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 """Whether it was given."""
+quieting: ContextVar[bool] = ContextVar("quieting", default=False)
+"""Whether only the verdict is to be printed (`-q`): notes are left out then."""
 
 
 def note(text: str) -> None:
     """Say something on standard error, which is never part of a report."""
-    say(f"note: {text}")
+    if not quieting.get():
+        say(f"note: {text}")
 
 
 def say(text: str) -> None:
@@ -64,10 +67,9 @@ def flag(name: str, value: Any = ...) -> str:
 
 _GIVE = {
     "--to": "name a dialect: `--to` {choices}",
-    "--out": "name the file to write: `--out FILE`",
+    "--output": "name the file to write: `-o FILE`",
     "--store": "name the store to fetch from: {choices}",
     "--rubric": "name a rubric (`baton rubrics` lists them), and the files with labels",
-    "--otlp": "say where to: `--otlp FILE.jsonl`, an address, or `--otlp env`",
     "--act": "say what to do: {choices}",
     "--name": "name a rubric: `baton rubrics` lists them",
 }

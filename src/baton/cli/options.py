@@ -12,11 +12,12 @@ from cyclopts import Parameter, Token
 
 from baton.config.judge import JudgeFlags, judge_flags
 from baton.config.trust import Trust
+from baton.model import InputError
 from baton.model.redact import ON, Redaction
 from baton.session.prepare import ScoreOptions, redaction_with
 from baton.session.report import STORED
 
-from .messages import note, say
+from .messages import note, quieting, say
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -31,6 +32,8 @@ Paths = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)]
 Dataset = Annotated[Words, Parameter(name=["--dataset", "-d"])]
 Evaluators = Annotated[Words, Parameter(name=["--evaluator", "-e"])]
 ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+OutputFile = Annotated[Path, Parameter(name=["--output", "-o"])]
 Keyword = Annotated[str | None, Parameter(name="-k")]
 LastFailed = Annotated[bool, Parameter(name=["--lf", "--last-failed"], negative="")]
 
@@ -205,3 +208,39 @@ class Reports:
 
 
 NONE = Reports()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Showing:
+    """How much of a report is printed.
+
+    Parameters
+    ----------
+    verbose
+        Print every case with all its scores.
+    quiet
+        Print the verdict in one line, and no progress and no notes.
+    json
+        Print the whole report as JSON.
+    show
+        How many of the cases that did not pass are printed in full.
+    """
+
+    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative="")] = False
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False
+    json: Flag = False
+    show: Whole = 10
+
+    def begin(self) -> None:
+        """Leave notes out from now on, where only the verdict is asked for.
+
+        Raises:
+            InputError: options that contradict each other.
+        """
+        if self.quiet and (self.verbose or self.json):
+            raise InputError(f"--quiet and {'--json' if self.json else '--verbose'}: give one")
+        quieting.set(self.quiet)
+
+
+SHORT = Showing()

@@ -16,10 +16,10 @@ from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
 from baton.safe_output import command_output, expect_commands
 from baton.session.report import Written, deliver, write_reports
-from baton.store import read_evaluation
+from baton.store import StoredEvaluation, read_evaluation
 
 from .messages import note, say
-from .options import NONE, Reports
+from .options import NONE, SHORT, Reports, Showing
 
 if TYPE_CHECKING:
     from baton.session.estimate import JudgingEstimate
@@ -41,15 +41,12 @@ def readers_may_leave() -> Iterator[None]:
 def report(
     written: Written,
     *,
-    json: bool,
-    show: int,
-    detailed: bool = False,
+    showing: Showing = SHORT,
     reports: Reports = NONE,
 ) -> int:
     """Print the report, write those that are asked for, and return the exit code.
 
-    ``reports`` are those beside the config's; ``show`` is how many cases that did not pass are
-    printed in full.
+    ``reports`` are those beside the config's.
     """
     config = written.config
     evaluation = read_evaluation(
@@ -62,15 +59,14 @@ def report(
     if github and not reports.github:
         expect_commands(sys.stdout)
     with readers_may_leave():
-        if json:
+        if showing.json:
             report_entry("json").target(evaluation, sys.stdout)
         else:
-            terminal = report_entry("terminal").target
-            terminal(evaluation, sys.stdout, limit=show, detailed=detailed)
+            print_short_or_long(evaluation, showing)
     write_reports(evaluation, reporters, reports.files())
     if github:
         # Annotations go where GitHub reads what is printed.
-        annotations = command_output(sys.stderr if json else sys.stdout)
+        annotations = command_output(sys.stderr if showing.json else sys.stdout)
         report_entry("github").target(evaluation, annotations)
     undelivered = deliver(evaluation, reporters)
     for text in undelivered:
@@ -80,6 +76,22 @@ def report(
         note("the exit code is 0, as the config says `fail_on_threshold_violation: false`")
         code = 0
     return code or (UNDELIVERED if undelivered else 0)
+
+
+def print_short_or_long(evaluation: StoredEvaluation, showing: Showing) -> None:
+    """Print the report for people, or the verdict in one line."""
+    if showing.quiet:
+        print(visible_line(verdict_line(evaluation)))
+        return
+    terminal = report_entry("terminal").target
+    terminal(evaluation, sys.stdout, limit=showing.show, detailed=showing.verbose)
+
+
+def verdict_line(evaluation: StoredEvaluation) -> str:
+    """Say how an evaluation ended: ``failed (3 passed, 1 failed)``, and its folder."""
+    header = evaluation.header
+    counts = ", ".join(f"{count} {status}" for status, count in header.cases.items() if count)
+    return f"{header.status} ({counts})  {evaluation.folder}"
 
 
 def print_estimate(estimate: JudgingEstimate | None, *, json: bool) -> int:

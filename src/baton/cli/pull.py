@@ -10,7 +10,7 @@ from baton.model import InputError, counted
 from baton.model.redact import ON
 
 from .messages import note, say
-from .options import AS_CONFIGURED, Redacting, Whole, Words
+from .options import AS_CONFIGURED, OutputFile, Redacting, Whole, Words
 
 INCOMPLETE = 3
 
@@ -24,7 +24,7 @@ def pull_command(
     until: str | None = None,
     trace: Words = (),
     session: str | None = None,
-    out: Path = Path("traces.jsonl"),
+    output: OutputFile = Path("traces.jsonl"),
     timeout: float = 60,
     retry_attempts: Whole = 5,
     retry_delay: float = 1,
@@ -56,7 +56,7 @@ def pull_command(
         Fetch this trace; may be repeated.
     session
         Fetch only traces of this session.
-    out
+    output
         The file: JSON lines of OTLP, one trace each.
     timeout
         Seconds to wait for an answer.
@@ -75,7 +75,7 @@ def pull_command(
 
     pulled, address = pull_traces(
         store,
-        out,
+        output,
         url=url,
         project=project,
         since=since,
@@ -91,7 +91,7 @@ def pull_command(
         redact=redacting.over(ON),
     )
     if pulled.traces:
-        say(f"{counted(pulled.traces, 'trace')} ({counted(pulled.spans, 'span')}) in {out}")
+        say(f"{counted(pulled.traces, 'trace')} ({counted(pulled.spans, 'span')}) in {output}")
     if pulled.cut is not None:
         if pulled.traces:
             note("these are not all: what follows did not come")

@@ -5,23 +5,44 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from baton.model import InputError, Problem
 from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
 from baton.safe_output import command_output
-from baton.session.report import report
+from baton.session.report import report, write_reports
 
-from .messages import note
-from .options import AS_CONFIGURED, NONE, Flag, Format, Paths, Redacting, Reports
-from .output import readers_may_leave
+from .messages import note, say
+from .options import (
+    AS_CONFIGURED,
+    NONE,
+    SHORT,
+    Format,
+    Output,
+    Paths,
+    Redacting,
+    Reports,
+    Showing,
+)
+from .output import print_short_or_long, readers_may_leave
 
 _WITH_TRACES = {"html", "otlp"}
+_SUFFIXES = {
+    ".csv": "csv",
+    ".htm": "html",
+    ".html": "html",
+    ".json": "json",
+    ".md": "markdown",
+    ".txt": "terminal",
+    ".xml": "junit",
+}
 
 
 def report_command(
     evaluation: Path | None = None,
     *,
-    format: Format = "terminal",
-    json: Flag = False,
+    format: Format | None = None,
+    output: Output = None,
+    showing: Showing = SHORT,
     reports: Reports = NONE,
     redacting: Redacting = AS_CONFIGURED,
     traces: Paths = (),
@@ -34,29 +55,50 @@ def report_command(
     evaluation
         Folder of the evaluation; the newest one when left out.
     format
-        What to print.
-    json
-        The same as --format json.
+        What to print; with a file, its suffix tells it.
+    output
+        Write it to this file instead.
     traces
         Recordings that the evaluation was made of: needed for pages with traces when it was made
         on another machine, or moved. May be given several times.
     agents
         Agent definitions that these recordings were scored with.
     """
-    printed = "json" if json else format
+    showing.begin()
+    printed: str = "json" if showing.json else format or _kind_of(output)
     stored = report(
         evaluation,
         **reports.files(),
+        output=output,
         traces=traces,
         agents=agents,
         redact=redacting.asked,
         with_traces=printed in _WITH_TRACES,
         note=note,
     )
-    with readers_may_leave():
-        out = command_output(sys.stdout) if printed == "github" else sys.stdout
-        report_entry(printed).target(stored, out)
+    if output is not None:
+        write_reports(stored, [], {printed: output})
+        say(f"{printed} in {output}")
+    else:
+        with readers_may_leave():
+            if printed == "terminal":
+                print_short_or_long(stored, showing)
+            else:
+                out = command_output(sys.stdout) if printed == "github" else sys.stdout
+                report_entry(printed).target(stored, out)
     if reports.github:
         annotations = command_output(sys.stdout if printed == "terminal" else sys.stderr)
         report_entry("github").target(stored, annotations)
     return EXIT_CODES.get(stored.header.status, 3)
+
+
+def _kind_of(output: Path | None) -> str:
+    """Return what is printed, or what the suffix of a file stands for; raises InputError."""
+    if output is None:
+        return "terminal"
+    kind = _SUFFIXES.get(output.suffix.lower())
+    if kind is None:
+        known = ", ".join(_SUFFIXES)
+        message = f"its suffix tells no format: name it with --format, or use {known}"
+        raise InputError(Problem(file=str(output), message=message))
+    return kind

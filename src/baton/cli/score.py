@@ -13,6 +13,7 @@ from .options import (
     HERE,
     NONE,
     OUT,
+    SHORT,
     USUAL,
     ConfigPath,
     Dataset,
@@ -23,6 +24,7 @@ from .options import (
     Paths,
     Reports,
     Scoring,
+    Showing,
     Whole,
     Workers,
 )
@@ -45,8 +47,7 @@ def score_command(
     keyword: Keyword = None,
     last_failed: LastFailed = False,
     scoring: Scoring = USUAL,
-    json: Flag = False,
-    show: Whole = 10,
+    showing: Showing = SHORT,
     reports: Reports = NONE,
     out: Path = OUT,
     workers: Workers = HERE,
@@ -75,10 +76,6 @@ def score_command(
     last_failed
         Only what did not pass in the last evaluation of recordings; its recordings are scored again
         where none are named.
-    json
-        Print the whole report as JSON.
-    show
-        How many of the cases that did not pass are printed in full.
     out
         Where evaluations are stored.
     jobs
@@ -89,6 +86,7 @@ def score_command(
         A folder whose test_config.json may name code; remembered until it changes. May be given
         several times.
     """
+    showing.begin()
     asked = scoring.options(trust, rehearsal=dry_run)
     asked["config"] = config
     work = (traces, dataset or None, evaluators or None)
@@ -110,5 +108,5 @@ def score_command(
                 **asked,
             )
     if dry_run:
-        return print_estimate(estimate, json=json)
-    return report(written, json=json, show=show, reports=reports)
+        return print_estimate(estimate, json=showing.json)
+    return report(written, showing=showing, reports=reports)

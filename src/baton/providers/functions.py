@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from baton.model import Case
+from baton.plugins.tracebacks import show_traceback
 from baton.plugins.user_code import Function
 
 T = TypeVar("T")
@@ -45,8 +46,9 @@ def named(error: BaseException) -> str:
 
 
 def worded(error: BaseException) -> str:
-    """Say what was raised, and where in code that is not Baton's."""
+    """Say what was raised, and where in code that is not Baton's; `--debug` shows the traceback."""
     inner = error.error if isinstance(error, Raised) else error
+    show_traceback(inner)
     said = named(inner)
     own = str(Path(__file__).parent.parent)
     frames = [frame for frame, _ in traceback.walk_tb(inner.__traceback__)]

@@ -22,6 +22,7 @@ from baton.model import (
 from baton.model.dataset import Need
 from baton.model.views import sum_usage
 from baton.plugins import is_installed
+from baton.plugins.tracebacks import are_shown
 
 from .answer_turns import Stated, stated_turn
 from .base import (
@@ -85,6 +86,7 @@ class Python(ConfiguredProvider[PythonOptions]):
             hooks=options.hooks,
             instrumentors="auto" if options.instrumentors is None else options.instrumentors,
             plain=not options.instrument,
+            tracebacks=are_shown(),
         )
         self._driver = _driver(setup, options.workers or "process")
 

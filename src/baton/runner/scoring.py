@@ -16,6 +16,7 @@ from baton.model import (
     AgentRun,
     AgentScores,
     AgentValue,
+    BatonError,
     Case,
     CaseResult,
     Efficiency,
@@ -34,6 +35,7 @@ from baton.model import (
     route_of,
 )
 from baton.model.views import indexed
+from baton.plugins.tracebacks import show_traceback
 from baton.stats.routing import routed
 
 from .plan import Plan, PlannedEvaluator, broken_turn, verdict
@@ -408,6 +410,8 @@ def _renamed(planned: PlannedEvaluator, scores: list[Score]) -> list[Score]:
 def _error(planned: PlannedEvaluator, evaluator: Evaluator, error: BaseException) -> Score:
     """Word what an evaluator raised; the trouble of a judge keeps its kind."""
     kind = error.kind if isinstance(error, JudgeError) else None
+    if not isinstance(error, BatonError):
+        show_traceback(error)
     return Score(
         evaluator=planned.evaluator.name,
         type=evaluator.type,

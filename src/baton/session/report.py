@@ -39,6 +39,7 @@ def report(
     markdown: PathLike | None = None,
     csv: PathLike | None = None,
     junit: PathLike | None = None,
+    output: PathLike | None = None,
     traces: Sequence[PathLike] = (),
     agents: PathLike | None = None,
     redact: RedactLike = None,
@@ -54,6 +55,7 @@ def report(
         markdown: the file for a comment for a pull request.
         csv: the file for a row for each score.
         junit: the file for a JUnit report.
+        output: a file that is written afterwards: it is made sure that it can be.
         traces: recordings that it was made of: needed for pages with traces when it was made on
             another machine, or moved.
         agents: agent definitions that these recordings were scored with.
@@ -81,7 +83,7 @@ def report(
     if with_traces or html is not None:
         if refused := recordings_of(made).refused:
             note(f"{folder}: {refused}")
-    check_outputs(None, list(files.values()))
+    check_outputs(None, [*files.values(), *([] if output is None else [Path(output)])])
     write_reports(made, [], files)
     return made
 

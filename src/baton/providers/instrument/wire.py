@@ -24,7 +24,7 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     """The program, and how it is instrumented. ``folder`` is where it is looked for.
 
     ``agents`` are definitions that the config gives. A ``plain`` one is not instrumented: what it
-    returns is its trace.
+    returns is its trace. ``tracebacks`` prints those of what it raises.
     """
 
     target: str
@@ -33,6 +33,7 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     hooks: HookOptions | None = None
     instrumentors: Literal["auto"] | list[str] = "auto"
     plain: bool = False
+    tracebacks: bool = False
 
 
 class Play(msgspec.Struct, tag="play"):

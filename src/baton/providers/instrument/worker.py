@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from baton.model import Case, InputError, ProviderError, Trace
+from baton.plugins.tracebacks import tracebacks_shown
 from baton.providers.base import CaseCancelled, Surroundings
 from baton.providers.functions import NO_SESSION, NOT_JSON, named, worded
 from baton.providers.instrument.instrumentors import set_environment
@@ -80,7 +81,8 @@ def main() -> None:
     except InputError as error:
         send(answers, Refused(list(error.problems)))
         return
-    asyncio.run(_Worker(player, orders, answers).run())
+    with tracebacks_shown(setup.tracebacks):
+        asyncio.run(_Worker(player, orders, answers).run())
 
 
 def _player(setup: Setup) -> Player | PlainPlayer:
