@@ -13,7 +13,7 @@ import msgspec
 from baton.model import Part as Attachment
 
 
-class Wire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Wire(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     """Base of structs for other tools' JSON: what they do not name is noticed."""
 
 
