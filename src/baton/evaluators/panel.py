@@ -203,9 +203,9 @@ class Panel(EvaluatorTraits):
             details.dissent = dissent
         status = chosen.status
         if not labels:
-            first, mean = self._first, float(outcome.value)
+            first, median = self._first, float(outcome.value)
             higher = first.rubric.direction == "higher"
-            status = "passed" if passes(mean, first.threshold, higher=higher) else "failed"
+            status = "passed" if passes(median, first.threshold, higher=higher) else "failed"
         score = msgspec.structs.replace(
             chosen,
             value=value,
