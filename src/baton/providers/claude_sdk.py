@@ -161,29 +161,28 @@ class Waiting:
             self._answered = True
             self._untold.discard(text_at(dict_at(message, "origin"), "runId"))
         elif kind == "system":
-            self._system(message, text_at(message, "subtype"))
+            subtype = text_at(message, "subtype")
+            task, run = text_at(message, "task_id"), text_at(message, "run_id")
+            if subtype == "session_state_changed":
+                self._tells, self._idle = True, text_at(message, "state") == "idle"
+            elif subtype == "background_tasks_changed":
+                listed = message.get("tasks")
+                tasks = listed if is_list(listed) else []
+                self._tasks = {text_at(one, "task_id") for one in tasks if is_agent_task(one)}
+                self._background.update(text_at(one, "task_id") for one in tasks)
+            elif subtype == "task_started" and message.get("is_backgrounded") is True:
+                self._background.add(task)
+                if is_agent_task(message):
+                    self._tasks.add(task)
+            elif subtype == "task_notification" or (
+                subtype == "task_updated"
+                and text_at(dict_at(message, "patch"), "status") in TERMINAL
+            ):
+                self._tasks.discard(task)
+                if task in self._background:
+                    self._untold.add(run or task)
         elif kind == "assistant" and message.get("parent_tool_use_id") is None:
             self._answered = False
-
-    def _system(self, message: dict[str, Any], subtype: str) -> None:
-        task, run = text_at(message, "task_id"), text_at(message, "run_id")
-        if subtype == "session_state_changed":
-            self._tells, self._idle = True, text_at(message, "state") == "idle"
-        elif subtype == "background_tasks_changed":
-            listed = message.get("tasks")
-            tasks = listed if is_list(listed) else []
-            self._tasks = {text_at(one, "task_id") for one in tasks if is_agent_task(one)}
-            self._background.update(text_at(one, "task_id") for one in tasks)
-        elif subtype == "task_started" and message.get("is_backgrounded") is True:
-            self._background.add(task)
-            if is_agent_task(message):
-                self._tasks.add(task)
-        elif subtype == "task_notification" or (
-            subtype == "task_updated" and text_at(dict_at(message, "patch"), "status") in TERMINAL
-        ):
-            self._tasks.discard(task)
-            if task in self._background:
-                self._untold.add(run or task)
 
 
 ENDED = "the case was ended before the turn was"
