@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Trace,
         known,
     )
+    from baton.providers.recorder import record_agent, record_dispatch, record_turn
     from baton.readers import iter_traces, load_traces
     from baton.session.calibrate import calibrate
     from baton.session.check import check
@@ -62,6 +63,9 @@ __all__ = [
     "load_traces",
     "open_baseline",
     "pull_traces",
+    "record_agent",
+    "record_dispatch",
+    "record_turn",
     "report",
     "resume",
     "score",
@@ -87,6 +91,9 @@ _MODULES = {
     "load_traces": "baton.readers",
     "open_baseline": "baton.session.compare",
     "pull_traces": "baton.session.pull",
+    "record_agent": "baton.providers.recorder",
+    "record_dispatch": "baton.providers.recorder",
+    "record_turn": "baton.providers.recorder",
     "report": "baton.session.report",
     "resume": "baton.session.evaluate",
     "score": "baton.session.score",

@@ -168,6 +168,26 @@ def stated_turn(answer: Any, id_: str) -> Stated:
     return turn_of(_read(answer), id_)
 
 
+def with_recorded(stated: Stated, recorded: Turn) -> Stated:
+    """Put what a program recorded of its agents in the place of what its answer leaves out.
+
+    Raises:
+        ProviderError: the answer states agents, calls or dispatches as well.
+    """
+    turn = stated.turn
+    if not {"runs", "dispatches"} <= {*turn.unknown}:
+        raise ProviderError(
+            "the function records its agents and returns `agents`, `tool_calls` or `dispatches` as "
+            "well: leave one of them out"
+        )
+    turn.runs, turn.dispatches = recorded.runs, recorded.dispatches
+    turn.unknown = [name for name in turn.unknown if name not in ("runs", "dispatches")]
+    if "output" in turn.unknown and recorded.output is not None:
+        turn.output = recorded.output
+        turn.unknown.remove("output")
+    return stated
+
+
 def turn_of(said: StatedTurn, id_: str) -> Stated:
     """Make a turn of what was said; raises ProviderError where that contradicts itself."""
     names = said.agents if said.agents is not msgspec.UNSET else None

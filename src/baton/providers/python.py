@@ -24,7 +24,7 @@ from baton.model.views import sum_usage
 from baton.plugins import is_installed
 from baton.plugins.tracebacks import are_shown
 
-from .answer_turns import Stated, stated_turn
+from .answer_turns import Stated, stated_turn, with_recorded
 from .base import (
     CaseCancelled,
     ConfiguredProvider,
@@ -35,6 +35,7 @@ from .base import (
 from .framework_objects import load_target
 from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
 from .instrument.wire import Setup, Workers
+from .recorder import RecordedTurn, record_turn
 
 
 class PythonOptions(ProviderOptions, kw_only=True):
@@ -124,7 +125,9 @@ class Python(ConfiguredProvider[PythonOptions]):
 
     async def _play_whole(self, case: Case, state: dict[str, Any]) -> Trace:
         sent = time.time()
-        answer = await self._target.call(case, case, copy.deepcopy(state))
+        message = case.turns[0].input.plain() if len(case.turns) == 1 else None
+        with record_turn(message) as recorded:
+            answer = await self._target.call(case, case, copy.deepcopy(state))
         if isinstance(answer, Trace):
             trace = _checked(answer, case)
         elif len(case.turns) > 1:
@@ -133,7 +136,7 @@ class Python(ConfiguredProvider[PythonOptions]):
                 "turns: it has to return a Trace, or take a message first"
             )
         else:
-            trace = self._finished(case, [self._turn(case, 0, answer, sent)])
+            trace = self._finished(case, [self._turn(case, 0, answer, sent, recorded)])
         for turn in trace.turns:
             await self.hooks.after_turn(case, turn)
         return trace
@@ -153,15 +156,20 @@ class Python(ConfiguredProvider[PythonOptions]):
             if index and expected.new_session:
                 session = copy.deepcopy(state)
             sent = time.time()
+            message = expected.input.plain()
+            recorded = None
             try:
-                answer = await self._target.call(expected.input.plain(), case, session)
+                with record_turn(message, id=f"turn{index + 1}") as recorded:
+                    answer = await self._target.call(message, case, session)
                 if isinstance(answer, Trace) and len(case.turns) == 1:
                     trace = _checked(answer, case)
                     for turn in trace.turns:
                         await self.hooks.after_turn(case, turn)
                     return trace
-                played.append(self._turn(case, index, answer, sent))
+                played.append(self._turn(case, index, answer, sent, recorded))
             except Exception as error:
+                if recorded is not None and recorded.turn.runs and len(played) == index:
+                    played.append(Stated(recorded.turn, None))  # as far as it came
                 if not played:
                     raise
                 said = f"the function raised {worded(error)}"
@@ -171,13 +179,17 @@ class Python(ConfiguredProvider[PythonOptions]):
             await self.hooks.after_turn(case, played[-1].turn)
         return self._finished(case, played)
 
-    def _turn(self, case: Case, index: int, answer: Any, sent: float) -> Stated:
+    def _turn(
+        self, case: Case, index: int, answer: Any, sent: float, recorded: RecordedTurn
+    ) -> Stated:
         if isinstance(answer, Trace):
             raise ProviderError(
                 "the function returned a Trace for one message of several: make `case` its "
                 "first parameter, to play them all"
             )
         stated = stated_turn(answer, f"turn{index + 1}")
+        if recorded.turn.runs:
+            stated = with_recorded(stated, recorded.turn)
         stated.turn.input = case.turns[index].input if case.turns else None
         stated.turn.started, stated.turn.ended = sent, time.time()
         return stated

@@ -1,0 +1,295 @@
+"""Recording what the agents of a plain Python program do, with a few lines in the program.
+
+    import baton
+
+
+    def desk(message):
+        with baton.record_agent("desk", message) as desk:
+            prompt = f"Is it safe? {message}"
+            with baton.record_dispatch("lab", prompt) as sent:
+                sent.result = lab(prompt)
+            desk.output = f"The lab says: {sent.result}"
+        return desk.output
+
+
+    def lab(task):
+        with baton.record_agent("lab", task) as lab:
+            rows = look_up(task)
+            lab.called("look_up", {"task": task}, rows)
+            lab.output = judge(rows)
+        return lab.output
+
+Where nothing is recorded, these lines do next to nothing. The ``python`` provider records each
+message of a case; ``record_turn`` does it for a program that calls its agents itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal
+
+import msgspec
+
+from baton.model import (
+    AgentRun,
+    Content,
+    Dispatch,
+    GotBack,
+    HandedOff,
+    Said,
+    Source,
+    ToolCall,
+    Trace,
+    Turn,
+)
+from baton.model.trace import SCHEMA_VERSION
+
+from .answer_turns import content_of
+from .functions import as_json, named
+
+_NOT_TOLD = ("usage", "tools_offered", "model", "inside")
+"""What nobody states of a run here."""
+_TOOLS = ("tools_allowed", "tools_source")
+
+
+class RecordedAgent:
+    """An agent at work. ``output`` is its answer; what is not recorded of it did not happen."""
+
+    def __init__(self, turn: RecordedTurn, run: AgentRun) -> None:
+        self._turn = turn
+        self._run = run
+        self.output: Any = None
+
+    def said(self, text: Any) -> None:
+        """Record what it says on the way, before its answer."""
+        self._run.steps.append(
+            Said(
+                id=self._turn.new_id("said"),
+                content=content_of(_plain(text)) or Content(),
+                at=time.time(),
+            )
+        )
+
+    def called(
+        self, tool: str, arguments: Any = None, result: Any = None, *, error: str | None = None
+    ) -> None:
+        """Record a call of a tool, and its result or the error that it ended in."""
+        self._run.steps.append(
+            ToolCall(
+                id=self._turn.new_id("call"),
+                name=tool,
+                arguments=_plain(arguments),
+                result=content_of(_plain(result)),
+                status="ok" if error is None else "failed",
+                error=error,
+                at=time.time(),
+            )
+        )
+
+
+class RecordedDispatch:
+    """Work that was handed on. ``result`` is what came back to the agent that handed it on.
+
+    Where it is not set, it is the answer of the agent that it started.
+    """
+
+    def __init__(self) -> None:
+        self.result: Any = msgspec.UNSET
+
+
+class RecordedTurn:
+    """One message, and all that agents did about it."""
+
+    def __init__(self, message: Any, id_: str) -> None:
+        self._count = 0
+        self.turn = Turn(id=id_, input=content_of(_plain(message)), started=time.time())
+
+    @property
+    def trace(self) -> Trace:
+        """The turn as a record of its own, for :func:`baton.score`."""
+        return Trace(
+            schema_version=SCHEMA_VERSION,
+            id=self.turn.id,
+            source=Source(format="python"),
+            turns=[self.turn],
+            unknown=["run.context", "state", "turn.state", "usage"],
+        )
+
+    def new_id(self, kind: str) -> str:
+        """Return an id that nothing else of the turn has."""
+        self._count += 1
+        return f"{self.turn.id}-{kind}{self._count}"
+
+
+class _At(msgspec.Struct, frozen=True):
+    """Where the program is: in which turn, in whose run, and on which dispatch."""
+
+    turn: RecordedTurn
+    run: AgentRun | None = None
+    dispatch: Dispatch | None = None
+
+
+_AT: ContextVar[_At | None] = ContextVar("baton_recording", default=None)
+
+
+@contextmanager
+def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedTurn]:
+    """Record what agents do in this block, all of it about one message of the user.
+
+    The answer of the first agent is that of the turn. Threads that the program starts itself
+    record only with a copy of its context (``contextvars.copy_context().run``).
+    """
+    recorded = RecordedTurn(message, id)
+    turn = recorded.turn
+    token = _AT.set(_At(recorded))
+    try:
+        yield recorded
+    except Exception as error:
+        turn.status, turn.error = "failed", named(error)
+        raise
+    finally:
+        _AT.reset(token)
+        turn.ended = time.time()
+        if turn.output is None and turn.runs:
+            turn.output = turn.runs[0].output
+
+
+@contextmanager
+def record_agent(name: str, input: Any = None) -> Iterator[RecordedAgent]:
+    """Record an agent at work: what it is given, and in the block what it does and answers.
+
+    An agent inside the block of another was called by that one: unless
+    :func:`record_dispatch` says more, its input is the prompt and its answer the result.
+    """
+    at = _AT.get()
+    if at is None:  # nothing is recorded: the program runs as it is
+        yield RecordedAgent(RecordedTurn(None, ""), AgentRun(id="", agent=name))
+        return
+    if at.run is not None and at.dispatch is None:
+        with record_dispatch(name, input, basis="structure"), record_agent(name, input) as agent:
+            yield agent
+        return
+    turn = at.turn
+    run = AgentRun(
+        id=turn.new_id("run"),
+        agent=name,
+        input=content_of(_plain(input)),
+        started=time.time(),
+        unknown=list(_NOT_TOLD),
+    )
+    dispatch = at.dispatch
+    if dispatch is None and turn.turn.runs:  # after the first one the program starts the next
+        dispatch = Dispatch(
+            id=turn.new_id("dispatch"),
+            kind="sequence",
+            to_agent=name,
+            prompt=run.input,
+            started=run.started,
+            unknown=["call", "description", "group", "result", *_TOOLS],
+        )
+        turn.turn.dispatches.append(dispatch)
+    turn.turn.runs.append(run)
+    if dispatch is not None:
+        dispatch.runs.append(run.id)
+        run.started_by.append(dispatch.id)
+    agent = RecordedAgent(turn, run)
+    token = _AT.set(_At(turn, run))
+    try:
+        yield agent
+    except Exception as error:
+        run.status, run.error = "failed", named(error)
+        raise
+    finally:
+        _AT.reset(token)
+        run.ended = time.time()
+        run.output = content_of(_plain(agent.output))
+        if run.output is not None:
+            run.steps.append(Said(id=turn.new_id("said"), content=run.output, at=run.ended))
+
+
+@contextmanager
+def record_dispatch(
+    to: str,
+    prompt: Any = None,
+    *,
+    kind: Literal["delegate", "transfer"] = "delegate",
+    tools: list[str] | None = None,
+    basis: Literal["stated", "structure"] = "stated",
+) -> Iterator[RecordedDispatch]:
+    """Record that the agent at work hands work to another, which runs in the block.
+
+    Args:
+        to: the agent that gets it.
+        prompt: what it is told.
+        kind: ``delegate`` waits for the result, ``transfer`` passes control on.
+        tools: those that the receiver may use.
+        basis: how the hand-over is known; leave it out.
+    """
+    handed = RecordedDispatch()
+    at = _AT.get()
+    if at is None:
+        yield handed
+        return
+    turn, sender = at.turn, at.run
+    depths = {made.id: made.depth for made in turn.turn.dispatches}
+    above = max((depths[id_] for id_ in sender.started_by), default=0) if sender else 0
+    dispatch = Dispatch(
+        id=turn.new_id("dispatch"),
+        kind=kind,
+        basis=basis,
+        from_run=sender.id if sender is not None else None,
+        from_agent=sender.agent if sender is not None else None,
+        to_agent=to,
+        prompt=content_of(_plain(prompt)),
+        tools_allowed=tools,
+        tools_source="request" if tools is not None else None,
+        depth=above + (kind == "delegate" and sender is not None),
+        started=time.time(),
+        unknown=["call", "description", "group"],
+    )
+    if tools is None:
+        dispatch.unknown += _TOOLS
+    turn.turn.dispatches.append(dispatch)
+    if sender is not None:
+        sender.steps.append(
+            HandedOff(id=turn.new_id("sent"), dispatch=dispatch.id, at=dispatch.started)
+        )
+    token = _AT.set(_At(turn, sender, dispatch))
+    try:
+        yield handed
+    except Exception as error:
+        dispatch.status, dispatch.error = "failed", named(error)
+        raise
+    finally:
+        _AT.reset(token)
+        dispatch.ended = time.time()
+        _settle(turn.turn, dispatch, handed)
+        if kind == "delegate" and sender is not None and dispatch.status == "completed":
+            sender.steps.append(
+                GotBack(id=turn.new_id("back"), dispatch=dispatch.id, at=dispatch.ended)
+            )
+
+
+def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
+    """Give a dispatch its result; what the agent did is unknown where it does not record."""
+    answers = [run.output for run in turn.runs if run.id in dispatch.runs]
+    if handed.result is not msgspec.UNSET:
+        dispatch.result = content_of(_plain(handed.result))
+    elif answers:
+        dispatch.result = answers[-1]
+    else:
+        dispatch.unknown.append("result")
+    if not dispatch.runs:
+        dispatch.unknown.append("runs")
+
+
+def _plain(value: Any) -> Any:
+    """Return plain data as JSON has it: a copy, as the program may go on changing the value.
+
+    Raises:
+        TypeError, ValueError: it cannot be written as JSON.
+    """
+    return msgspec.json.decode(as_json(value))

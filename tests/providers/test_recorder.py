@@ -1,0 +1,162 @@
+"""What a plain Python program records of its agents."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import baton
+from baton.model import integrity_problems
+from baton.testing import build
+
+PROGRAM = """
+import baton
+
+FINDING = "The brake line of bus 7 leaks, so bus 7 must stay in the depot until Friday 12 June."
+
+
+def lab(task):
+    with baton.record_agent("lab", task) as lab:
+        lab.called("inspect", {{"bus": 7}}, {{"leaks": True}})
+        lab.output = FINDING
+    return FINDING
+
+
+def desk(message):
+    with baton.record_agent("desk", message) as desk:
+        prompt = f"Inspect the brakes of bus 7. {{message}}"
+        with baton.record_dispatch("lab", prompt, tools=["inspect"]) as sent:
+            sent.result = lab(prompt)
+        desk.said("One moment.")
+        desk.output = {answer}
+    return desk.output
+"""
+USED = 'f"Bus 7 stays in the depot until Friday 12 June: {FINDING}"'
+IGNORED = '"All is well. Tram 3 leaves platform 9 at noon, as planned by the dispatcher."'
+
+
+def played(folder: Path, answer: str, *evaluators: str, **more: Any) -> baton.Evaluation:
+    folder /= f"program{len(list(folder.iterdir()))}"  # a module is loaded once
+    folder.mkdir()
+    (folder / "depot.py").write_text(PROGRAM.format(answer=answer))
+    case = build.case("Can bus 7 drive?", id="bus")
+    provider = {"type": "python", "target": f"{folder}/depot.py:desk", **more}
+    return baton.evaluate([case], provider, list(evaluators))
+
+
+@pytest.mark.parametrize("workers", ["inline", "process"])
+def test_the_provider_records_agents_dispatches_calls_and_answers(
+    tmp_path: Path, workers: str
+) -> None:
+    more = {"workers": "process"} if workers == "process" else {}
+    (result,) = played(tmp_path, USED, "dispatch_scope", **more).results
+    trace = result.trace
+    assert trace is not None, result.error
+    assert integrity_problems(trace) == []
+    (turn,) = trace.turns
+    desk, lab = turn.runs
+    (made,) = turn.dispatches
+    assert [type(step).__name__ for step in desk.steps] == ["HandedOff", "GotBack", "Said", "Said"]
+    assert [type(step).__name__ for step in lab.steps] == ["ToolCall", "Said"]
+    assert (made.from_run, made.runs, made.kind, made.depth) == (desk.id, [lab.id], "delegate", 1)
+    assert made.prompt is not None
+    assert (made.prompt.text or "").startswith("Inspect the brakes of bus 7.")
+    assert (made.result, made.tools_allowed, made.basis) == (lab.output, ["inspect"], "stated")
+    assert turn.output == desk.output
+    assert [score.status for score in result.scores] == ["passed"]
+
+
+def test_result_used_is_judged_by_what_the_program_records(tmp_path: Path) -> None:
+    ((_, used),) = played(tmp_path, USED, "result_used").scores("result_used")
+    assert used.status == "passed", used.reason
+    ((_, ignored),) = played(tmp_path, IGNORED, "result_used").scores("result_used")
+    assert ignored.status == "failed", ignored.reason
+
+
+def test_an_agent_that_another_calls_is_its_delegate_without_another_line() -> None:
+    with baton.record_turn("Go.") as recorded, baton.record_agent("desk", "Go.") as desk:
+        with baton.record_agent("lab", {"bus": 7}) as lab:
+            lab.output = ["fine"]
+        desk.output = "It is fine."
+    (made,) = recorded.turn.dispatches
+    assert (made.basis, made.from_agent, made.to_agent) == ("structure", "desk", "lab")
+    assert made.prompt is not None
+    assert made.result is not None
+    assert (made.prompt.data, made.result.data) == ({"bus": 7}, ["fine"])
+    assert integrity_problems(recorded.trace) == []
+    assert baton.score(recorded.trace, evaluators=["dispatch_completed"]).status == "passed"
+
+
+def test_agents_that_the_program_starts_one_after_the_other_are_a_sequence() -> None:
+    with baton.record_turn("Go.") as recorded:
+        for name in ("writer", "reviewer"):
+            with baton.record_agent(name, "Go.") as agent:
+                agent.output = name
+    (made,) = recorded.turn.dispatches
+    assert (made.kind, made.from_agent, made.to_agent) == ("sequence", None, "reviewer")
+    assert recorded.turn.output is not None
+    assert integrity_problems(recorded.trace) == []
+
+
+def test_an_agent_that_raises_has_failed_and_so_has_what_set_it_to_work() -> None:
+    def broken() -> None:
+        with (
+            baton.record_agent("desk"),
+            baton.record_dispatch("lab", "x"),
+            baton.record_agent("lab", "x"),
+        ):
+            raise RuntimeError("no power")
+
+    with pytest.raises(RuntimeError), baton.record_turn("Go.") as recorded:
+        broken()
+    assert [run.status for run in recorded.turn.runs] == ["failed", "failed"]
+    assert (recorded.turn.dispatches[0].status, recorded.turn.status) == ("failed", "failed")
+    assert recorded.turn.dispatches[0].error == "RuntimeError: no power"
+
+
+def test_what_does_not_record_is_unknown_and_nothing_is_recorded_outside_a_turn() -> None:
+    with baton.record_agent("desk", object()) as desk:  # nobody looks at it
+        desk.called("look_up")
+        desk.output = "x"
+    with (
+        baton.record_turn("Go.") as recorded,
+        baton.record_agent("desk"),
+        baton.record_dispatch("lab", "Go."),
+    ):
+        pass
+    (made,) = recorded.turn.dispatches
+    assert {"runs", "result"} <= set(made.unknown)
+
+
+def test_agents_at_work_at_the_same_time_are_kept_apart() -> None:
+    async def lab(name: str) -> None:
+        with baton.record_agent(name, "x") as agent:
+            await asyncio.sleep(0)
+            agent.called(f"tool of {name}")
+            await asyncio.sleep(0)
+
+    async def desk() -> None:
+        with baton.record_agent("desk", "x"):
+            await asyncio.gather(*(lab(name) for name in ("a", "b", "c")))
+
+    with baton.record_turn("Go.") as recorded:
+        asyncio.run(desk())
+    first, *others = recorded.turn.runs
+    assert first.agent == "desk"
+    assert [step.name for run in others for step in run.steps if hasattr(step, "name")] == [
+        f"tool of {run.agent}" for run in others
+    ]
+    assert len(recorded.turn.dispatches) == 3
+
+
+def test_a_function_states_its_agents_in_one_way(tmp_path: Path) -> None:
+    text = PROGRAM.format(answer=USED).replace(
+        "return desk.output", 'return {"output": "x", "agents": ["desk"]}'
+    )
+    (tmp_path / "depot.py").write_text(text)
+    provider = {"type": "python", "target": f"{tmp_path}/depot.py:desk"}
+    (result,) = baton.evaluate([build.case("Go.", id="bus")], provider, ["agent_chain"]).results
+    assert "leave one of them out" in (result.error or "")
