@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -19,7 +20,9 @@ from baton.model import (
     integrity_problems,
     known,
 )
+from baton.plugins.user_code import load_object
 from baton.providers.answer_turns import stated_turn
+from baton.providers.framework_objects import load_target
 from baton.testing.build import case
 
 Play = Callable[..., CaseResult]
@@ -156,3 +159,86 @@ def test_a_later_turn_that_cancels_itself_is_told_with_the_turns_before(play: Pl
     assert (result.error or "").startswith("the provider raised CancelledError")
     assert result.trace is not None
     assert len(result.trace.turns) == 1
+
+
+def test_a_text_and_structured_output_are_one_answer(play: Play) -> None:
+    code = 'def reply(message): return {"output": "Two nights.", "structured": {"nights": 2}}'
+    stated = case(response="Two nights.", structured={"nights": 2})
+    result = play(
+        code, stated, {"type": "response", "config": {"match": "equals"}}, "structured_output"
+    )
+    assert [score.status for score in result.scores] == ["passed", "passed"], result.scores
+
+
+def test_structured_output_may_stand_alone_and_only_once() -> None:
+    assert stated_turn({"structured": {"a": 1}}, "t").turn.output == Content(data={"a": 1})
+    assert stated_turn({"structured": None, "output": "x"}, "t").turn.output == Content(text="x")
+    with pytest.raises(ProviderError, match="leave one of them out"):
+        stated_turn({"structured": {"a": 1}, "output": {"b": 1}}, "t")
+
+
+STRANDS = """
+    import sys, types
+
+    class State:
+        def __init__(self, data): self.data = dict(data)
+        def get(self, key=None): return dict(self.data) if key is None else self.data.get(key)
+        def set(self, key, value): self.data[key] = value
+        def delete(self, key): self.data.pop(key, None)
+
+    class Hooks:
+        def __init__(self): self.called = []
+        def add_callback(self, event, callback): self.called.append(callback)
+
+    class Event:
+        def __init__(self, agent): self.agent = agent
+
+    hooks = types.ModuleType("strands.hooks")
+    hooks.BeforeInvocationEvent = Event
+    sys.modules["strands.hooks"] = hooks
+
+    class Agent:
+        def __init__(self): self.messages, self.state, self.hooks = [], State({"plan": "free"}), Hooks()
+        async def invoke_async(self, message):
+            for callback in self.hooks.called: callback(Event(self))
+            self.messages.append(message)
+            said = sorted(self.state.get().items())
+            self.state.set("seen", True)
+            return said
+
+    class Node:
+        def __init__(self, agent): self.executor = agent
+
+    class MultiAgentBase:
+        def __init__(self, agent): self.nodes, self.said = {"a": Node(agent)}, []
+        async def invoke_async(self, message):
+            agent = self.nodes["a"].executor
+            agent.state = State({"plan": "free"})
+            self.said.append(await agent.invoke_async(message))
+
+    Agent.__module__ = "strands.agent.agent"
+    MultiAgentBase.__module__ = "strands.multiagent.base"
+    reply = Agent()
+    team = MultiAgentBase(Agent())
+"""
+
+
+def test_the_state_of_a_case_is_in_the_state_of_an_agent_of_strands(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(dedent(STRANDS))
+    gold = case("hi", state={"plan": "gold", "seat": 4})
+    target = {"type": "python", "target": f"{tmp_path}/one.py:reply"}
+    played = baton.evaluate([gold, case("hi", id="b")], target, ["agent_chain"], concurrency=1)
+    outputs = [result.trace.turns[0].output for result in played if result.trace]
+    assert [output and output.text for output in outputs] == [
+        "[('plan', 'gold'), ('seat', 4)]",
+        "[('plan', 'free')]",
+    ]
+
+
+def test_the_agents_of_a_swarm_get_the_state_though_it_resets_theirs(tmp_path: Path) -> None:
+    (tmp_path / "swarm.py").write_text(dedent(STRANDS))
+    answer = load_target("swarm.py:team", tmp_path)
+    team = load_object("swarm.py:team", tmp_path)
+    asyncio.run(answer("hi", {"seat": 4}))
+    asyncio.run(answer("hi", {}))
+    assert team.said == [[("plan", "free"), ("seat", 4)], [("plan", "free")]]

@@ -344,10 +344,10 @@ def _providers(
             problems.append(document.problem_at(path, "`type` is missing"))
             continue
         try:
-            from baton.providers.registry import provider_entry  # it loads asyncio
+            from baton.providers.registry import in_our_words, provider_entry  # it loads asyncio
 
             kind = provider_entry(name).target.options_type
-            options.append(document.convert(provider, kind, path=path))
+            options.append(document.convert(in_our_words(provider), kind, path=path))
         except InputError as error:
             located = all(problem.file for problem in error.problems)
             problems += error.problems if located else _located(document, (*path, "type"), error)

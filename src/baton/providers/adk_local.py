@@ -24,7 +24,7 @@ from baton.model import (
     Trace,
     suggestion,
 )
-from baton.plugins import is_installed
+from baton.plugins import Alias, is_installed
 from baton.providers.adk_options import AdkLocalOptions
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, play
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -37,10 +37,27 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
     """Plays cases with the agents of a folder; they are imported when it is entered."""
 
     summary = "agents of Google ADK, in this process"
+    aliases = (Alias("google_adk", "google_adk"),)
     options_type = AdkLocalOptions
     attempts = 1
     delay = 0.0
     restart = None
+
+    @classmethod
+    def translated(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        """Take the folder from ``agent_metadata``, as judge-llm's ``google_adk`` states it.
+
+        ``{"root_path": "src", "module_path": "desk.agent"}`` is ``src/desk``.
+        """
+        told = spec.get("agent_metadata")
+        if "path" in spec or not isinstance(told, dict) or not told.get("module_path"):
+            return spec
+        dotted = ".".join(str(told[k]) for k in ("module_prefix", "module_path") if told.get(k))
+        folder = dotted.removesuffix(f".{told.get('agent_submodule', 'agent')}").replace(".", "/")
+        if told.get("agent_name", "root_agent") != "root_agent":
+            message = "`adk_local` plays the `root_agent` of an agent.py: name the agent so there"
+            raise InputError(Problem(path="agent_metadata.agent_name", message=message))
+        return {**spec, "path": str(Path(told.get("root_path") or "") / folder)}
 
     def __init__(self, options: AdkLocalOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)

@@ -142,9 +142,13 @@ class StatedCall(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What happened; what is left out is unknown, what is empty is not."""
+    """What happened; what is left out is unknown, what is empty is not.
+
+    ``structured`` is the structured output beside a text; ``output`` alone may be either.
+    """
 
     output: Any = msgspec.UNSET
+    structured: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
     agents: list[str] | msgspec.UnsetType = msgspec.UNSET
     tool_calls: list[StatedCall] | msgspec.UnsetType = msgspec.UNSET
     dispatches: list[StatedDispatch] | msgspec.UnsetType = msgspec.UNSET
@@ -193,10 +197,18 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
     names = said.agents if said.agents is not msgspec.UNSET else None
     turn = Turn(id=id_, error=said.error)
     turn.status = "completed" if said.error is None else "failed"
-    if said.output is msgspec.UNSET:
-        turn.unknown.append("output")
-    else:
+    if said.output is not msgspec.UNSET:
         turn.output = content_of(said.output)
+    elif said.structured is msgspec.UNSET:
+        turn.unknown.append("output")
+    if said.structured is not msgspec.UNSET and said.structured is not None:
+        if turn.output is not None and turn.output.data is not None:
+            raise ProviderError(
+                "the function returned a dict with faults: `output` is no text, and `structured` "
+                "says the structured output as well: leave one of them out"
+            )
+        turn.output = turn.output or Content()
+        turn.output.data = said.structured
     turn.runs = [AgentRun(id=f"{id_}-run{n}", agent=name) for n, name in enumerate(names or (), 1)]
     calls_told = said.tool_calls is not msgspec.UNSET
     if said.tool_calls or said.usage or (calls_told and names is None):

@@ -12,6 +12,7 @@ import msgspec
 from baton.http.answers import ANSWER_MIB, EVENT_MIB, EVENTS, SECONDS, Count, Mebibytes
 from baton.model import Case, InputError, Problem, ProviderError, Trace, Turn
 from baton.model.dataset import Need
+from baton.plugins import Alias
 from baton.plugins.user_code import Function, load_function
 from baton.readers import Catalog
 
@@ -93,10 +94,12 @@ class ConfiguredProvider(ABC, Generic[Options]):
     """A provider made from options of a config.
 
     ``summary`` says in ``baton list`` what it is for; with it, a class is found by the name of its
-    module. ``notice`` is shown with every result; ``has_server`` allows ``restart``.
+    module, and by ``aliases``, which are other tools' names for it. ``notice`` is shown with
+    every result; ``has_server`` allows ``restart``.
     """
 
     summary: ClassVar[str]
+    aliases: ClassVar[tuple[Alias, ...]] = ()
     options_type: type[Options]
     notice: str | None = None
     has_server: bool = False
@@ -108,6 +111,11 @@ class ConfiguredProvider(ABC, Generic[Options]):
         self.options = options
         self.around = around or Surroundings()
         self.hooks = Hooks(options.hooks, self.around.folder)
+
+    @classmethod
+    def translated(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        """Say in our options what a spec with another tool's name says; raises InputError."""
+        return spec
 
     @abstractmethod
     async def __call__(self, case: Case) -> Trace:

@@ -26,12 +26,26 @@ def provider_entries() -> tuple[Entry, ...]:
 
 
 def provider_entry(name: str) -> Entry:
-    """Find a provider by its name; raises InputError with the nearest ones."""
+    """Find a provider by any of its names; raises InputError with the nearest ones."""
     entries = _entries_of(name) if name in module_names(__file__) else ()
+    entries = entries or tuple(entry for entry in provider_entries() if name in entry.names)
     if not entries:
-        known = [entry.type for entry in provider_entries()]
+        known = [known for entry in provider_entries() for known in entry.names]
         raise InputError(f"unknown provider `{name}`; {suggestion(name, known)}")
     return entries[0]
+
+
+def in_our_words(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a provider that has another tool's name in our own words.
+
+    Raises:
+        InputError: nothing has this name, or an option is missing there.
+    """
+    entry = provider_entry(str(spec.get("type")))
+    plain = dict(spec)
+    if spec.get("type") != entry.type:
+        plain = {**entry.target.translated(plain), "type": entry.type}
+    return plain
 
 
 @cache
@@ -41,7 +55,7 @@ def _entries_of(module: str) -> tuple[Entry, ...]:
     members: Iterable[Any] = vars(importlib.import_module(name)).values()
     classes: list[Any] = [each for each in members if inspect.isclass(each)]
     return tuple(
-        Entry(module, each, each.summary)
+        Entry(module, each, each.summary, each.aliases)
         for each in classes
         if each.__module__ == name and "summary" in vars(each)
     )
@@ -61,6 +75,7 @@ def make_provider(
         raise InputError(Problem(path="type", message="is missing: which provider is it?"))
     try:
         provider = provider_entry(kind).target
+        plain = in_our_words(plain)
     except InputError as error:
         raise InputError(Problem(path="type", message=str(error))) from None
     return build_provider(checked(plain, provider.options_type), around)
