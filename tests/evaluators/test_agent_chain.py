@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from baton.evaluators import AgentChain
 from baton.model import (
@@ -182,6 +185,39 @@ def test_a_left_out_router_is_what_would_mend_it(options: dict[str, Any]) -> Non
     found = score(trace(["router", "billing"]), case(["billing"]), **options)
     assert found.status == "failed"
     assert found.details["fix"].startswith("`router` opened the turn")
+
+
+OPTION = re.compile(r"`(sequence_match_type|allow_extra_agents): (\w+)`")
+CHAINS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4)
+
+
+@given(CHAINS, CHAINS, st.booleans(), st.sampled_from(["exact", "subset", "contains"]))
+@example(["b"], ["a", "b"], False, "exact")
+@example(["a", "b"], ["a", "c", "b"], False, "exact")
+@example(["a", "b"], ["b", "a"], True, "exact")
+def test_who_follows_the_advice_passes(
+    expected: list[str], actual: list[str], extra: bool, mode: str
+) -> None:
+    options: dict[str, Any] = {"sequence_match_type": mode, "allow_extra_agents": extra}
+    options["min_match_ratio"] = 1.0
+    fix = score(trace(actual), case(expected), **options).details.get("fix", "")
+    looser = {
+        name: value == "true" if name == "allow_extra_agents" else value
+        for name, value in OPTION.findall(fix)
+    }
+    if looser:
+        assert score(trace(actual), case(expected), **options | looser).status == "passed", fix
+    if "put it first" in fix:
+        assert score(trace(actual), case([actual[0], *expected]), **options).status == "passed"
+
+
+def test_a_chain_that_is_strict_in_two_ways_has_to_be_loosened_in_both() -> None:
+    strict: dict[str, Any] = {"sequence_match_type": "exact", "allow_extra_agents": False}
+    found = score(trace(["router", "billing"]), case(["billing"]), **strict)
+    assert found.details["fix"] == (
+        "`router` opened the turn, and it counts: put it first in the expected agents, or set "
+        "`allow_extra_agents: true` and `sequence_match_type: subset`"
+    )
 
 
 def test_a_name_in_another_case_is_asked_about() -> None:

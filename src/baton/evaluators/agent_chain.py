@@ -306,15 +306,16 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         """Say what would make the first wrong turn pass, where that is plain."""
         match = wrong[0]
         opener = match.actual[0] if match.actual else None
-        rest = match.actual[1:]
-        if opener is not None and opener not in match.expected:
-            strict = not self.allow_extra_agents and match.extra == [opener]
-            exact = self.sequence_match_type == "exact"
-            if (strict and not match.missing) or (exact and rest == match.expected):
-                loose = "allow_extra_agents: true" if strict else "sequence_match_type: subset"
+        looser = self._looser(match)
+        if opener is not None and opener not in match.expected and looser is not None:
+            mode = self.sequence_match_type
+            whole = [opener, *match.expected]
+            # Put first, it is the whole difference: advice that would not help is none.
+            met = passes(chain_score(whole, match.actual, mode), 1)
+            if met and (self.allow_extra_agents or not missing(match.actual, whole)):
                 return (
                     f"`{opener}` opened the turn, and it counts: put it first in the expected "
-                    f"agents, or set `{loose}`"
+                    f"agents, or set {looser}"
                 )
         for name in match.missing:
             alike = nearest(name, match.extra, 1, 0.8)
@@ -326,9 +327,24 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
                     f"`{match.sent_by[name]}` handed to `{name}`, not to `{match.missing[0]}`: "
                     "look at its instructions and at the descriptions of both"
                 )
-        if not match.missing and self.sequence_match_type == "exact":
-            return "the agents ran in another order or number; `subset` or `contains` allow that"
+        if not match.missing and looser is not None and self.sequence_match_type == "exact":
+            return f"the agents ran in another order or number: {looser} allows that"
         return None
+
+    def _looser(self, match: TurnMatch) -> str | None:
+        """Return the options by which a turn would pass; ``None`` where none of them do."""
+        options = []
+        if match.extra and not self.allow_extra_agents:
+            options.append("`allow_extra_agents: true`")
+        if not passes(chain_score(match.expected, match.actual, self.sequence_match_type), 1):
+            modes: tuple[Mode, ...] = ("subset", "contains")
+            mode = next(
+                (m for m in modes if passes(chain_score(match.expected, match.actual, m), 1)), None
+            )
+            if mode is None:
+                return None
+            options.append(f"`sequence_match_type: {mode}`")
+        return " and ".join(options) or None
 
 
 def _names_agents(trace: Trace, turn: Turn) -> bool:

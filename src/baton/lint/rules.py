@@ -200,7 +200,7 @@ def chain_openers(scope: Scope) -> Iterator[LintWarning]:
                         rule=CHAIN_OPENER,
                         what=f"turn {place + 1} of case `{case.id}` states {_names(turn)} without "
                         f"{missing}, and `{strict}` makes it fail",
-                        remedy=f"put it first, or set `{_LOOSER[strict]}`",
+                        remedy=f"put it first, or set {_looser(file, case)}",
                     )
 
 
@@ -222,7 +222,6 @@ def _opener(scope: Scope, file: CaseFile, case: Case) -> _Opener | None:
 
 
 _EXACT, _NO_EXTRA = "sequence_match_type: exact", "allow_extra_agents: false"
-_LOOSER = {_EXACT: "sequence_match_type: subset", _NO_EXTRA: "allow_extra_agents: true"}
 
 
 def _strictness(file: CaseFile, case: Case) -> str | None:
@@ -233,6 +232,17 @@ def _strictness(file: CaseFile, case: Case) -> str | None:
         if not evaluator.allow_extra_agents:
             return _NO_EXTRA
     return None
+
+
+def _looser(file: CaseFile, case: Case) -> str:
+    """Return the options that let another agent run: both where a chain is strict in both ways."""
+    evaluators = list(file.scored_by(case, AgentChain))
+    options = []
+    if any(each.sequence_match_type == "exact" for each in evaluators):
+        options.append("`sequence_match_type: subset`")
+    if not all(each.allow_extra_agents for each in evaluators):
+        options.append("`allow_extra_agents: true`")
+    return " and ".join(options)
 
 
 def _missing(
