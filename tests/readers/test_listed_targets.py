@@ -125,6 +125,18 @@ def from_haystack(_: Path, target: str) -> Trace:
     return otlp.read_trace(otlp.spans(otlp.using(otlp.piece("haystack.agent.run", asked), **told)))
 
 
+def from_traceloop(_: Path, target: str) -> Trace:
+    defined: Json = {
+        "gen_ai.operation.name": "chat",
+        "llm.request.functions.0.name": "search",
+        "llm.request.functions.0.parameters": json.dumps({"properties": {}}),
+        "llm.request.functions.1.name": "transfer_to_agent",
+        "llm.request.functions.1.parameters": json.dumps(schema("agent_name", LISTED)),
+    }
+    asked = [otlp.call("transfer_to_agent", agent_name=target)]
+    return otlp.read_trace(otlp.spans(otlp.agent("desk", otlp.model(calls=asked, **defined))))
+
+
 def _operation(name: str, *inside: otlp.Piece, **told: Any) -> otlp.Piece:
     return otlp.using(
         otlp.piece(f"ai.{name}", *inside), "ai", **{"ai.operationId": f"ai.{name}"}, **told
@@ -143,7 +155,8 @@ def _read(folder: Path, content: str) -> Trace:
 
 
 @pytest.mark.parametrize(
-    "record", [from_adk, from_strands, from_claude, from_vercel, from_mlflow, from_haystack]
+    "record",
+    [from_adk, from_strands, from_claude, from_vercel, from_mlflow, from_haystack, from_traceloop],
 )
 def test_an_agent_that_the_tool_does_not_list_is_unknown(
     tmp_path: Path, record: Callable[[Path, str], Trace]

@@ -154,7 +154,9 @@ class FileReader:
             del data  # the pieces of a large file are read again: nobody else may hold its text
             yield from self._read_json(document)
         elif start == b'"':
-            yield from self._read_quoted(Document(self._file, data, "json"))
+            # JSON that was written as a JSON string, as older result files were.
+            inner = Document(self._file, data, "json").value()
+            yield from self._read_json(Document(self._file, inner.encode(), "json"))
         elif self._name.endswith((".yaml", ".yml")):
             yield from self._read_yaml(Document(self._file, data, "yaml"))
 
@@ -266,11 +268,6 @@ class FileReader:
             raise InputError(document.problem("the cases have to be a list")) from None
         pieces = raw_documents(self._file, document.data, raws)
         return map(pieces, range(len(raws)))
-
-    def _read_quoted(self, document: Document) -> Iterator[Trace]:
-        """Read JSON that was written as a JSON string, as older result files were."""
-        text = document.value()
-        yield from self._read_json(Document(self._file, text.encode(), "json"))
 
     def _read_yaml(self, document: Document) -> Iterator[Trace]:
         from baton.formats.yaml import load_yaml  # not needed for JSON

@@ -76,7 +76,9 @@ def _targets(definitions: list[Any]) -> dict[str, list[str]]:
             continue
         inner = first(definition, "function", "toolSpec", "tool")
         definition = inner if isinstance(inner, dict) else definition
-        name, schema = text(definition.get("name")), parsed(first(definition, *_SCHEMAS))
+        name, schema = text(definition.get("name")), first(definition, *_SCHEMAS)
+        if isinstance(schema, str):
+            schema = parsed(schema) if any(word in schema for word in _LISTING) else None
         if isinstance(schema, dict) and isinstance(schema.get("json"), dict):
             schema = schema["json"]  # Bedrock's and Strands' envelope of a schema
         arguments = schema.get("properties") if isinstance(schema, dict) else None

@@ -11,7 +11,6 @@ from baton.formats.adk import (
     EvalCase,
     Event,
     Invocation,
-    InvocationEvent,
     Part,
     SessionFile,
     SessionInput,
@@ -80,7 +79,10 @@ def read_conversation(
         dropped=[*wire.dropped, *dropped],
         attributes={**session.builder.attributes(), **session_attributes(begins)},
     )
-    _name_unknown(trace, state is not None)
+    if state is None:
+        trace.unknown.append("state")
+    for turn in turns:
+        _name_unknown_in(turn)
     return trace
 
 
@@ -122,14 +124,6 @@ def _by_invocation(events: list[Event]) -> list[tuple[str | None, list[Event]]]:
         for invocation, group in groups.items()
         if any(event.author is None or not is_bookkeeping(event) for event in group)
     ]
-
-
-def _name_unknown(trace: Trace, state_told: bool) -> None:
-    """Name what this source did not record."""
-    if not state_told:
-        trace.unknown.append("state")
-    for turn in trace.turns:
-        _name_unknown_in(turn)
 
 
 def _name_unknown_in(turn: Turn) -> None:
@@ -268,7 +262,14 @@ def _turn_events(turn: Invocation, invocation: str) -> Iterator[Event]:
         content = event.content
         if number == len(kept) and not (content and content.parts):
             content, final = final, None
-        yield _event(event, invocation, content)
+        yield Event(
+            invocation_id=invocation,
+            author=event.author,
+            content=content,
+            usage_metadata=event.usage_metadata,
+            model_version=event.model_version,
+            grounding_metadata=event.grounding_metadata,
+        )
     if (
         final is not None
         and kept
@@ -280,17 +281,6 @@ def _turn_events(turn: Invocation, invocation: str) -> Iterator[Event]:
 def as_content(wire: WireContent | str | None, role: str) -> WireContent | None:
     """Spell a plain text out."""
     return WireContent(parts=[Part(text=wire)], role=role) if isinstance(wire, str) else wire
-
-
-def _event(wire: InvocationEvent, invocation: str, content: WireContent | None) -> Event:
-    return Event(
-        invocation_id=invocation,
-        author=wire.author,
-        content=content,
-        usage_metadata=wire.usage_metadata,
-        model_version=wire.model_version,
-        grounding_metadata=wire.grounding_metadata,
-    )
 
 
 class CaseOutcome(msgspec.Struct, kw_only=True):

@@ -225,7 +225,11 @@ class _TurnReader:
         parts = (event.content.parts if event.content else None) or []
         for part in parts:
             if part.function_response is not None:
-                self._answer_from_user(part.function_response, event)
+                # The result of a waiting tool, or a yes or no to one, which is no result.
+                answer = part.function_response
+                opened = self._session.open_call(answer.id, answer.name or "")
+                if opened is not None and answer.id not in self._session.asked_about:
+                    self._settle(opened, answer, event)
         heard = said_content([part for part in parts if part.function_response is None])
         if not heard and event.input_transcription:
             heard = Content(text=event.input_transcription.text)
@@ -422,14 +426,6 @@ class _TurnReader:
                 opened.dispatch = self._transfer(
                     opened.run, actions.transfer_to_agent, opened.call.at, opened.call
                 )
-            self._settle(opened, wire, event)
-
-    def _answer_from_user(self, wire: FunctionResponse, event: Event) -> None:
-        """Read what a person answered: the result of a waiting tool, or a yes or no to one."""
-        if wire.id in self._session.asked_about:
-            return
-        opened = self._session.open_call(wire.id, wire.name or "")
-        if opened is not None:
             self._settle(opened, wire, event)
 
     def _settle(self, opened: OpenCall, wire: FunctionResponse, event: Event) -> None:

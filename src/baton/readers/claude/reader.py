@@ -16,7 +16,7 @@ from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 
 from .agents import Cards, Links, find_links
-from .files import AgentFile, Folder, agent_files, head, session_file
+from .files import Folder, agent_files, head, session_file
 from .session import SessionReader, finish, name_sidechains
 from .usage import other_usage
 from .wire import Entry, Lines, message_text, notices, read_lines, text_at, to_entries
@@ -48,10 +48,15 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
     links, files, dropped = Links(), [lines.entries], lines.dropped()
     others: dict[str, dict[str, object]] = {}
     for file in agent_files(path, id_):
-        read = _agent_entries(file, links)
+        read = read_lines(str(file.path), read_bytes(file.path))
+        for entry in read.entries:
+            entry.agent = file.agent
+        links.add(text_at(file.meta, "toolUseId"), file.agent, text_at(file.meta, "agentType"))
         dropped += read.dropped()
         if _is_warm_up(read.entries):
-            others.update(_messages(read.entries))
+            for entry in read.entries:
+                if entry.type == "assistant" and text_at(entry.message, "id"):
+                    others[text_at(entry.message, "id")] = entry.message
         else:
             files.append(read.entries)
     name_sidechains(lines.entries, links)
@@ -68,14 +73,6 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
     if version is not None:
         trace.attributes["cli_version"] = version
     return trace
-
-
-def _agent_entries(file: AgentFile, links: Links) -> Lines:
-    lines = read_lines(str(file.path), read_bytes(file.path))
-    for entry in lines.entries:
-        entry.agent = file.agent
-    links.add(text_at(file.meta, "toolUseId"), file.agent, text_at(file.meta, "agentType"))
-    return lines
 
 
 def _merged(files: list[list[Entry]]) -> Iterator[Entry]:
@@ -97,14 +94,6 @@ def _is_warm_up(entries: list[Entry]) -> bool:
     """Tell an agent that older versions start on their own, to fill a cache."""
     first = next((entry for entry in entries if entry.type == "user"), None)
     return first is not None and message_text(first.blocks).text == WARM_UP
-
-
-def _messages(entries: list[Entry]) -> dict[str, dict[str, object]]:
-    return {
-        text_at(entry.message, "id"): entry.message
-        for entry in entries
-        if entry.type == "assistant" and text_at(entry.message, "id")
-    }
 
 
 def _counted(dropped: list[Dropped]) -> list[Dropped]:
@@ -212,20 +201,16 @@ def merge_stream(transcript: Trace, stream: Trace) -> Trace:
     transcript.usage = _better(transcript.usage, stream.usage)
     if len(transcript.turns) == len(stream.turns):
         for turn, twin in zip(transcript.turns, stream.turns, strict=True):
-            _take_outcome(turn, twin)
+            if twin.status == "failed" and turn.status != "failed":
+                turn.status, turn.error, turn.output = "failed", twin.error, None
+                if turn.runs and twin.runs:
+                    turn.runs[0].status, turn.runs[0].error = "failed", twin.runs[0].error
+            elif twin.output is not None and twin.output.data is not None:
+                turn.output = twin.output
     for name, value in stream.attributes.items():
         transcript.attributes.setdefault(name, value)
     _note(transcript, stream)
     return transcript
-
-
-def _take_outcome(turn: Turn, twin: Turn) -> None:
-    if twin.status == "failed" and turn.status != "failed":
-        turn.status, turn.error, turn.output = "failed", twin.error, None
-        if turn.runs and twin.runs:
-            turn.runs[0].status, turn.runs[0].error = "failed", twin.runs[0].error
-    elif twin.output is not None and twin.output.data is not None:
-        turn.output = twin.output
 
 
 def _pairs(transcript: Trace, other: Trace) -> list[tuple[AgentRun, list[AgentRun]]]:

@@ -635,17 +635,13 @@ def _never_told(threads: Threads, *, data: bool) -> list[str]:
     if all(time is None for time in times):
         names += _TIMES
     else:
-        _name_times(threads)
+        for turn in threads.turns:
+            if turn.ended is None and turn.status != "incomplete":
+                turn.unknown.append("ended")
+            for run in turn.runs:
+                run.ended = not_before(run.started, run.ended)
+                if run.started is None:
+                    run.unknown.append("started")
+                if run.ended is None and run.status != "unknown":
+                    run.unknown.append("ended")
     return names
-
-
-def _name_times(threads: Threads) -> None:
-    for turn in threads.turns:
-        if turn.ended is None and turn.status != "incomplete":
-            turn.unknown.append("ended")
-        for run in turn.runs:
-            run.ended = not_before(run.started, run.ended)
-            if run.started is None:
-                run.unknown.append("started")
-            if run.ended is None and run.status != "unknown":
-                run.unknown.append("ended")

@@ -320,7 +320,9 @@ def read_result(document: Document, source: Source, catalog: Catalog, fallback_i
 
 def _turn(result: MultiAgentResult, nodes: Nodes, top: Level) -> Turn:
     (turn,) = nodes.builder.finish()
-    turn.input = _task(result)
+    task = None if result.current_task is msgspec.UNSET else result.current_task
+    if task:
+        turn.input = Content(text=task) if isinstance(task, str) else blocks_content(task)
     if turn.input is None:
         turn.unknown.append("input")
     if nodes.lost:
@@ -340,15 +342,6 @@ def _turn(result: MultiAgentResult, nodes: Nodes, top: Level) -> Turn:
         waits = result.status == "interrupted"
         nodes.builder.end_turn(turn, "waiting" if waits else "incomplete")
     return turn
-
-
-def _task(result: MultiAgentResult) -> Content | None:
-    task = result.current_task
-    if task is msgspec.UNSET or not task:
-        return None
-    if isinstance(task, str):
-        return Content(text=task)
-    return blocks_content(task)
 
 
 def _dropped(result: MultiAgentResult, nodes: Nodes) -> list[Dropped]:

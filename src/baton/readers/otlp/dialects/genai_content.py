@@ -197,7 +197,8 @@ def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     prefix = "llm.request.functions."
     found: list[dict[str, Any]] = []
     while (name := attributes.get(f"{prefix}{len(found)}.name")) is not None:
-        found.append({"name": name})
+        parameters = attributes.get(f"{prefix}{len(found)}.parameters")
+        found.append({"name": name, "parameters": parameters})
     return found
 
 

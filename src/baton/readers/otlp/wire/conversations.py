@@ -87,7 +87,10 @@ def partition(nodes: Iterable[Node]) -> dict[str, str]:
     """
     spans = _merged(nodes)
     forest = _forest(spans)
-    labels = _outermost_sessions(forest, spans)
+    labels = {"": ""}
+    for id_ in forest.order:  # the outermost session of each path
+        own = spans[id_].session if id_ in spans else ""
+        labels[id_] = labels[forest.parents[id_]] or own
     sessions = {label for label in labels.values() if label}
     # Often only an inner span knows the session, as the program sets it after the request came in.
     # One session in the trace is the session of all of it.
@@ -151,14 +154,6 @@ def _walk(top: str, forest: _Forest, seen: set[str]) -> None:
         seen.update(new)
         forest.parents.update(dict.fromkeys(new, id_))
         stack.extend(reversed(new))
-
-
-def _outermost_sessions(forest: _Forest, spans: dict[str, Node]) -> dict[str, str]:
-    labels = {"": ""}
-    for id_ in forest.order:
-        own = spans[id_].session if id_ in spans else ""
-        labels[id_] = labels[forest.parents[id_]] or own
-    return labels
 
 
 def _label_by_conversation(forest: _Forest, spans: dict[str, Node], labels: dict[str, str]) -> None:

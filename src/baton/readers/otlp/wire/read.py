@@ -175,7 +175,10 @@ def read_conversations(
                 if on_lost is not None:
                     on_lost(lost)
         found = assign(store)
-        _tell_what_was_odd(store, on_lost, on_note)
+        if store.homeless and on_lost is not None:
+            on_lost(Dropped(what="log records of no conversation", count=store.homeless))
+        if store.backwards and on_note is not None:
+            on_note(f"{store.backwards} spans end before they start; they count as taking no time")
         for id_, numbers in found.items():
             yield conversation(store, id_, numbers)
     finally:
@@ -224,14 +227,3 @@ def _drop_deep(attributes: dict[str, Any], report: Report) -> None:
     for key in deep:
         del attributes[key]
         report.lose("attributes nested too deep", example=f"{report.file}: {key}")
-
-
-def _tell_what_was_odd(
-    store: TraceStore,
-    on_lost: Callable[[Dropped], None] | None,
-    on_note: Callable[[str], None] | None,
-) -> None:
-    if store.homeless and on_lost is not None:
-        on_lost(Dropped(what="log records of no conversation", count=store.homeless))
-    if store.backwards and on_note is not None:
-        on_note(f"{store.backwards} spans end before they start; they count as taking no time")
