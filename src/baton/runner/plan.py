@@ -328,11 +328,10 @@ def check_overrides(plan: Plan, dataset: Dataset, *, also_unasked: bool = False)
                     problems += [_of_case(where, case_id, problem) for problem in error.problems]
         for planned in plan.evaluators_for(place):
             try:
+                overridden = planned.evaluator.with_options(planned.override_in(options))
                 judge = plan.context.judge
                 if judge is not None:
-                    for own in judge_options(
-                        planned.evaluator.with_options(planned.override_in(options))
-                    ):
+                    for own in judge_options(overridden):
                         judge.with_options(own)
             except InputError as error:
                 problems += [_of_case(where, case_id, problem) for problem in error.problems]
