@@ -98,8 +98,16 @@ _NO_AGENT = re.compile(
 )
 
 
-def _says_there_is_none(error: str, agent: str) -> bool:
-    named = re.search(rf"(?<!\w){re.escape(agent)}(?!\w)", error)
+# The same where the source does not tell which agent was meant.
+_NO_SUCH_AGENT = re.compile(
+    r"\bagent\b[^.\n]{0,80}(?:not found|not exist)|no such agent", re.IGNORECASE
+)
+
+
+def _says_there_is_none(error: str, dispatch: Dispatch) -> bool:
+    if "to_agent" in dispatch.unknown:
+        return _NO_SUCH_AGENT.search(error) is not None
+    named = re.search(rf"(?<!\w){re.escape(dispatch.to_agent)}(?!\w)", error)
     return named is not None and _NO_AGENT.search(error) is not None
 
 
@@ -262,7 +270,7 @@ class TraceBuilder:
                 if sender is not None and sender.status == "failed":
                     why = sender.error
                 if why:
-                    refused = _says_there_is_none(why, dispatch.to_agent)
+                    refused = _says_there_is_none(why, dispatch)
                     dispatch.status, dispatch.error = "refused" if refused else "failed", why
 
     def handed_off(self, dispatch: Dispatch) -> HandedOff:

@@ -256,6 +256,22 @@ def test_a_transfer_to_an_agent_that_the_error_says_is_none_was_refused() -> Non
     assert (only(turn).to_agent, only(turn).status) == ("garage", "refused")
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ("Agent 'garage' not found in the agent tree.", "refused"),
+        ("File not found: agents.yaml", "failed"),
+        ("The agent ran out of tokens.", "failed"),
+    ],
+)
+def test_a_transfer_whose_target_is_not_recorded_is_refused_by_what_the_error_says(
+    error: str, status: str
+) -> None:
+    turn = read(agent("desk", model(), tool("transfer_to_agent"), error=error))
+    assert "to_agent" in only(turn).unknown
+    assert only(turn).status == status
+
+
 def test_delegates_nest_as_deep_as_their_spans_do() -> None:
     deep = tool("ask_c", agent("c", model("42")), result="42")
     turn = read(agent("a", model(), tool("ask_b", agent("b", model(), deep), result="42")))

@@ -36,6 +36,8 @@ from .stated import NOT_STATED, details_of, note_tools, read_stated, read_stated
 from .turn import Session, is_bookkeeping, read_turn
 from .wire import Wire, dropped_keys, session_attributes
 
+# Context: ADK gives an agent the events of the session that its branch may see, but one that is
+# defined with `include_contents="none"` only those of its own turn. No event says which it is.
 _NEVER_TOLD = ["run.context", "run.tools_offered", "run.inside", "turn.state"]
 
 
