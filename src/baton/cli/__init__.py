@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Imports and decoding make millions of objects and no cycles; looking for these seldom halves
     # a large load. As it ends, Python would look through all objects once more: 60 ms, for memory
     # that goes back anyway.
-    gc.set_threshold(100_000, 50, 1000)
+    gc.set_threshold(500_000, 50, 1000)
     atexit.register(gc.freeze)
     from .app import main as run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from baton.formats.adk import TRANSFER_TOOL, Actions, Event, FunctionCall, FunctionResponse, Part
@@ -168,7 +169,8 @@ class _TurnReader:
             if event.author and event.author not in authors and not is_bookkeeping(event):
                 authors.add(event.author)
         self._authors = frozenset(authors)
-        self._lanes = Lanes(self._authors, lambda: self._builder.next_group(self._turn))
+        # No function of this object: a circle would keep the whole turn until it is looked for.
+        self._lanes = Lanes(self._authors, partial(self._builder.next_group, self._turn))
         self._error: str | None = None
         self._cut = False
 
