@@ -30,8 +30,9 @@ _SUFFIXES = {
 }  # fmt: skip
 NOT_A_TRACE = (
     "holds no trace: Baton reads answers of /run_sse and /run, sessions, eval sets and result "
-    "files of ADK, OpenTelemetry traces (OTLP, Jaeger, Tempo), sessions and streams of Claude, "
-    "sessions, reports and results of Strands, judge-llm's results, and its own records"
+    "files of ADK, OpenTelemetry traces (OTLP, Jaeger, Tempo), traces of MLflow, sessions and "
+    "streams of Claude, sessions, reports and results of Strands, judge-llm's results, and its own "
+    "records"
 )
 EMPTY = "is empty"
 _KEPT_OPEN = 16
