@@ -24,6 +24,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # that goes back anyway.
     gc.set_threshold(500_000, 50, 1000)
     atexit.register(gc.freeze)
+    if words in ([], ["--help"], ["-h"]):  # as often, and nothing of anybody's is in it
+        from .verbs import app
+
+        try:
+            app(words, exit_on_error=False, result_action="return_value")
+            sys.stdout.flush()
+            return 0
+        except (OSError, SystemExit):  # nobody reads it, or the disk is full: worded below
+            pass
     from .app import main as run
 
     return run(words)

@@ -8,19 +8,21 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from cyclopts import App, CycloptsError
+from cyclopts import CycloptsError
 
-from baton import __version__
 from baton.formats.own_files import naming
 from baton.model import InputError, Terminated
 from baton.model.option_names import options_named_by
 from baton.model.secrets import forget
 from baton.model.visible import exception_line
-from baton.plugins.tracebacks import tracebacks_shown
 from baton.safe_output import safe_output
+from baton.tracebacks import tracebacks_shown
 
 from .messages import DEBUG, debugging, flag, note, quieting, say, usage_message
 from .signals import exit_of, terminable
+from .verbs import TABLE, app
+
+__all__ = ["VERBS", "app", "main"]
 
 BAD_INPUT = 2
 NOT_EVALUATED = 3
@@ -28,43 +30,8 @@ _MOST_TOLD = 200
 """Characters of a text that are told of in an error: it may be a whole document."""
 _REPORT = f"; run it again with {DEBUG} and report the traceback with it (see SECURITY.md)"
 
-VERBS = {
-    "eval": "Play a dataset against live agents and score what they did.",
-    "watch": "Evaluate, then evaluate again what a changed file affects, until Ctrl-C.",
-    "score": "Score recorded traces, against a dataset where there is one.",
-    "record": "Run a program, and record what its agents do, without a change of its code.",
-    "show": "Draw recorded traces: runs, dispatches and tools.",
-    "pull": "Fetch traces from Phoenix or Langfuse into a file.",
-    "export": "Write recordings as OpenTelemetry spans, and results as evaluation events.",
-    "init": "Write a config, a first case and a CI workflow into this folder.",
-    "draft": "Turn a good run into a case.",
-    "convert": "Write a dataset in another dialect, and list what is lost.",
-    "check": "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",
-    "report": "Report on a stored evaluation.",
-    "baseline": "Save an evaluation as a baseline to compare with, or show the saved one.",
-    "compare": "Compare two evaluations: what got worse, and where routing changed.",
-    "trend": "Show how a figure changed over evaluations, for each model.",
-    "label": "Label the dispatches of an evaluation, to compare judges with.",
-    "calibrate": "Compare a judge with labels that people gave.",
-    "rubrics": "List, show and test rubrics: the questions that judges are asked.",
-    "list": "List evaluators, providers, reporters and backends, with their options.",
-}
-
-app = App(
-    name="baton",
-    help=(
-        "Test what happens when AI agents hand work to one another.\n\n"
-        "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
-        "\n\nWith --debug, before or after the command, a crash of Baton, and what your agents and "
-        "evaluators raise, comes with its traceback."
-    ),
-    version=__version__,
-    version_flags=["--version", "-V"],
-    default_parameter=None,
-    suppress_keyboard_interrupt=False,
-)
-for _verb, _summary in VERBS.items():
-    app.command(f"baton.cli.{_verb}:{_verb}_command", name=_verb, help=_summary)
+VERBS = {name: verb.summary for name, verb in TABLE.items()}
+"""Every command with what it is for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -12,7 +13,7 @@ from baton.session.calibrate import calibrate
 from baton.store.calibrations import FOLDER
 
 from .messages import note
-from .options import AS_JUDGED, ConfigPath, Flag, JudgeOptions, Paths, Whole, Words
+from .options import AS_JUDGED, LATER, ConfigPath, Flag, JudgeOptions, Paths, Whole, Words
 from .output import readers_may_leave
 
 NO_EVIDENCE = 3
@@ -25,11 +26,11 @@ def calibrate_command(
     judging: JudgeOptions = AS_JUDGED,
     against: Words = (),
     samples: Whole | None = None,
-    reversed: Flag = False,
+    reversed: Annotated[Flag, LATER] = False,
     agents: Path | None = None,
-    traces: Paths = (),
+    traces: Annotated[Paths, LATER] = (),
     json: Flag = False,
-    out: Path = FOLDER,
+    out: Annotated[Path, LATER] = FOLDER,
 ) -> int:
     """Hold a judge against the labels of people: is it any good?
 

@@ -31,7 +31,10 @@ from baton.store import read_evaluation
 
 from .messages import note
 from .options import (
+    FIRST,
     HERE,
+    LATER,
+    MORE,
     NONE,
     OUT,
     SHORT,
@@ -54,7 +57,7 @@ from .output import print_estimate, readers_may_leave, report, verdict_line
 from .progress import progress
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Running:
     """How to run; what is given here goes before the config.
@@ -87,7 +90,7 @@ class Running:
         Which of a config's providers to evaluate, by its agent_id or type.
     """
 
-    repeat: Whole | None = None
+    repeat: Annotated[Whole | None, FIRST] = None
     concurrency: Whole | None = None
     timeout: float | None = None
     retry_errors: Whole | None = None
@@ -95,7 +98,7 @@ class Running:
     max_agent_cost: float | None = None
     resume: Path | None = None
     only_failed: Path | None = None
-    last_failed: LastFailed = False
+    last_failed: Annotated[LastFailed, FIRST] = False
     force: Flag = False
     variant: str | None = None
 
@@ -116,13 +119,13 @@ def eval_command(
     evaluators: Evaluators = (),
     config: ConfigPath = None,
     config_file_path: Annotated[
-        Path | None, Parameter(name=["--config_file_path", "--config-file-path"])
+        Path | None, LATER, Parameter(name=["--config_file_path", "--config-file-path"])
     ] = None,
     scoring: Scoring = USUAL,
-    app: str | None = None,
+    app: Annotated[str | None, LATER] = None,
     keyword: Keyword = None,
-    filters: Annotated[Words, Parameter(name=["--filter", "-f"])] = (),
-    limit: Whole | None = None,
+    filters: Annotated[Words, LATER, Parameter(name=["--filter", "-f"])] = (),
+    limit: Annotated[Whole | None, LATER] = None,
     running: Running = NORMAL,
     print_detailed_results: Annotated[
         bool,
@@ -132,10 +135,10 @@ def eval_command(
     ] = False,
     showing: Showing = SHORT,
     reports: Reports = NONE,
-    out: Path = OUT,
+    out: Annotated[Path, LATER] = OUT,
     workers: Workers = HERE,
-    dry_run: Flag = False,
-    trust: Paths = (),
+    dry_run: Annotated[Flag, LATER] = False,
+    trust: Annotated[Paths, LATER] = (),
 ) -> int:
     """Play a dataset against live agents and score what they did.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from baton.model import InputError, counted
 
 from .messages import note, say
-from .options import AS_CONFIGURED, ConfigPath, Output, Paths, Redacting, Whole
+from .options import AS_CONFIGURED, LATER, ConfigPath, Output, Paths, Redacting, Whole
 
 NOT_DELIVERED = 3
 
@@ -21,11 +21,11 @@ def export_command(
     agents: Path | None = None,
     traces: Paths = (),
     config: ConfigPath = None,
-    headers_from: str | None = None,
-    encoding: Literal["json", "protobuf"] | None = None,
-    timeout: float = 30,
-    retry_attempts: Whole = 5,
-    retry_delay: float = 1,
+    headers_from: Annotated[str | None, LATER] = None,
+    encoding: Annotated[Literal["json", "protobuf"] | None, LATER] = None,
+    timeout: Annotated[float, LATER] = 30,
+    retry_attempts: Annotated[Whole, LATER] = 5,
+    retry_delay: Annotated[float, LATER] = 1,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Write recordings as OpenTelemetry spans, and results as evaluation events of these.

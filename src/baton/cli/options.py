@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter, Token
+from cyclopts import Group, Parameter, Token
 
 from baton.config.judge import JudgeFlags, judge_flags
 from baton.config.trust import Trust
@@ -25,8 +25,12 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(tokens[0].value)
 
 
+MORE = Group("More options", sort_key=2)
+"""What few need at first: the help shows it after the options that most do."""
+LATER = Parameter(group=MORE)
+FIRST = Parameter(group=Group("Options", sort_key=1))
 Whole = Annotated[int, Parameter(converter=_whole)]
-Flag = Annotated[bool, Parameter(negative="")]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Words = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Paths = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)]
 Dataset = Annotated[Words, Parameter(name=["--dataset", "-d"])]
@@ -35,7 +39,7 @@ ConfigPath = Annotated[Path | None, Parameter(name=["--config", "-c"])]
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 OutputFile = Annotated[Path, Parameter(name=["--output", "-o"])]
 Keyword = Annotated[str | None, Parameter(name="-k")]
-LastFailed = Annotated[bool, Parameter(name=["--lf", "--last-failed"], negative="")]
+LastFailed = Annotated[Flag, Parameter(name=["--lf", "--last-failed"])]
 
 OUT = STORED
 
@@ -55,7 +59,7 @@ def trust_in(folders: Sequence[Path]) -> Trust:
     return Trust(folders, ask=ask if has_person else None)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class JudgeOptions:
     """How to judge; what is given here goes before `judge:` of the config.
@@ -74,7 +78,7 @@ class JudgeOptions:
         The most requests to judges.
     """
 
-    judge: str | None = None
+    judge: Annotated[str | None, FIRST] = None
     no_cache: Flag = False
     cache_only: Flag = False
     max_cost: float | None = None
@@ -88,7 +92,7 @@ class JudgeOptions:
 AS_JUDGED = JudgeOptions()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Redacting:
     """What gets a tag in its place; what is given here goes before `redact:` of the config.
@@ -132,8 +136,8 @@ class Scoring:
         Name of the evaluation.
     """
 
-    agents: Path | None = None
-    name: str | None = None
+    agents: Annotated[Path | None, LATER] = None
+    name: Annotated[str | None, LATER] = None
     judging: JudgeOptions = AS_JUDGED
     redacting: Redacting = AS_CONFIGURED
 
@@ -153,7 +157,7 @@ class Scoring:
 USUAL = Scoring()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Workers:
     """Where the work is done; what is given here goes before `backend:` of the config.
@@ -176,7 +180,7 @@ Format = Literal["terminal", "json", "junit", "html", "markdown", "csv", "github
 """What ``baton report --format`` prints: the reporters of the registry."""
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Reports:
     """Reports beside the one that is printed.
@@ -195,7 +199,7 @@ class Reports:
         Print annotations for GitHub Actions, and add to the summary of its step.
     """
 
-    html: Path | None = None
+    html: Annotated[Path | None, FIRST] = None
     markdown: Path | None = None
     csv: Path | None = None
     junit: Path | None = None
@@ -227,10 +231,14 @@ class Showing:
         How many of the cases that did not pass are printed in full.
     """
 
-    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative="")] = False
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False
+    verbose: Annotated[
+        bool, Parameter(name=["--verbose", "-v"], negative="", show_default=False)
+    ] = False
+    quiet: Annotated[
+        bool, LATER, Parameter(name=["--quiet", "-q"], negative="", show_default=False)
+    ] = False
     json: Flag = False
-    show: Whole = 10
+    show: Annotated[Whole, LATER] = 10
 
     def begin(self) -> None:
         """Leave notes out from now on, where only the verdict is asked for.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from baton.http.answers import PULL_MIB
 from baton.model import InputError, counted
 from baton.model.redact import ON
 
 from .messages import note, say
-from .options import AS_CONFIGURED, OutputFile, Redacting, Whole, Words
+from .options import AS_CONFIGURED, LATER, OutputFile, Redacting, Whole, Words
 
 INCOMPLETE = 3
 
@@ -25,13 +25,13 @@ def pull_command(
     trace: Words = (),
     session: str | None = None,
     output: OutputFile = Path("traces.jsonl"),
-    timeout: float = 60,
-    retry_attempts: Whole = 5,
-    retry_delay: float = 1,
+    timeout: Annotated[float, LATER] = 60,
+    retry_attempts: Annotated[Whole, LATER] = 5,
+    retry_delay: Annotated[float, LATER] = 1,
     redacting: Redacting = AS_CONFIGURED,
-    max_answer_mib: float = PULL_MIB,
-    max_seconds: float = 600,
-    max_pages: Whole = 10_000,
+    max_answer_mib: Annotated[float, LATER] = PULL_MIB,
+    max_seconds: Annotated[float, LATER] = 600,
+    max_pages: Annotated[Whole, LATER] = 10_000,
 ) -> int:
     """Fetch traces from a store into a file that Baton reads.
 

@@ -26,10 +26,16 @@ from baton.store.calibrations import kept_calibrations
 from .messages import note
 from .options import AS_JUDGED, ConfigPath, Dataset, JudgeOptions
 from .output import readers_may_leave
+from .verbs import TABLE, examples_text
 
 _UNBOUND = 10_000
 _CODES = {"as expected": 0, "otherwise": 1, "no verdict": 3}
-rubrics_command = App(name="rubrics", default_parameter=Parameter(negative=""))
+rubrics_command = App(
+    name="rubrics",
+    default_parameter=Parameter(negative=""),
+    group_commands="Commands",
+    help_epilogue=examples_text(TABLE["rubrics"].examples),
+)
 Folders = Annotated[tuple[Path, ...], Parameter(name="--rubrics", show_default=False)]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from baton.session.score import estimate_scoring, score_files
 
 from .options import (
     HERE,
+    LATER,
     NONE,
     OUT,
     SHORT,
@@ -49,11 +50,11 @@ def score_command(
     scoring: Scoring = USUAL,
     showing: Showing = SHORT,
     reports: Reports = NONE,
-    out: Path = OUT,
+    out: Annotated[Path, LATER] = OUT,
     workers: Workers = HERE,
-    jobs: Whole = 1,
-    dry_run: Flag = False,
-    trust: Paths = (),
+    jobs: Annotated[Whole, LATER] = 1,
+    dry_run: Annotated[Flag, LATER] = False,
+    trust: Annotated[Paths, LATER] = (),
 ) -> int:
     """Score recorded traces, against a dataset where there is one.
 

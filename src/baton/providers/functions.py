@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from baton.model import Case
-from baton.plugins.tracebacks import show_traceback
 from baton.plugins.user_code import Function
+from baton.tracebacks import show_traceback
 
 T = TypeVar("T")
 _LONG = 1 << 18

@@ -22,7 +22,7 @@ from baton.model import (
 from baton.model.dataset import Need
 from baton.model.views import sum_usage
 from baton.plugins import is_installed
-from baton.plugins.tracebacks import are_shown
+from baton.tracebacks import are_shown
 
 from .answer_turns import Stated, stated_turn, with_recorded
 from .base import (

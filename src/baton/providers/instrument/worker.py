@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from baton.model import Case, InputError, ProviderError, Trace
-from baton.plugins.tracebacks import tracebacks_shown
 from baton.providers.base import CaseCancelled, Surroundings
 from baton.providers.functions import NO_SESSION, NOT_JSON, named, worded
 from baton.providers.instrument.instrumentors import set_environment
 from baton.providers.python import Python, PythonOptions
+from baton.tracebacks import tracebacks_shown
 
 from .wire import CLEAN_UP, Cut, Play, Played, Ready, Refused, Setup, TooLong, receive, send
 

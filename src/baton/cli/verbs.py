@@ -1,0 +1,263 @@
+"""The commands: what each is for, the group it stands in, and two examples of it.
+
+Help texts and pages take them from here. A group that has no command yet is not shown.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cyclopts import App, Group
+
+from baton import __version__
+
+
+class Example(NamedTuple):
+    """A command line, and what it is for.
+
+    ``code`` is the exit code that it has in a folder that holds `examples/` of the repository;
+    ``None`` where it needs more, such as a server, a person or an evaluation that is there already.
+    """
+
+    line: str
+    what: str
+    code: int | None = None
+
+
+class Verb(NamedTuple):
+    """A command: its group, its summary, and its examples."""
+
+    group: str
+    summary: str
+    examples: tuple[Example, Example]
+
+
+GROUPS = {
+    "look": "Look at what agents did, and at results",
+    "score": "Score recordings and live agents",
+    "decide": "Decide what got better or worse",
+    "live": "Live systems: record, fetch, send",
+    "learn": "Learn from people",
+    "protect": "Protect agents while they run",
+}
+"""Each group with its title, in the order of the help."""
+
+_DESK = "examples/adk/recordings/support_desk"
+
+TABLE = {
+    "init": Verb(
+        "score",
+        "Write a config, a first case and a CI workflow into this folder.",
+        (
+            Example("baton init", "asks for what it needs"),
+            Example(
+                "baton init --agent sample --message 'I want my money back.' --ci none",
+                "with two agents of ours",
+            ),
+        ),
+    ),
+    "draft": Verb(
+        "score",
+        "Turn a good run into a case.",
+        (
+            Example(f"baton draft {_DESK}/refund.sse", "prints the case", 0),
+            Example(f"baton draft {_DESK}/refund.sse -o drafted.yaml", "writes it into a file", 0),
+        ),
+    ),
+    "convert": Verb(
+        "score",
+        "Write a dataset in another dialect, and list what is lost.",
+        (
+            Example("baton convert examples/adk/cases.yaml --to adk -o desk.evalset.json", "", 0),
+            Example("baton convert desk.evalset.json --to baton -o cases.yaml", "the way back"),
+        ),
+    ),
+    "check": Verb(
+        "score",
+        "Check datasets, configs, rubrics, traces and agent definitions, and run nothing.",
+        (
+            Example("baton check examples/adk/cases.yaml examples/adk/baton.yaml", "", 0),
+            Example("baton check . --strict", "warnings count, too"),
+        ),
+    ),
+    "score": Verb(
+        "score",
+        "Score recorded traces, against a dataset where there is one.",
+        (
+            Example(f"baton score {_DESK}/refund.sse", "by what the recording proves", 0),
+            Example(
+                f"baton score {_DESK}/refund.sse -d examples/adk/cases.yaml:refund",
+                "against a case",
+                0,
+            ),
+        ),
+    ),
+    "eval": Verb(
+        "score",
+        "Play a dataset against live agents and score what they did.",
+        (
+            Example("baton eval examples/python/baton.yaml", "the agents of a config", 0),
+            Example(
+                "baton eval examples/python/desk.py:answer examples/python/cases.yaml -k refund",
+                "a function, some of the cases",
+            ),
+        ),
+    ),
+    "watch": Verb(
+        "score",
+        "Evaluate, then evaluate again what a changed file affects, until Ctrl-C.",
+        (
+            Example("baton watch", "with baton.yaml of this folder"),
+            Example("baton watch examples/python/baton.yaml", "with another config"),
+        ),
+    ),
+    "show": Verb(
+        "look",
+        "Draw recorded traces: runs, dispatches and tools.",
+        (
+            Example(f"baton show {_DESK}/refund.sse", "", 0),
+            Example(
+                "baton show examples/claude/scope_bleed --dispatch dispatch1", "one dispatch", 0
+            ),
+        ),
+    ),
+    "report": Verb(
+        "look",
+        "Report on a stored evaluation.",
+        (
+            Example("baton report", "the newest evaluation"),
+            Example("baton report -o report.html", "one page with every case and trace"),
+        ),
+    ),
+    "list": Verb(
+        "look",
+        "List evaluators, providers, reporters and backends, with their options.",
+        (
+            Example("baton list", "", 0),
+            Example("baton list agent_chain", "what its options mean", 0),
+        ),
+    ),
+    "baseline": Verb(
+        "decide",
+        "Save an evaluation as a baseline to compare with, or show the saved one.",
+        (
+            Example("baton baseline set", "saves the newest evaluation"),
+            Example("baton baseline show", ""),
+        ),
+    ),
+    "compare": Verb(
+        "decide",
+        "Compare two evaluations: what got worse, and where routing changed.",
+        (
+            Example("baton compare", "the newest evaluation with the baseline"),
+            Example("baton compare BEFORE AFTER --fail-on-regression", "two folders, in CI"),
+        ),
+    ),
+    "trend": Verb(
+        "decide",
+        "Show how a figure changed over evaluations, for each model.",
+        (
+            Example("baton trend", "how many cases pass"),
+            Example("baton trend --axis agent_chain --last 20", ""),
+        ),
+    ),
+    "record": Verb(
+        "live",
+        "Run a program, and record what its agents do, without a change of its code.",
+        (
+            Example("baton record -- python app.py", ""),
+            Example("baton record -o runs/today.otlp.jsonl -- python app.py", ""),
+        ),
+    ),
+    "pull": Verb(
+        "live",
+        "Fetch traces from Phoenix or Langfuse into a file.",
+        (
+            Example("baton pull phoenix --project default --since 2026-01-31", ""),
+            Example("baton pull langfuse --session s-42 -o runs.jsonl", "one session"),
+        ),
+    ),
+    "export": Verb(
+        "live",
+        "Write recordings as OpenTelemetry spans, and results as evaluation events.",
+        (
+            Example(f"baton export {_DESK}/refund.sse -o spans.jsonl", "", 0),
+            Example(f"baton export {_DESK} --otlp http://localhost:4318", "to a collector"),
+        ),
+    ),
+    "label": Verb(
+        "learn",
+        "Label the dispatches of an evaluation, to compare judges with.",
+        (
+            Example("baton label", "the newest evaluation"),
+            Example("baton label --rubric dispatch_correctness --by kim", ""),
+        ),
+    ),
+    "calibrate": Verb(
+        "learn",
+        "Compare a judge with labels that people gave.",
+        (
+            Example("baton calibrate dispatch_correctness labels.jsonl traces/", ""),
+            Example(
+                "baton calibrate scope_fidelity labels.jsonl traces/ --against openai:gpt-5-mini",
+                "two models",
+            ),
+        ),
+    ),
+    "rubrics": Verb(
+        "learn",
+        "List, show and test rubrics: the questions that judges are asked.",
+        (
+            Example("baton rubrics list", "", 0),
+            Example("baton rubrics show dispatch_correctness", "", 0),
+        ),
+    ),
+}
+"""Every command, in the order in which a newcomer needs those of a group."""
+
+
+def examples_text(examples: tuple[Example, ...]) -> str:
+    """Return examples as the help shows them: each with what it is for in a line before it."""
+    lines = []
+    for example in examples:
+        lines += [f"    # {example.what}"] if example.what else []
+        lines.append(f"    {example.line}")
+    return "Examples:\n\n" + "\n".join(lines)
+
+
+_GROUPS = {
+    name: Group(title, sort_key=place) for place, (name, title) in enumerate(GROUPS.items(), 1)
+}
+_PROGRAM = Group("Baton itself", sort_key=len(GROUPS) + 1)
+
+app = App(
+    name="baton",
+    help=(
+        "Test what happens when AI agents hand work to one another.\n\n"
+        "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
+        "\n\nWith --debug, before or after the command, tracebacks are shown: of a crash of Baton, "
+        "and of what your agents and evaluators raise."
+    ),
+    version=__version__,
+    version_flags=["--version", "-V"],
+    default_parameter=None,
+    suppress_keyboard_interrupt=False,
+    group_commands=_PROGRAM,
+    group_parameters=Group("Options", sort_key=1),
+)
+for _place, (_name, _verb) in enumerate(TABLE.items()):
+    app.command(
+        f"baton.cli.{_name}:{_name}_command",
+        name=_name,
+        help=_verb.summary,
+        group=_GROUPS[_verb.group],
+        sort_key=_place,
+        # What has commands of its own says this itself.
+        **({} if _name == "rubrics" else {"help_epilogue": examples_text(_verb.examples)}),
+    )
+app.command(
+    "baton.cli.completion:install_completion",
+    name="--install-completion",
+    help="Let the shell complete commands and options.",
+    group=_PROGRAM,
+)

@@ -1,0 +1,105 @@
+"""The help: groups, examples that run, the first ten options, and completion by the shell."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.cli.verbs import GROUPS, TABLE, Example
+
+Run = Callable[..., Any]
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = [example for verb in TABLE.values() for example in verb.examples]
+
+
+def panel(text: str, title: str) -> list[str]:
+    """Return the lines of one panel of a help."""
+    _, _, rest = text.partition(f"╭─ {title} ")
+    return [line.strip("│ ") for line in rest.partition("╰")[0].splitlines()[1:]]
+
+
+def test_the_help_shows_every_command_in_its_group(baton: Run) -> None:
+    text = baton("--help").out
+    for group, title in GROUPS.items():
+        names = [name for name, verb in TABLE.items() if verb.group == group]
+        first = [line.split()[0] for line in panel(text, title) if re.match(r"\w+  ", line)]
+        assert first == names
+        assert (f"╭─ {title} " in text) == bool(names)
+
+
+@pytest.mark.parametrize("verb", TABLE)
+def test_the_help_of_a_command_has_its_examples_and_few_options_first(
+    baton: Run, verb: str
+) -> None:
+    outcome = baton(verb, "--help")
+    assert outcome.code == 0
+    for example in TABLE[verb].examples:
+        assert example.line in " ".join(outcome.out.split())
+        assert shlex.split(example.line)[:2] == ["baton", verb]
+    assert len([line for line in panel(outcome.out, "Options") if line.startswith("-")]) <= 10
+    assert importlib.util.find_spec(f"baton.cli.{verb}")
+
+
+@pytest.mark.parametrize(
+    "example", [each for each in EXAMPLES if each.code is not None], ids=lambda each: each.line
+)
+def test_an_example_runs_with_nothing_but_the_examples(
+    baton: Run, tmp_path: Path, example: Example
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    outcome = baton(*shlex.split(example.line)[1:])
+    assert outcome.code == example.code, outcome
+
+
+def test_the_help_fits_a_narrow_terminal() -> None:
+    code = "from baton.cli import main; from baton.cli.verbs import TABLE; main(['--help'])\n"
+    code += "for verb in TABLE: main([verb, '--help'])"
+    text = in_terminal([sys.executable, "-c", code], columns=60)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.splitlines()]
+    assert len(lines) > 300
+    assert [line for line in lines if len(line) > 60] == []
+
+
+def in_terminal(command: list[str], *, columns: int) -> str:
+    """Run a command in a terminal of so many columns, and return what it shows."""
+    shown, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "CI")}
+    process = subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment
+    )
+    os.close(terminal)
+    parts = []
+    with suppress(OSError):  # the terminal is gone with the process
+        while part := os.read(shown, 1 << 16):
+            parts.append(part)
+    os.close(shown)
+    assert process.wait(60) == 0
+    return b"".join(parts).decode()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(
+    baton: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    outcome = baton("--install-completion", "--shell", shell)
+    assert outcome.code == 0, outcome
+    file = Path(outcome.err.removeprefix("completion is in ").partition(";")[0])
+    assert file.is_relative_to(tmp_path)
+    text = file.read_text()
+    assert "calibrate" in text
+    assert "config_file_path" in text
