@@ -25,6 +25,7 @@ from tests.providers.conftest import (
 )
 
 import baton
+from baton.datasets.draft import draft_case
 from baton.model import Case, Content, ExpectedTurn, Trace
 
 
@@ -34,6 +35,9 @@ def test_the_state_is_sent_as_it_is_and_read_at_the_end(adk: AdkServer) -> None:
     assert adk.asked("create")[0].body == state
     assert trace.state == {**state, "last": "two"}
     assert "state" not in trace.unknown
+    began = trace.attributes["session"]
+    assert began["state"] == draft_case(trace)["state"] == state
+    assert began["user"] == draft_case(trace)["session"]["user"]
 
 
 def test_no_state_is_an_empty_one(adk: AdkServer) -> None:

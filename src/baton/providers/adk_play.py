@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from baton.formats.adk import Event, Part, WireContent
+from baton.formats.adk import Event, Part, SessionInput, WireContent
 from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.agent_server import LostBeforeAnswer
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
@@ -226,13 +226,15 @@ class _Conversation:
             [lost for exchange in exchanges for lost in exchange.answer.wire.dropped],
             exchanges[-1].answer.wire.torn,
         )
+        key = exchanges[0].session
         trace = read_conversation(
             wire,
-            id_=exchanges[0].session.id,
+            id_=key.id,
             source=msgspec.structs.replace(self._server.source),
             catalog=self._catalog,
             case=self._case.id,
             state=state,
+            begins=SessionInput(app_name=key.app, user_id=key.user, state=self._case.state),
         )
         for turn, exchange in zip(trace.turns, exchanges, strict=True):
             turn.started, turn.ended = exchange.sent, exchange.ended
