@@ -8,7 +8,7 @@ DESK := examples/adk/recordings/support_desk
 BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk test test-heavy torture browser check format bench accuracy house schemas frameworks clean
+.PHONY: help demo demo-adk test test-heavy torture browser check format bench docs accuracy house schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,7 +29,11 @@ $(VENV)/.adk: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.heavy: $(VENV)/.adk
-	$(PIP) --editable '.[dev,adk,claude,ray,heavy]'
+	$(PIP) --editable '.[dev,adk,claude,docs,ray,heavy,frameworks]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) --editable '.[dev,docs]'
 	@touch $@
 
 demo: $(VENV)/.core ## Show and score real answers of an ADK server; one run went wrong.
@@ -78,6 +82,9 @@ format: $(VENV)/.dev ## Format the code.
 bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the aims.
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.docs ## Build the docs site into .site/html; a broken link or an unknown page stops it.
+	$(BIN)/python -m tests.docs.site
+
 accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds them into docs/accuracy.md.
 	cd benchmarks && ../$(BIN)/python -m accuracy --write
 
@@ -87,9 +94,10 @@ house: $(VENV)/.dev ## Print how the source is cut: modules, lines, and the path
 schemas: $(VENV)/.core ## Write JSON Schemas and the reference of options from the types.
 	$(BIN)/python -m baton.schemas docs/schemas
 	$(BIN)/python -m tests.docs.options --write
+	$(BIN)/python -m tests.docs.reference --write
 
 frameworks: $(VENV)/.core ## Write the table of docs/frameworks.md from the recorded runs.
 	$(BIN)/python -m tests.docs.table --write
 
 clean: ## Remove the environment and all caches.
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .baton
+	rm -rf $(VENV) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis .baton

@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from baton.cli.app import VERBS
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ (.+)$", README, re.MULTILINE)
@@ -32,7 +30,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_baton_command_ends_as_the_readme_says(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    assert len(BATON) >= 6
+    assert len(BATON) >= 5
     failing = {command for command in BATON if command.endswith("/scope_bleed")}
     assert len(failing) == 1
     for command in BATON:
@@ -44,17 +42,11 @@ def test_what_a_command_prints_is_what_is_shown_below_it(tmp_path: Path) -> None
     """The last lines, with where the evaluation is stored, may be left out."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shown = re.findall(r"^\$ (\S.*)\n((?:(?!\$ |```).*\n)+)```$", README, re.MULTILINE)
-    assert len(shown) == 3
+    assert len(shown) == 1
     for command, text in shown:
         done = run(f"COLUMNS=200 {command}", tmp_path)
         printed = [line.rstrip() for line in done.stdout.splitlines()]
         assert printed[: len(text.splitlines())] == text.splitlines()
-
-
-def test_every_verb_is_shown() -> None:
-    # A store of traces, a terminal, labels, a program: tests/pull and tests/cli have them.
-    needs_more = {"pull", "label", "calibrate", "watch", "record"}
-    assert {command.split()[1] for command in BATON} == set(VERBS) - needs_more
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:
@@ -89,6 +81,10 @@ def test_every_other_make_target_in_it_is_run_by_ci_and_no_more() -> None:
     called = set(re.findall(r"^make .+$", ci, re.MULTILINE))
     assert called <= shown
     assert {"make demo"} <= shown - called <= {"make demo", "make demo-adk"}
+
+
+def test_it_can_be_read_in_a_few_minutes() -> None:
+    assert len(README.splitlines()) < 150
 
 
 def test_links_lead_somewhere() -> None:

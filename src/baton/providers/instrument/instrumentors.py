@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -64,6 +65,10 @@ def activate(wanted: Wanted, note: Callable[[str], None]) -> None:
     Raises:
         InputError: an unknown name, or one that was asked for cannot be switched on.
     """
+    # Strands instruments threads by itself. That we did so before is no news for the user.
+    logging.getLogger("opentelemetry.instrumentation.instrumentor").addFilter(
+        lambda record: "already instrumented" not in record.getMessage()
+    )
     for entry in _chosen(wanted):
         module = _LARGE.get(entry.name) if wanted == "auto" else None
         if module is None:
