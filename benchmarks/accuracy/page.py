@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .figures import Counts, Table
 from .recordings import ROOT, SOURCES
-from .rewordings import SOURCE
+from .rewordings import SOURCE, SOURCE_OF_OTHERS
 from .trials import MADE_BY
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -29,6 +29,8 @@ def tables(table: Table) -> str:
         _by_source(table, "report"),
         "\n### The half that evaluators were tuned on\n",
         _by_kind(table, "tune"),
+        "\n### The half that evaluators were tuned on, by source of the texts\n",
+        _by_source(_of_texts(table), "tune"),
     ]
     return "\n".join(parts)
 
@@ -38,6 +40,10 @@ def with_tables(page: str, made: str) -> str:
     before, rest = page.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
     return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
+
+
+def _of_texts(table: Table) -> Table:
+    return {key: counts for key, counts in table.items() if key[3] not in SOURCES}
 
 
 def _by_kind(table: Table, half: str) -> str:
@@ -61,7 +67,7 @@ def _sums(table: Table, half: str, title: str, name: _Namer) -> str:
 def _place(item: tuple[tuple[str, str, str, str], Counts]) -> tuple[int, int]:
     """Order rows as faults and sources are listed."""
     _, _, kind, source = item[0]
-    return list(MADE_BY).index(kind), [*SOURCES, "texts", SOURCE].index(source)
+    return list(MADE_BY).index(kind), [*SOURCES, "texts", SOURCE, SOURCE_OF_OTHERS].index(source)
 
 
 def row(title: str, c: Counts) -> str:

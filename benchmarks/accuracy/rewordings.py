@@ -22,6 +22,10 @@ from .texts import staged
 
 SOURCE = "reworded"
 OWN = HERE / "rewordings"
+SOURCE_OF_OTHERS = "another author"
+OTHERS = OWN / "another_author"
+# All texts of this folder are in one half; of other folders every second entry is in the other.
+_HALF_OF = {OTHERS: "tune"}
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
 _NEXT_CALL = re.compile(r";\s+(?=[\w.:-]+\()")
@@ -91,7 +95,7 @@ def _answered(folder: Path, name: str, good: str, bad: str, fault: str) -> Itera
 def _entries(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     listed = yaml.safe_load((folder / f"{name}.yaml").read_text("utf-8"))
     for number, entry in enumerate(listed):
-        yield HALVES[number % 2], entry
+        yield _HALF_OF.get(folder, HALVES[number % 2]), entry
 
 
 def _two_agents(first: str, second: str) -> Trace:

@@ -13,7 +13,17 @@ from baton.model import Case, Content, ExpectedDispatch, ExpectedTurn, Trace
 from baton.testing import FAULTS, Injector, Seeded, ignored_result, repeated_work
 
 from .recordings import HALVES, Good, recordings, with_definitions, with_subsets
-from .rewordings import SOURCE, Reworded, contradictions, duplicates, prompts, repetitions, results
+from .rewordings import (
+    OTHERS,
+    SOURCE,
+    SOURCE_OF_OTHERS,
+    Reworded,
+    contradictions,
+    duplicates,
+    prompts,
+    repetitions,
+    results,
+)
 from .texts import pairs, played, requests, staged
 
 MADE_BY: dict[str, str] = {
@@ -65,7 +75,8 @@ def trials(kinds: Sequence[str]) -> Iterator[Trial]:
         yield from _prompts()
     for kind, reworded in _REWORDED.items():
         if kind in kinds:
-            yield from _listed(kind, reworded())
+            yield from _listed(kind, SOURCE, reworded())
+            yield from _listed(kind, SOURCE_OF_OTHERS, reworded(OTHERS))
 
 
 def _recorded(kind: str, half: str) -> Iterator[Trial]:
@@ -177,12 +188,12 @@ def listed(folder: Path, kinds: Sequence[str]) -> Iterator[Trial]:
     """Make the trials of a folder of lists of reworded texts."""
     for kind, reworded in _REWORDED.items():
         if kind in kinds:
-            yield from _listed(kind, reworded(folder))
+            yield from _listed(kind, SOURCE, reworded(folder))
 
 
-def _listed(kind: str, reworded: Iterator[Reworded]) -> Iterator[Trial]:
+def _listed(kind: str, source: str, reworded: Iterator[Reworded]) -> Iterator[Trial]:
     for half, trace, seeded, text in reworded:
-        yield Trial(MADE_BY[kind], kind, SOURCE, half, trace, None, seeded, text)
+        yield Trial(MADE_BY[kind], kind, source, half, trace, None, seeded, text)
 
 
 def _text_trial(evaluator: str, kind: str, faulty: bool, good: Good, half: str) -> Trial:

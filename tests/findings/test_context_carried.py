@@ -60,7 +60,7 @@ def test_a_part_of_the_work_needs_a_part_of_the_request() -> None:
 
 def test_what_another_dispatch_took_up_was_not_dropped() -> None:
     trace = asked(
-        "Plan a party for 60 on Friday.", "Plan the party on Friday: how big is the hall?"
+        "Plan a party for 60 on Friday.", "Plan the party on Friday. How big is the hall?"
     )
     assert only(judge(trace)).details["dropped"] == ["60"]
     other = Dispatch(id="d2", kind="delegate", from_run="r1", from_agent="lead", to_agent="cook")
@@ -340,6 +340,18 @@ def test_another_value_in_the_place_of_one_is_a_loss(user: str, prompt: str, dro
         ("Kündige zum 30. Juni, Vertrag K-7.", "Kündige zum Ende Juni, Vertrag K-7."),
         ("Max. 160 EUR for hotel H-9.", "Hotel H-9, max. 150 EUR"),
         ("Book the 20:00 CET call with 4711.", "Book the 19:00 UTC call with 4711."),
+        ("120 chairs and 15 tables, Hall 4.", "130 chairs (10 spare) and 15 tables, Hall 4."),
+        ("Reserve 2 rooms for Ms Ito and 1 room for Mr Berg.", "Reserve 1 room for Mr Berg."),
+        ("Reserve a room for Ms Ito (12-15 Sept.).", "Reserve a room for Ms Ito, three nights."),
+        ("Deploy build 4512, run the 3 smoke tests.", "Deploy build 4512, run the smoke tests."),
+        (
+            "My order is 99-1423, my zip is 8010 and I return the lamp.",
+            "Return lamp, order 99-1423",
+        ),
+        ("Order 3 boxes of gloves, size 8, from Medix.", "Does Medix have gloves of size 8?"),
+        ("Find 3 offers for 50 chairs.", "Find offers for 50 chairs."),
+        ("Deliver 50 chairs to 4020 Linz.", "Deliver 50 chairs to Linz."),
+        ("Book seats 14A and 14C on flight BA 705.", "How are the seats of BA 705 laid out?"),
     ],
 )
 def test_what_may_be_said_otherwise_is_no_loss(user: str, prompt: str) -> None:

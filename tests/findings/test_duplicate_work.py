@@ -62,6 +62,36 @@ def test_other_work_on_the_same_matter_is_none(
     assert last(two_agents(prompt, answer, *calls)).status == "passed"
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (
+            ("the phone number of hotel Adler", "05522 4411"),
+            ("the rates of hotel Adler", "120 EUR"),
+        ),
+        (
+            ("Write the introduction on cork", "Bark of Quercus suber, Portugal makes 49 %."),
+            ("Write the conclusion on cork", "Portugal makes 49 %, all of Quercus suber bark."),
+        ),
+    ],
+)
+def test_the_same_source_for_another_task_is_none(
+    first: tuple[str, str], then: tuple[str, str]
+) -> None:
+    search = call("web_search", {"q": "Adler"}, "a page")
+    made = trace(
+        run(
+            "desk",
+            delegate("one", first[0], result=first[1]),
+            delegate("two", then[0], result=then[1]),
+        ),
+        run("one", search, output=first[1]),
+        run("two", call("web_search", {"q": "Adler"}, "a page"), output=then[1]),
+        "Help me",
+    )
+    assert last(made).status == "passed"
+
+
 def test_a_panel_is_asked_together_on_purpose() -> None:
     assert last(two_agents(ASKED, FOUND, first_group=1, group=1)).status != "failed"
 

@@ -18,6 +18,7 @@ RESULTS = {
     "cap": "Clause 8.2 limits liability to 10,000 EUR. Notice is 90 days, the penalty 0.5 % a week.",
     "frost": "Frost until May 12.",
     "visa": "Accordé le 22 mai, valable du 1er juin 2025 au 31 mai 2027. Retrait avant le 20 juin.",
+    "eta": "35 % of 214 rows copied, ETA 02:40 UTC. Boarding 12:45 at gate F21, Hb 13.2 g/dL.",
     "flight": "Norwegian DY1303 leaves Gatwick at 07:05 for 64 GBP; a bag costs 22 GBP more.",
 }
 
@@ -64,6 +65,10 @@ def test_another_value_is_found(name: str, answer: str) -> None:
         ("campaign", "The goal was beaten by 43 percent, at 56.47 EUR a backer."),
         ("campaign", "Some 1,260 backers gave 71k."),
         ("frost", "Sow from 13 May on."),
+        ("eta", "It'll be done at 3:40 in Berlin."),
+        ("eta", "Boarding starts a quarter to one at F21."),
+        ("eta", "Leave home at eleven, then you're there by 11:45."),
+        ("eta", "75 rows are copied, Hb is 132 g/L."),
         ("cap", "The penalty for four weeks is 2 %."),
         ("visa", "She can start on 1 June at the earliest."),
         ("bed", "Step 2: close the window. Option 4 is a fan."),

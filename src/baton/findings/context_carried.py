@@ -20,13 +20,14 @@ from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of
 from .quantities import in_digits
 from .values import Value, values_of
 from .words import (
-    Clause,
     asides,
     clauses,
     forbids,
     is_courtesy,
     is_deadline,
+    is_known_anyway,
     is_rough,
+    only_questions,
     refers_to_others,
     remains,
     sentences,
@@ -45,6 +46,10 @@ _SMALL = frozenset(
 """Words before a number or name that do not say what it is of."""
 
 
+_DEFINITE = (
+    "the|this|that|my|our|your|his|her|their|its|for|of|to|about|in|at|der|die|das|den|dem|des|für|"
+    "von|zur?|zum|le|la|les|du|el|los|las|del"
+)
 _RELATIVE_YEAR = re.compile(
     r"\b(?:this|last|next|previous|current|same|each|every|past|one|a) year"
     r"|\byear[- ](?:before|over|on|earlier|ago)|\bvorjahr|\b(?:dieses|letztes|nächstes) jahr",
@@ -259,10 +264,12 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     if not gone:
         return _Part(words, kept, [], [])
     lost: list[Fact] = []
-    parts = [(clause, read(clause.text)) for clause in clauses(sentence)]
+    parts = [(clause, read(clause)) for clause in clauses(sentence)]
     asked = list(values_of(sentence))
     for fact in gone:
-        if is_rough(fact.text, sentence) or remains(fact.text, sentence) or _reworded(fact, sent):
+        if is_rough(fact.text, sentence) or is_known_anyway(fact.text, sentence):
+            continue
+        if remains(fact.text, sentence) or _reworded(fact, sent):
             continue
         other = in_place_of(fact, asked, sent.new, retold=sent.retold and sent.alone)
         if other is not None or _is_missing(fact, sentence, parts, words + kept, sent, limits):
@@ -273,7 +280,7 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
 def _is_missing(
     fact: Fact,
     sentence: str,
-    parts: list[tuple[Clause, Reading]],
+    parts: list[tuple[str, Reading]],
     others: list[Fact],
     sent: _Sent,
     limits: Limits,
@@ -283,14 +290,20 @@ def _is_missing(
     # leaves out is with others.
     if refers_to_others(sent.prompt):
         return False
+    # "Does Medix have gloves of size 8?" comes before an order of five boxes.
+    if only_questions(sent.prompt) and "?" not in sent.request.text:
+        return False
     # 150 EUR keeps a limit of 160, and 19:00 UTC is 20:00 in Paris.
-    kinds = {v.kind for v in values_of(sentence) if v.fact.keys == fact.keys} - {fact.kind}
+    kinds = {v.kind for v in values_of(sentence) if v.fact.keys == fact.keys}
     if any(value.kind in kinds for value in sent.new):
         return False
     # A sentence may be about something else on the whole, but if the prompt speaks of "the
     # order", then which order has to be said: "Is a refund due for the order?" for order 88.
     if (sent.retold or _is_short(sent.prompt)) and _named_in(fact, sentence, sent):
         return True
+    # "12-15 Sept." are three nights from the 12th on.
+    if re.fullmatch(r"\d{1,3}-\d{1,3}", fact.text):
+        return False
     # "Two more positions" may be "further positions"; and who plans the work may keep a deadline.
     if fact.text.isalpha() or is_deadline(fact.text, sentence):
         return False
@@ -303,7 +316,7 @@ def _is_short(prompt: str) -> bool:
 
 def _needed(
     fact: Fact,
-    parts: list[tuple[Clause, Reading]],
+    parts: list[tuple[str, Reading]],
     others: list[Fact],
     sent: _Sent,
     limits: Limits,
@@ -321,18 +334,16 @@ def _needed(
     if own is None or len(parts) == 1:
         return _concerns(others, sent.given, limits.shared_words)
     clause, part = own
+    # "2 rooms for Ms Ito" is another's work than "1 room for Mr Berg".
+    names = (f for f in part.facts if f.kind == "word" and f.text[:1].isupper())
+    first = parts[0][0].lstrip()
+    if any(not sent.given.holds(name) for name in names if not first.startswith(name.text)):
+        return False
     beside = [f for f in part.facts if f.keys != fact.keys and not _is_lost(f, sent)]
-    if beside:
-        if _concerns(beside, sent.given, limits.shared_words):
-            return True
-    elif _concerns(others, sent.given, limits.shared_words):
-        return True
-    # Left out as a whole: "delivery in two weeks" of a request that is handed on otherwise word for
-    # word. What `and` adds may be a task of its own.
-    rest = [f for other, each in parts if other is not clause for f in each.facts]
-    held = [f for f in rest if sent.given.holds(f)]
-    whole = all(f in held for f in rest if f.kind in HARD) and len(held) >= 0.8 * len(rest)
-    return whole and not clause.added and len(held) >= max(3, len(part.facts))
+    # An order number at the end belongs to no word: "..., PO 5519."
+    if not beside and not sets_limit(clause) and clause is not parts[0][0]:
+        return False
+    return _concerns(beside or others, sent.given, limits.shared_words)
 
 
 def _is_lost(fact: Fact, sent: _Sent) -> bool:
@@ -369,7 +380,8 @@ def _reworded(fact: Fact, sent: _Sent) -> bool:
         return True
     # One of the people is the customer; a sum, difference, product or share may be handed on in
     # place of its parts, as "128 EUR for both" is of "64 EUR each".
-    steps = (known - values) | {1.0}
+    # 130 chairs "with 10 spare ones" are 120.
+    steps = (known - values) | new | {1.0}
     return any(_follows(value, old, by) for value in new for old in values for by in steps)
 
 
@@ -394,12 +406,18 @@ def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
     match = re.search(rf"([^\W\d_]{{3,}})\s+{re.escape(fact.text)}", sentence)
     if match is None or match[1].casefold() in _SMALL:
         return False
+    # "The seats" are more than the seats 14A and 14C.
+    if re.search(r"[^s]s$", match[1]):
+        return False
     label = re.escape(match[1])
     # "Order 1,500 screws" and "Order hinges" begin with a verb.
     if match.start() == 0 and re.match(rf"\W*{label}(?!\w)", sent.prompt, re.IGNORECASE):
         return False
     # The prompt "orders in row 9" for a request about `row 7` names another one on purpose.
-    return re.search(rf"(?<!\w){label}(?!\w)(?!\s+#?\w*\d)", sent.prompt, re.IGNORECASE) is not None
+    # "Reserve a room" for "Please reserve 2 rooms" has the word as a verb.
+    before = rf"(?:{_DEFINITE})\s(?:\w+\s)?"
+    pattern = rf"\b{before}{label}(?!\w)(?!\s+#?\w*\d)"
+    return re.search(pattern, sent.prompt, re.IGNORECASE) is not None
 
 
 def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -> bool:

@@ -164,7 +164,7 @@ def _repeats_caller(trace: Trace, work: _Work) -> Finding | None:
 
 def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str]] | None:
     """Say what proves that two agents did the same work, with the steps; ``None`` = nothing."""
-    if not first.answer or _failed(first):
+    if not first.answer or _failed(first) or _parts(first.asked) != _parts(second.asked):
         return None
     if first.asked and (first.asked, first.answer) == (second.asked, second.answer):
         return "it was asked the same and answered the same", []
@@ -177,12 +177,29 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     alike = _found_the_same(trace, first, second)
     steps = [call.id for pair in again for call in pair]
     # Two agents read the same files for two tasks: for a docstring, and for tests.
-    if mostly and (alike or _asked_alike(first, second, calls=len(again))):
+    # One search in common proves less: "the phone number of the Adler" and "the rates of the Adler"
+    # find different numbers.
+    known = read(first.asked, first.answer, second.asked)
+    other = any(fact.kind in HARD and not known.holds(fact) for fact in read(second.answer).facts)
+    if mostly and (alike or ((len(again) > 1 or not other) and _asked_alike(first, second))):
         return f"{len(again)} of its {len(second.calls)} calls", steps
     # With calls that mostly differ the work was another one, whatever came of it.
     if alike and not (first.calls and second.calls and not again):
         return f"its answer names the same: {', '.join(alike[:4])}", steps
     return None
+
+
+# Two writers of one article name the same facts: one wrote the introduction, one the conclusion.
+_PARTS = re.compile(
+    r"\b(?:introduction|intro|conclusion|abstract|title|headline|caption|outline|appendix|einleitung"
+    r"|schluss|(?:section|chapter|part|paragraph|slide|page|day|step|option|variant|version|scene"
+    r"|teil|tag|kapitel)s? [\w]+)\b",
+    re.IGNORECASE,
+)
+
+
+def _parts(asked: str) -> set[str]:
+    return {part.casefold() for part in _PARTS.findall(asked)}
 
 
 def _failed(work: _Work) -> bool:
@@ -192,7 +209,7 @@ def _failed(work: _Work) -> bool:
     return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)
 
 
-def _asked_alike(first: _Work, second: _Work, *, calls: int) -> bool:
+def _asked_alike(first: _Work, second: _Work) -> bool:
     """Tell whether two prompts ask for the same, in about the same words."""
     one, two = read(first.asked), read(second.asked)
     hard = [fact for fact in one.facts if fact.kind in HARD]
@@ -202,7 +219,7 @@ def _asked_alike(first: _Work, second: _Work, *, calls: int) -> bool:
     # "When does order 88 come?" has none.
     shared = sum(two.holds(fact) for fact in one.facts)
     if shared == 1:
-        return calls > 1 and all(one.holds(fact) for fact in two.facts)
+        return all(one.holds(fact) for fact in two.facts)
     return shared > 1 and 2 * shared >= len(one.facts)
 
 

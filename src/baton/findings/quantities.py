@@ -5,7 +5,11 @@ two``, ``half a dozen`` and ``6``, ``3/4`` and ``75 %`` are known by the same ke
 
 Libraries were tried for this, and none is used. `quantulum3` takes 5.7 s for its first text, reads
 `14:15` as two numbers, `1,5 kg` as 5 kg and a range as its mean; `dateparser` takes 6.2 s; `pint`
-0.9 s before it knows a kilogram. An evaluator that is on by default may not cost that.
+0.9 s before it knows a kilogram. An evaluator that is on by default may not cost that. `text2num`
+3.1 is fast (14 ms to import, 0.03 ms a text), and has to be told the language: by the others it
+reads `once` as 11, `miles` as 1000, `cent` as 100 and `Sept.` as 7. In English it reads `third
+party` as `3rd party`, `nineteen ninety` as `19 90` and `5 million` as `5 1000000`, and it has no
+halves, quarters, dozens or times of day, so that nearly all lists below would stay.
 """
 
 from __future__ import annotations
@@ -435,7 +439,7 @@ def _past(match: re.Match[str]) -> str:
     if hour is None or not 0 < minutes <= 30:
         return match[0]
     if match["side"].lower() == "to":
-        hour, minutes = (hour - 1) % 24, 60 - minutes
+        hour, minutes = (hour - 1) or 12, 60 - minutes
     half = _HALVES.get((match["half"] or "").lower())
     return f"{hour}:{minutes:02d}" + (f" {half}m" if half else "")
 

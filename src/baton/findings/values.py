@@ -58,13 +58,13 @@ def values_of(text: str) -> Iterator[Value]:
     """Yield the values of a text that are written with digits, in order."""
     for sentence in sentences(_SHORT_DATE.sub(" ", in_digits(text))):
         for clause in clauses(sentence):
-            reading = read(clause.text)
+            reading = read(clause)
             words = frozenset(
                 key for fact in reading.facts if fact.kind == "word" for key in fact.keys
             )
             for fact in reading.facts:
                 if fact.kind in ("number", "identifier") and any(c.isdigit() for c in fact.text):
-                    yield Value(fact, clause.text, words, sentence)
+                    yield Value(fact, clause, words, sentence)
 
 
 def is_slip(value: Value, other: Value) -> bool:

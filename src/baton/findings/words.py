@@ -6,7 +6,6 @@ A word is common when it is too frequent to prove that a result was used.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 # A common word proves nothing: both "The order was found and checked" and any unrelated answer hold
 # `order`, `found` and `checked`. So these are not facts of a result. The last two lines hold words
@@ -218,25 +217,20 @@ _NUMBER_LAST = re.compile(r"(?:^|\s)[\d.,:%€$£]+$")
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+\S+(?:\s\S+)?$", re.IGNORECASE)
 
 
-class Clause(NamedTuple):
-    """A part of a sentence; ``added`` when `and` joins it, as it does a second task."""
-
-    text: str
-    added: bool
-
-
-def clauses(sentence: str) -> list[Clause]:
+def clauses(sentence: str) -> list[str]:
     """Split a sentence where another thing may be asked for."""
-    parts: list[Clause] = []
-    start, added = 0, False
+    parts: list[str] = []
+    start = 0
     for match in _CLAUSE.finditer(sentence):
         before = sentence[start : match.start()]
-        if _BETWEEN.search(before) or _NUMBER_LAST.search(before):
+        if _BETWEEN.search(before):
             continue
-        parts.append(Clause(sentence[start : match.start()], added))
-        start, added = match.end(), match[0].strip() in ("and", "und", "et", "y")
-    parts.append(Clause(sentence[start:], added))
-    return [part for part in parts if part.text.strip()]
+        if _NUMBER_LAST.search(before) and re.match(r"\W*\d", sentence[match.end() :]):
+            continue
+        parts.append(before)
+        start = match.end()
+    parts.append(sentence[start:])
+    return [part for part in parts if part.strip()]
 
 
 # Thanks, greetings and what somebody says of the day ask for nothing: "Thanks for calling back on
@@ -270,6 +264,7 @@ _LENGTH = (
     rf"\b(?:in|within|at most|no more than|not more than|max(?:imum|\.)?|up to|under|about)"
     rf" {_COUNT}(?: \w+)? {_FORM}\b"
 )
+_FINDS = "find|list|show|name|give|propose|suggest|recommend|bitte|nenne|finde|trouve|donne|dame"
 _ASIDES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -279,6 +274,8 @@ _ASIDES = tuple(
         r"\bfor the (?:second|third|fourth|fifth) time\b",
         rf"\b{_COUNT}(?: \w+)? {_FORM} (?:is|are|will be) (?:enough|fine|plenty|sufficient)\b",
         rf"\b(?:list|show|name|give)(?: me| us)? (?:at most|no more than|up to|max\.?) {_COUNT}\b",
+        # How many of what is to be found: a plan may look for more, and choose.
+        rf"\b(?:{_FINDS})(?: me| us| mir| uns)? {_COUNT}\s(?=\w{{3,}})",
     )
 )
 # "from 45 to 52 USD" of a change: who is to make it needs the new value only.
@@ -306,6 +303,22 @@ _ROUGHLY = (
 def is_rough(number: str, sentence: str) -> bool:
     """Tell a number that a sentence gives roughly: `four` of "about four hours"."""
     return re.search(rf"{_ROUGHLY}{re.escape(number)}(?!\w)", sentence, re.IGNORECASE) is not None
+
+
+def is_known_anyway(number: str, sentence: str) -> bool:
+    """Tell how many things there are that are known, and a postal code: "the 3 smoke tests"."""
+    known = r"(?:the|all|these|those|our|my|your|their|its|die|alle|diese|les|los|las|tous|todos)"
+    pattern = rf"\b{known}\s(?:the\s|our\s|my\s)?{re.escape(number)}\s[^\W\d]{{3,}}"
+    if number.isdecimal() and re.search(pattern, sentence, re.IGNORECASE) is not None:
+        return True
+    postal = re.fullmatch(r"\d{4,5}", number) is not None
+    return postal and re.search(rf"(?<!\d){number}\s[A-ZÄÖÜ][a-zäöüß]{{2,}}", sentence) is not None
+
+
+def only_questions(text: str) -> bool:
+    """Tell a text that asks and tells nothing to be done."""
+    parts = sentences(text)
+    return bool(parts) and all(part.endswith("?") for part in parts)
 
 
 def remains(number: str, sentence: str) -> bool:
