@@ -36,6 +36,7 @@ _FORMS: dict[str, Callable[[Wire, list[Span]], bytes]] = {
     "otlp-zstd": lambda wire, spans: wire.zstd(wire.line(*spans)),
     "otlp-frames": lambda wire, spans: wire.framed([wire.zstd(wire.protobuf(wire.export(spans)))]),
     "jaeger": lambda wire, spans: written(".json", wire.jaeger([_flat(span) for span in spans])),
+    "mlflow": lambda wire, spans: written(".json", wire.mlflow(spans)),
     "tempo": lambda wire, spans: written(".json", {"batches": wire.export(spans)["resourceSpans"]}),
 }
 KINDS = (*_RECORDED, *_FORMS, *FILES)

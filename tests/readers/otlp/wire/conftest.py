@@ -107,6 +107,32 @@ class Wire:
             by_trace.setdefault(span.trace_id, []).append(span)
         return {"data": [_jaeger_trace(id_, group) for id_, group in by_trace.items()]}
 
+    def mlflow(self, spans: Iterable[Span]) -> list[Json]:
+        """Write spans as MLflow keeps them, each with the attribute that all of its spans have."""
+        kept: dict[str, list[Json]] = {}
+        for span in spans:
+            kind = "AGENT" if "agent" in span.name.lower() else "TOOL"
+            own = {"mlflow.traceRequestId": json.dumps(f"tr-{span.trace_id}")}
+            own["mlflow.spanType"] = json.dumps("CHAT_MODEL" if "chat" in span.name else kind)
+            each: Json = {
+                "trace_id": base64.b64encode(bytes.fromhex(span.trace_id)).decode(),
+                "span_id": base64.b64encode(bytes.fromhex(span.span_id)).decode(),
+                "parent_span_id": span.parent_id
+                and base64.b64encode(bytes.fromhex(span.parent_id)).decode(),
+                "name": span.name,
+                "start_time_unix_nano": int((span.started or 0) * 1e9),
+                "end_time_unix_nano": int((span.ended or 0) * 1e9),
+                "status": {"code": "STATUS_CODE_OK", "message": span.message},
+                "attributes": own | {key: json.dumps(v) for key, v in span.attributes.items()},
+                "events": [],
+                "links": [],
+            }
+            kept.setdefault(span.trace_id, []).append(each)
+        return [
+            {"info": {"trace_id": f"tr-{id_}", "trace_metadata": {}}, "data": {"spans": group}}
+            for id_, group in kept.items()
+        ]
+
     def file(self, data: bytes | Json) -> Path:
         """Write a file."""
         path = self._folder / f"{next(self._numbers)}.bin"
