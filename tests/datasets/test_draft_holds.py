@@ -105,3 +105,8 @@ def test_a_session_of_adk_tells_what_it_began_with(tmp_path: Path) -> None:
     drafted = draft_case(*baton.load_traces(path))
     assert drafted["session"] == {"app": "shop", "user": "kim"}
     assert drafted["state"] == {"tier": "gold"}
+
+
+def test_the_user_of_spans_is_kept() -> None:
+    (trace,) = baton.load_traces(DATA / "otel" / "langfuse" / "two_turns.json")
+    assert draft_case(trace)["session"] == {"user": trace.attributes["session"]["user"]}

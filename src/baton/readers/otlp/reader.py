@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,7 +27,7 @@ from baton.model import (
     Turn,
     Usage,
 )
-from baton.model.trace import TurnStatus
+from baton.model.trace import SESSION, TurnStatus
 from baton.model.views import sum_usage
 from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
@@ -93,8 +94,16 @@ def read_conversation(
             *([] if source.framework in _TELLS_DATA else ["turn.output.data"]),
         ],
         dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
-        attributes=reader.builder.attributes(),
+        attributes={**reader.builder.attributes(), **_session(conversation)},
     )
+
+
+def _session(conversation: Conversation) -> dict[str, Any]:
+    """Say which user a conversation is with, where its first turn has OpenTelemetry's name."""
+    spans = conversation.turns[0] if conversation.turns else []
+    users = (span.attributes.get("user.id") for span in spans if "user.id" in span.attributes)
+    user = next(users, None)
+    return {SESSION: {"user": user}} if isinstance(user, str) and user else {}
 
 
 def _whole(turns: list[list[Span]]) -> list[list[Span]]:
