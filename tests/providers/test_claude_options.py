@@ -15,9 +15,11 @@ from baton.providers.claude_sdk import (
     agents_of,
     definition,
     known_agents,
+    with_prompt,
     working_folder,
 )
 from baton.providers.registry import provider_entry
+from baton.testing import build
 
 
 def _options(**given: Any) -> ClaudeSdkOptions:
@@ -97,3 +99,13 @@ def test_a_wrong_option_is_an_error_with_its_place(given: dict[str, Any], path: 
     with pytest.raises(InputError) as error:
         _options(**given)
     assert error.value.problems[0].path == path
+
+
+def test_the_system_prompt_of_the_options_is_what_main_is_told() -> None:
+    trace = build.trace(build.turn("Hi.", build.run("main", output="Hi.")))
+    assert with_prompt(trace, _options()).agents == {}
+    told = with_prompt(trace, _options(system_prompt="Ask the lab."))
+    assert told.agents["main"].instructions == "Ask the lab."
+    card = AgentCard(instructions="As recorded.", tools=["Task"])
+    recorded = build.trace(build.turn("Hi."), agents={"main": card})
+    assert with_prompt(recorded, _options(system_prompt="x")).agents == {"main": card}

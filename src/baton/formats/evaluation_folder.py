@@ -34,6 +34,7 @@ from baton.model import (
     Efficiency,
     EfficiencySums,
     EvaluatorCounts,
+    FailedAt,
     GateResult,
     Hop,
     InputError,
@@ -151,6 +152,7 @@ class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     agents: list[AgentValue] = msgspec.field(default_factory=list)
     route: list[Hop] = msgspec.field(default_factory=list)
     tags: list[str] = msgspec.field(default_factory=list)
+    failed_at: list[FailedAt] = msgspec.field(default_factory=list)
 
     @property
     def end(self) -> int:

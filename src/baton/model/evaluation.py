@@ -19,7 +19,7 @@ from baton.model.aggregates import (
 )
 
 from .case import Location
-from .score import Score, Status
+from .score import Score, Status, named_evidence
 from .trace import Trace
 
 GateStatus = Literal["passed", "failed", "unclear", "error"]
@@ -71,6 +71,14 @@ class Placed(msgspec.Struct, frozen=True, array_like=True):
         return f"{self.kind} {id_} ({self.agent})"
 
 
+class FailedAt(msgspec.Struct, frozen=True, array_like=True):
+    """Where a score failed: at an agent, and in which dispatch to it, as far as it points there."""
+
+    evaluator: str
+    agent: str | None = None
+    sender: str | None = None
+
+
 class CaseResult(msgspec.Struct, kw_only=True):
     """What became of one case (or of one trace that met no case) in one repeat.
 
@@ -103,6 +111,17 @@ class CaseResult(msgspec.Struct, kw_only=True):
     where: Location | None = None
     tags: list[str] = msgspec.field(default_factory=list)
     places: dict[str, Placed] = msgspec.field(default_factory=dict)
+
+    def failed_at(self) -> list[FailedAt]:
+        """Say of each score that failed where it did."""
+        found = []
+        for score in self.scores:
+            if score.status == "failed":
+                ids = [*score.subject, *named_evidence(score)]
+                at = next((self.places[id_] for id_ in ids if id_ in self.places), None)
+                place = FailedAt(score.evaluator, *([at.agent, at.sender] if at else []))
+                found.append(place)
+        return found
 
 
 class EvaluatorCounts(msgspec.Struct, kw_only=True):

@@ -37,6 +37,7 @@ from baton.providers.base import (
 )
 from baton.providers.functions import named
 from baton.readers import Catalog
+from baton.readers.builder import MAIN
 from baton.readers.claude.agents import is_agent_task
 from baton.readers.claude.reader import merge_stream, read_session_file, read_stream
 from baton.readers.claude.threads import TERMINAL
@@ -102,6 +103,15 @@ def known_agents(options: ClaudeSdkOptions, folder: Path) -> Catalog:
     if "project" in options.setting_sources and any(project.glob("**/*.md")):
         agents = agents_folder(project)
     return {**agents, **agents_of(options, folder)}
+
+
+def with_prompt(trace: Trace, options: ClaudeSdkOptions) -> Trace:
+    """Return the trace with what `main` is told, which no message of the session tells."""
+    if options.system_prompt is None:
+        return trace
+    card = trace.agents.get(MAIN, AgentCard())
+    told = msgspec.structs.replace(card, instructions=card.instructions or options.system_prompt)
+    return msgspec.structs.replace(trace, agents={**trace.agents, MAIN: told})
 
 
 def working_folder(options: ClaudeSdkOptions, folder: Path) -> Path:
@@ -455,10 +465,10 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
             limits=of_messages(self.options.max_answer_mib, self.options.max_events),
         )
         try:
-            return self._completed(await played.play())
+            return with_prompt(self._completed(await played.play()), self.options)
         except ProviderError as error:
             if error.trace is not None:
-                error.trace = self._completed(error.trace)
+                error.trace = with_prompt(self._completed(error.trace), self.options)
             raise
 
     def _completed(self, trace: Trace) -> Trace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, Self
 
@@ -15,6 +16,7 @@ from baton.model import (
     EfficiencySums,
     Evaluation,
     EvaluatorCounts,
+    FailedAt,
     Provenance,
     RoutingCounts,
     Status,
@@ -53,6 +55,7 @@ class Tally:
         self.by_agent = AgentCounts(plan.gate.lower)
         self.agents = AgentsSeen()
         self._why: dict[str, str] = {}
+        self._failed_at: Counter[FailedAt] = Counter()
 
     def add(self, result: CaseResult) -> None:
         """Count a result and its scores."""
@@ -64,6 +67,7 @@ class Tally:
             self.agents.add(result.trace.agents)
         if result.efficiency is not None:
             self.agents.add_models(result.efficiency.models)
+        self._fail(result.failed_at())
         for score in result.scores:
             self.evaluators[score.evaluator].add(score.status)
             if score.value is None:
@@ -80,6 +84,7 @@ class Tally:
         self.by_agent.add(row.by_agent, row.case_id, row.repeat)
         if row.efficiency is not None:
             self.agents.add_models(row.efficiency.models)
+        self._fail(row.failed_at)
         for score in row.scores:
             self.evaluators[score.evaluator].add(score.status)
         for name, reason in reasons.items():
@@ -99,8 +104,40 @@ class Tally:
         self.routing.add(earlier.routing, -1)
         self.efficiency.add(earlier.efficiency, -1)
         self.by_agent.take_back(earlier.by_agent, earlier.case_id, earlier.repeat)
+        self._fail(earlier.failed_at, -1)
         for score in earlier.scores:
             self.evaluators[score.evaluator].add(score.status, -1)
+
+    def _fail(self, places: Sequence[FailedAt], by: int = 1) -> None:
+        """Count failures, in memory that does not grow with the names in hostile traces."""
+        for at in places:
+            is_counted = at in self._failed_at or len(self._failed_at) < _PLACES
+            self._failed_at[at if is_counted else FailedAt(at.evaluator)] += by
+
+    def look_first(self) -> list[str]:
+        """Say where most failures are, when few cases passed; nothing otherwise.
+
+        A pass rate that is so low is seldom many faults: it is one agent or one dispatch, or an
+        evaluator that does not fit these agents.
+        """
+        passed, scored = self.cases["passed"], self.cases["passed"] + self.cases["failed"]
+        failed = +self._failed_at  # without what was taken back
+        if scored < _FEW or passed >= _LOW * scored or not failed:
+            return []
+        (evaluator, count), *_ = _most(failed, lambda at: at.evaluator)
+        there = Counter({at: n for at, n in failed.items() if at.evaluator == evaluator})
+        times = "once" if count == 1 else f"{count} times"
+        where = f"`{evaluator}`, which failed {times}"
+        for agent, share in _most(there, lambda at: at.agent)[:1]:
+            where += f", {share} of them at `{agent}`"
+        pairs = _most(there, lambda at: at.sender and f"`{at.sender}` → `{at.agent}`")
+        for pair, share in pairs[:1]:
+            where += f", {share} in dispatches {pair}"
+        advice = (
+            f"{passed} of {scored} cases passed; look first at {where}. If what failed is right, "
+            "this evaluator, or what the cases expect of it, does not fit these agents"
+        )
+        return [advice]
 
     def problems(self, decision: Decision = NOTHING) -> list[str]:
         """Say what could not be evaluated as asked; errors that a gate allows are none."""
@@ -136,6 +173,25 @@ class Tally:
             return "error"
         failed = self.cases["failed"] and not decision.on_cases
         return "failed" if failed or decision.missed else "passed"
+
+
+_LOW = 0.7
+"""A pass rate from which on nobody has to be told where to begin."""
+_PLACES = 1000
+_FEW = 3
+"""Of fewer cases everybody looks at each."""
+
+
+def _most(
+    failed: Counter[FailedAt], what: Callable[[FailedAt], str | None]
+) -> list[tuple[str, int]]:
+    """Count by something, the most frequent first, and by name where several are as frequent."""
+    counts: Counter[str] = Counter()
+    for at, count in failed.items():
+        name = what(at)
+        if name is not None:
+            counts[name] += count
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 class Results(Protocol):
@@ -222,7 +278,7 @@ class FolderResults:
             by_agent=self._tally.by_agent.sums(),
             gate=decision.results,
             provenance=provenance,
-            notices=self._notices,
+            notices=[*self._notices, *self._tally.look_first()],
         )
 
 
@@ -264,7 +320,7 @@ class MemoryResults:
             results=results,
             evaluators=list(tally.evaluators.values()),
             problems=tally.problems(decision),
-            notices=[*notices, *self._notices],
+            notices=[*notices, *self._notices, *tally.look_first()],
             routing=tally.routing.cells(),
             efficiency=tally.efficiency,
             by_agent=tally.by_agent.sums(),

@@ -76,6 +76,7 @@ def row_of(result: CaseResult) -> IndexRow:
         agents=result.agents,
         route=result.route,
         tags=result.tags,
+        failed_at=result.failed_at(),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from baton import load_traces, score
 from baton.model import AgentCard, InputError
 from baton.readers import load_catalog
 from baton.readers.claude.agents import listed_agent
@@ -111,3 +112,29 @@ def test_a_line_of_a_listing_tells_the_tools(line: str, tools: object, denied: o
 
 def test_a_line_that_is_no_entry_is_none() -> None:
     assert listed_agent("[redacted 746 chars]") is None
+
+
+def test_the_system_prompt_of_a_recorded_request_is_what_main_is_told(tmp_path: Path) -> None:
+    lines = [
+        {
+            "type": "user", "uuid": "u1", "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z",
+            "message": {"role": "user", "content": "Hi."},
+        },
+        {
+            "type": "api-request-shape", "sessionId": "s",
+            "shape": {"system": [{"type": "text", "text": "You lead."}, {"text": "Ask the lab."}]},
+        },
+        {"type": "api-request-shape", "sessionId": "s", "agentId": "a1", "shape": {"system": "No."}},
+        {
+            "type": "assistant", "uuid": "u2", "parentUuid": "u1", "sessionId": "s",
+            "timestamp": "2026-01-01T00:00:01Z",
+            "message": {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": "Hi."}]},
+        },
+    ]  # fmt: skip
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (trace,) = load_traces(path)
+    assert trace.agents["main"].instructions == "You lead.\n\nAsk the lab."
+    header = score(path, evaluators=[{"type": "handoff_loops", "optional": True}]).header
+    assert header.provenance is not None
+    assert list(header.provenance.prompts) == ["main"]

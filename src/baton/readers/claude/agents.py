@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from baton.model import AgentCard
+from baton.readers.builder import MAIN
 from baton.readers.catalog import Catalog
 
 from .wire import Entry, block_content, dict_at, is_list, message_text, notices, text_at
@@ -37,6 +38,8 @@ class Cards:
             elif entry.subtype == "init":
                 names = entry.data.get("agents")
                 self._names(names if is_list(names) else [])
+            elif entry.type == "api-request-shape":
+                self._main_prompt(entry)
             elif entry.type == "user":
                 for block in entry.blocks:
                     if block.get("is_error") is True:
@@ -57,6 +60,15 @@ class Cards:
             if card is not None and card.tools is not None:
                 return card.tools, source  # type: ignore[return-value]
         return None, None
+
+    def _main_prompt(self, entry: Entry) -> None:
+        """Take the system prompt of the session's own agent, where its requests are recorded."""
+        system = dict_at(entry.data, "shape").get("system")
+        blocks = system if is_list(system) else [{"text": system}]
+        texts = [text_at(block, "text") for block in blocks if isinstance(block, dict)]
+        prompt = "\n\n".join(text for text in texts if text.strip())
+        if prompt and not text_at(entry.data, "agentId"):
+            self._listed.setdefault(MAIN, AgentCard(instructions=prompt))
 
     def _listing(self, entry: Entry) -> None:
         attachment = dict_at(entry.data, "attachment")

@@ -1,0 +1,61 @@
+"""What a report says to look at first, where few cases passed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Baton, report_of
+
+import baton as package
+from baton.model import Case, Trace
+from baton.testing import build
+
+
+def desk(case: Case) -> Trace:
+    """Hand everything to the lab, which is right for cases that are named after it."""
+    asked = build.turn(
+        "Go.",
+        build.run("desk", build.delegate("lab", "Go.", tools_allowed=["read"])),
+        build.run("lab", build.call("delete" if case.id.startswith("bad") else "read")),
+        output="Done.",
+    )
+    return build.trace(asked, id=case.id)
+
+
+def evaluation(good: int, bad: int) -> package.Evaluation:
+    ids = [f"good{n}" for n in range(good)] + [f"bad{n}" for n in range(bad)]
+    return package.evaluate([build.case("Go.", id=id_) for id_ in ids], desk, ["dispatch_scope"])
+
+
+LOOK = (
+    "2 of 5 cases passed; look first at `dispatch_scope`, which failed 3 times, 3 of them at "
+    "`lab`, 3 in dispatches `desk` → `lab`. If what failed is right, this"
+)
+
+
+def test_a_low_pass_rate_names_evaluator_agent_and_dispatch_with_most_failures() -> None:
+    (notice,) = evaluation(2, 3).notices
+    assert notice.startswith(LOOK)
+
+
+@pytest.mark.parametrize(("good", "bad"), [(7, 3), (5, 0), (0, 2)])
+def test_nothing_is_said_from_70_percent_on_or_of_a_few_cases(good: int, bad: int) -> None:
+    assert evaluation(good, bad).notices == []
+
+
+@pytest.mark.parametrize("kind", ["html", "markdown", "junit", "json"])
+def test_it_is_in_every_report(baton: Baton, tmp_path: Path, kind: str) -> None:
+    folder = evaluation(2, 3).save(tmp_path / "stored")
+    assert "look first at" in report_of(baton, folder, kind)
+
+
+def test_a_folder_that_is_played_or_resumed_says_it_too(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text("def reply(message):\n    return 'no'\n")
+    cases = "".join(
+        f"- {{id: c{n}, input: hi, response: {'no' if n < 1 else 'yes'}}}\n" for n in range(4)
+    )
+    (tmp_path / "cases.yaml").write_text(cases)
+    outcome = baton("eval", "desk.py:reply", "cases.yaml", "-e", "response")
+    assert outcome.code == 1
+    assert "1 of 4 cases passed; look first at `response`, which failed 3 times. If" in outcome.out
