@@ -82,6 +82,7 @@ def _lines(snapshot: Snapshot, file: Path) -> list[str]:
         "made": snapshot.made,
         "cases": f"{len(snapshot.cases)}, each played {times}",
         "dataset": made.dataset.hash if made.dataset else None,
+        "recordings": made.recordings.hash if made.recordings else None,
         "evaluators": ", ".join(f"{name} {version}" for name, version in made.evaluators.items()),
         "judges": ", ".join(made.judges),
         "models": ", ".join(made.models),

@@ -153,6 +153,7 @@ class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     route: list[Hop] = msgspec.field(default_factory=list)
     tags: list[str] = msgspec.field(default_factory=list)
     failed_at: list[FailedAt] = msgspec.field(default_factory=list)
+    content: str | None = None
 
     @property
     def end(self) -> int:

@@ -60,7 +60,7 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
 
 def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iterator[str]:
     """Say what is not of the version that thresholds are for; of some ``names``, or of all."""
-    for name in names or ("dataset", "config", "agents", "prompts"):
+    for name in names or ("dataset", "recordings", "config", "agents", "prompts"):
         wanted = getattr(bound, name) if bound is not None else None
         if isinstance(wanted, str):
             actual = provenance.hash_of(name)

@@ -68,6 +68,7 @@ class BoundTo(_Strict, frozen=True, kw_only=True):
     """The versions that thresholds are for: hashes, of agents and prompts maybe one by one."""
 
     dataset: str | None = None
+    recordings: str | None = None
     config: str | None = None
     agents: str | dict[str, str] | None = None
     prompts: str | dict[str, str] | None = None

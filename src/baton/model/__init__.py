@@ -77,6 +77,7 @@ from .provenance import (
     GitState,
     Provenance,
     changed,
+    content_version,
     digest,
     incomparable,
 )
@@ -204,6 +205,7 @@ __all__ = [
     "case_status",
     "chain_turns",
     "changed",
+    "content_version",
     "counted",
     "digest",
     "first_difference",

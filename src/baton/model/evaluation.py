@@ -89,6 +89,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     ``by_agent`` what judged evaluators, and those of the gate, found of each agent, ``agents``
     what all others did; ``route`` is who handed work to whom; ``where`` and ``tags`` are the
     case's. ``places`` has what scores that did not pass are about, and what proves them, by id.
+    ``content`` is the version of a trace that was scored without a case.
     ``recorded`` says where the trace was read from, ``None`` for one that was played live:
     an evaluation folder holds that one itself.
     """
@@ -111,6 +112,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     where: Location | None = None
     tags: list[str] = msgspec.field(default_factory=list)
     places: dict[str, Placed] = msgspec.field(default_factory=dict)
+    content: str | None = None
 
     def failed_at(self) -> list[FailedAt]:
         """Say of each score that failed where it did."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from .trace import AgentCard, Record
+from .trace import AgentCard, Record, Trace
 
 
 class AgentHashes(NamedTuple):
@@ -55,6 +55,12 @@ def _hash(values: list[AgentCard] | list[str]) -> str:
     return hashlib.sha256(b"\n".join(encoded)).hexdigest()[:16]
 
 
+def content_version(trace: Trace) -> str:
+    """Return a hash of what happened in a trace: where it was read from does not count."""
+    encoded = msgspec.json.encode(trace.turns, order="deterministic")
+    return hashlib.blake2b(encoded, digest_size=8).hexdigest()
+
+
 class DatasetHash(Record, kw_only=True):
     """The content of the cases: ``hash`` is that of their ids and contents, in any order."""
 
@@ -78,11 +84,12 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
     ``evaluators`` has their versions, ``rubrics`` a hash of each question that was asked,
     ``judges`` the models that answer it. ``agents`` and ``prompts`` have a hash for each agent, of
     its whole definition and of its instructions. ``models`` are those that agents used,
-    ``lower`` the evaluators of which low values are good. Hashes are the first 16
-    hex digits of sha256.
+    ``lower`` the evaluators of which low values are good. ``recordings`` is the content of traces
+    that were scored without cases. Hashes are the first 16 hex digits of sha256.
     """
 
     dataset: DatasetHash | None = None
+    recordings: DatasetHash | None = None
     config: str | None = None
     pass_rule: str = "all"
     evaluators: dict[str, str] = msgspec.field(default_factory=dict)
@@ -104,8 +111,17 @@ class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):
             models=sorted({*seen.models, *self.models}),
         )
 
+    def with_recordings(self, contents: Collection[str]) -> Provenance:
+        """Return it with the version of a recorded set: the content of its traces, in any order."""
+        if not contents:
+            return self
+        made = DatasetHash(hash=digest(sorted(contents)), cases=len(contents))
+        return msgspec.structs.replace(self, recordings=made)
+
     def hash_of(self, what: str) -> str | None:
-        """Return the one hash of the dataset, the config, all agents or all prompts."""
+        """Return the one hash of dataset, recordings, config, all agents or all prompts."""
+        if what == "recordings":
+            return self.recordings.hash if self.recordings else None
         if what == "dataset":
             return self.dataset.hash if self.dataset else None
         if what == "config":
@@ -147,6 +163,8 @@ def incomparable(before: Provenance, after: Provenance) -> list[Differs]:
 def changed(before: Provenance, after: Provenance) -> list[Differs]:
     """Return what else differs: what may be the reason why one is better."""
     differing = _one("config", before.config, after.config)
+    if before.recordings is not None and after.recordings is not None:
+        differing += _one("recordings", before.recordings.hash, after.recordings.hash)
     # Traces tell of the agents that came up; one that did not is not gone.
     differing += _both("agent", before.agents, after.agents)
     differing += _both("prompt", before.prompts, after.prompts)

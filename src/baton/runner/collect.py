@@ -56,6 +56,7 @@ class Tally:
         self.agents = AgentsSeen()
         self._why: dict[str, str] = {}
         self._failed_at: Counter[FailedAt] = Counter()
+        self.contents: list[str] = []
 
     def add(self, result: CaseResult) -> None:
         """Count a result and its scores."""
@@ -68,6 +69,8 @@ class Tally:
         if result.efficiency is not None:
             self.agents.add_models(result.efficiency.models)
         self._fail(result.failed_at())
+        if result.content is not None:
+            self.contents.append(result.content)
         for score in result.scores:
             self.evaluators[score.evaluator].add(score.status)
             if score.value is None:
@@ -85,6 +88,8 @@ class Tally:
         if row.efficiency is not None:
             self.agents.add_models(row.efficiency.models)
         self._fail(row.failed_at)
+        if row.content is not None:
+            self.contents.append(row.content)
         for score in row.scores:
             self.evaluators[score.evaluator].add(score.status)
         for name, reason in reasons.items():
@@ -105,6 +110,8 @@ class Tally:
         self.efficiency.add(earlier.efficiency, -1)
         self.by_agent.take_back(earlier.by_agent, earlier.case_id, earlier.repeat)
         self._fail(earlier.failed_at, -1)
+        if earlier.content is not None:
+            self.contents.remove(earlier.content)
         for score in earlier.scores:
             self.evaluators[score.evaluator].add(score.status, -1)
 
@@ -238,6 +245,7 @@ class FolderResults:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         provenance = self._writer.provenance.with_agents(self._tally.agents.hashes())
+        provenance = provenance.with_recordings(self._tally.contents)
         decision = _decided(self._plan, lambda: rows_of(self._writer.folder), provenance)
         if kind is not None:
             self._finish("interrupted", decision, provenance)
@@ -309,6 +317,7 @@ class MemoryResults:
         results = [self._last[key] for key in sorted(self._last)]
         seen = tally.agents.hashes()
         provenance = (self._plan.provenance or Provenance()).with_agents(seen)
+        provenance = provenance.with_recordings(tally.contents)
         decision = _decided(
             self._plan,
             lambda: map(row_of, results),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baton.model import Case, CaseResult, Dataset, Evaluation, Trace
+from baton.model import Case, CaseResult, Dataset, Evaluation, Trace, content_version
 from baton.model.redact import ON, Redaction, is_redacted
 from baton.store import EvaluationWriter, repeat_of
 
@@ -115,6 +115,8 @@ def _scored(
     case = dataset.cases[match.position] if dataset and match.position is not None else None
     scored = start_scoring(plan, trace, case, position)
     scored.repeat = repeat
+    # Cases have a hash of their own; of recordings alone this is the version of the set.
+    scored.content = content_version(trace) if dataset is None else None
     return scored
 
 

@@ -235,6 +235,7 @@ class Unfinished:
         self._plan, self.trace, self._case = plan, trace, case
         self._position, self._parts = position, parts
         self.repeat = 0
+        self.content: str | None = None
 
     async def finish(self) -> CaseResult:
         """Wait for all scores, those of several evaluators at the same time."""
@@ -251,7 +252,7 @@ class Unfinished:
             for score in (next(came) if isinstance(part, _Waiting) else part)
         ]
         result = _result(self._plan, self.trace, self._case, self._position, scores)
-        result.repeat = self.repeat
+        result.repeat, result.content = self.repeat, self.content
         return result
 
     def close(self) -> None:

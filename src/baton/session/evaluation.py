@@ -127,7 +127,8 @@ class Evaluation(model.Evaluation, kw_only=True):
                 agents.add(result.trace.agents)
             if result.efficiency is not None:
                 agents.add_models(result.efficiency.models)
-        return provenance.with_agents(agents.hashes())
+        contents = [each.content for each in self.results if each.content is not None]
+        return provenance.with_agents(agents.hashes()).with_recordings(contents)
 
     @property
     def folder(self) -> None:

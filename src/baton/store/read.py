@@ -219,6 +219,7 @@ def _result(row: IndexRow, body: Body, trace: Trace | None) -> CaseResult:
         agents=row.agents,
         route=row.route,
         places=body.places,
+        content=row.content,
         where=body.where,
         tags=row.tags,
     )

@@ -77,6 +77,7 @@ def row_of(result: CaseResult) -> IndexRow:
         route=result.route,
         tags=result.tags,
         failed_at=result.failed_at(),
+        content=result.content,
     )
 
 
