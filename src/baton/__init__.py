@@ -6,7 +6,11 @@ Names are imported when they are first used: ``import baton`` itself costs next 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 - from a folder it is imported whatever Python it is
+    raise ImportError(f"Baton needs Python 3.11 or later; this is {sys.version.split()[0]}")
 
 if TYPE_CHECKING:
     from baton.datasets import load_dataset

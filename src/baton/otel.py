@@ -22,6 +22,8 @@ from typing import Any, Self
 
 import msgspec
 
+from baton.plugins.origin import install, requirement
+
 try:
     from opentelemetry.context import Context
     from opentelemetry.sdk._logs import LogRecordProcessor
@@ -30,7 +32,7 @@ try:
 
     from baton.providers.instrument.hearing import Hearing
 except ModuleNotFoundError as error:
-    message = "baton.otel needs OpenTelemetry: pip install 'baton-evals[otel]'"
+    message = f"baton.otel needs OpenTelemetry: {install(requirement('otel'))}"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 __all__ = ["FileSpanExporter", "Recording", "record"]

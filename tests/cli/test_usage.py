@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,3 +78,57 @@ def test_a_config_without_evaluators_leaves_them_to_the_cases(baton: Run, tmp_pa
     file = tmp_path / "baton.yaml"
     file.write_text("dataset: cases.yaml\nrepeat: 2\n")
     assert "config, evaluators by what cases state" in baton("check", file).out
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (["score", "app.py"], "is a program, not a recording: `baton record -- python app.py`"),
+        (["show", "app.py"], "`baton eval app.py:FUNCTION DATASET` plays it"),
+        (["show", "s3://bucket/runs"], "s3://bucket/runs: is an address, which only `baton score`"),
+        (["check", "gone.yaml"], "gone.yaml: providers[0].target: no module `gone_agents`"),
+        (["check", "file.yaml"], "gone.py: no such file"),
+    ],
+)
+def test_what_is_no_recording_or_not_there_is_said_with_what_to_do(
+    baton: Run, tmp_path: Path, line: list[str], says: str
+) -> None:
+    (tmp_path / "app.py").write_text("print('hi')\n")
+    for name, target in (("gone", "gone_agents:answer"), ("file", "gone.py:answer")):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"providers: [{{type: python, target: '{target}'}}]\n"
+        )
+    outcome = baton(*line)
+    assert outcome.code == 2
+    assert says in outcome.err
+
+
+def test_a_module_that_is_there_is_not_imported_to_check_a_config(
+    baton: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "here.py").write_text("raise SystemExit('imported')\n")
+    (tmp_path / "here.yaml").write_text("providers: [{type: python, target: 'here:answer'}]\n")
+    assert baton("check", "here.yaml").code == 0
+
+
+def test_where_interrupts_are_ignored_another_way_to_end_it_is_said(
+    baton: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text("def answer(message): return 'hello'\n")
+    (tmp_path / "cases.yaml").write_text(CASES)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        outcome = baton("eval", "app.py:answer", "cases.yaml")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert outcome.code == 0
+    assert f"interrupts are ignored here, as in the background of a shell: kill {os.getpid()}" in (
+        outcome.err
+    )
+
+
+def test_a_python_that_is_too_old_is_named() -> None:
+    code = "import sys; sys.version_info = (3, 10, 13); import baton"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: Baton needs Python 3.11 or later; this is" in done.stderr

@@ -23,6 +23,7 @@ from baton.model import (
     InputError,
     Trace,
 )
+from baton.plugins.origin import install, requirement
 from baton.testing import build, verdict
 from baton.testing.build import expect, turn
 
@@ -197,7 +198,7 @@ def test_a_missing_library_is_named_before_anything_is_scored() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.startswith("InputError")
-    assert "pip install 'baton-evals[text]'" in done.stdout
+    assert install(requirement("text")) in done.stdout
 
 
 def test_building_evaluators_of_answers_loads_no_library() -> None:

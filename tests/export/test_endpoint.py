@@ -14,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.conftest import ROOT, Baton
 
 from baton import load_traces
+from baton.plugins.origin import install, requirement
 
 from .conftest import Answer, Collector
 from .generated import told
@@ -186,7 +187,7 @@ def test_without_the_library_for_protobuf_json_is_sent(
     for asked in (("--otlp", "x.pb"), ("--otlp", collector.url, "--encoding", "protobuf")):
         outcome = baton("export", RECORD, *asked)
         assert outcome.code == 2
-        assert "pip install 'baton-evals[otel]'" in outcome.err
+        assert install(requirement("otel")) in outcome.err
 
 
 def test_a_broken_recording_is_named_and_the_others_are_exported(

@@ -15,6 +15,7 @@ from tests.providers.conftest import make_provider
 import baton
 from baton.model import CaseResult, Content, InputError, Trace
 from baton.model.views import agent_chain
+from baton.plugins import origin
 from baton.testing.build import case
 
 PROGRAMS = Path(__file__).parent.parent / "data" / "programs"
@@ -195,6 +196,6 @@ def test_without_opentelemetry_the_extra_is_named() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.splitlines() == [
-        "instrument: needs OpenTelemetry: pip install 'baton-evals[otel]'",
-        "baton.otel needs OpenTelemetry: pip install 'baton-evals[otel]'",
+        f"instrument: needs OpenTelemetry: {origin.install(origin.requirement('otel'))}",
+        f"baton.otel needs OpenTelemetry: {origin.install(origin.requirement('otel'))}",
     ], done.stderr

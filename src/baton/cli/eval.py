@@ -55,6 +55,7 @@ from .options import (
 )
 from .output import print_estimate, readers_may_leave, report, verdict_line
 from .progress import progress
+from .signals import note_ignored_interrupts
 
 
 @Parameter(name="*", group=MORE)
@@ -209,6 +210,7 @@ def eval_command(
         "workers": workers.workers,
         "listener": _listener(quiet=showing.quiet),
     }
+    note_ignored_interrupts()
     # What agents print, when they are imported and while they play, is no part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:

@@ -15,7 +15,7 @@ from .options import AS_CONFIGURED, ConfigPath, Flag, Redacting, Whole
 
 
 def show_command(
-    *files: Path,
+    *files: str,
     case: str | None = None,
     turn: Whole | None = None,
     dispatch: str | None = None,

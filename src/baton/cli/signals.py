@@ -11,6 +11,8 @@ from typing import Any
 
 from baton.model import Terminated
 
+from .messages import note
+
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _SAID = {"SIGTERM": "terminated", "SIGHUP": "terminated, as its terminal was closed"}
 
@@ -44,6 +46,15 @@ def terminable() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def note_ignored_interrupts() -> None:
+    """Say how to end this process where Ctrl-C does not.
+
+    A shell without job control starts what is put in the background with SIGINT ignored.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        note(f"interrupts are ignored here, as in the background of a shell: kill {os.getpid()}")
 
 
 def exit_of(ended: Terminated) -> tuple[str, int]:

@@ -137,6 +137,14 @@ TABLE = {
             Example("baton list agent_chain", "what its options mean", 0),
         ),
     ),
+    "clean": Verb(
+        "look",
+        "Remove evaluations and recordings below .baton that are older than an age.",
+        (
+            Example("baton clean --older-than 30d", "", 0),
+            Example("baton clean --older-than 12h --dry-run", "only says what would go", 0),
+        ),
+    ),
     "baseline": Verb(
         "decide",
         "Save an evaluation as a baseline to compare with, or show the saved one.",

@@ -16,6 +16,7 @@ from baton.http.credentials import Credentials, plain_address
 from baton.model import BatonError, InputError, Problem
 from baton.model.option_names import option
 from baton.plugins import is_installed
+from baton.plugins.origin import install, requirement
 from baton.readers.otlp.span import Span
 
 from .wire_json import LogRecord, Signal, encode_json, rejected_of
@@ -302,7 +303,7 @@ class _ToEndpoint:
 
 def _need_proto() -> None:
     if not is_installed("opentelemetry.proto"):
-        raise InputError("protobuf needs a library: pip install 'baton-evals[otel]'")
+        raise InputError(f"protobuf needs a library: {install(requirement('otel'))}")
 
 
 _ENDPOINT, _HEADERS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"

@@ -14,6 +14,11 @@ from baton.model import InputError, Problem
 
 HOME = ".baton"
 """The folder of a project that Baton keeps its own files in."""
+_IGNORED = b"""# Written by Baton: what it keeps here is this machine's, apart from baselines.
+*
+!/baselines/
+!/baselines/*
+"""
 LEADS_OUT = (
     "is a link that leads out of its folder: it was not opened; name it by itself to read it"
 )
@@ -47,6 +52,9 @@ def make_folder(folder: Path, *, exist_ok: bool = True) -> None:
             continue
         if is_private(each):
             each.chmod(0o700)  # an umask like 0277 takes away what the owner needs
+        if each.name == HOME:
+            with open_own(each / ".gitignore", "xb") as file:
+                file.write(_IGNORED)
 
 
 def open_own(path: Path, mode: Literal["wb", "w+b", "ab", "xb"]) -> BinaryIO:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import json
 import shlex
-from importlib.metadata import PackageNotFoundError, distribution
+from collections.abc import Sequence
 from typing import Any
 
 NAME = "baton-evals"
@@ -28,8 +27,23 @@ def requirement(extra: str = "") -> str:
     return f"{name} @ {origin}" if origin else name
 
 
+def origin_notes(requirements: Sequence[str]) -> list[str]:
+    """Say of requirements that name an origin what to write in their place, and when."""
+    origin = _origin()
+    if not origin:
+        return []
+    by_name = [each.removesuffix(f" @ {origin}") for each in requirements]
+    notes = [f"Once Baton is published on the package index: {install(*by_name)}"]
+    if origin.startswith("file:"):
+        notes.insert(0, "This copy of Baton came from a folder: name an address that CI can reach.")
+    return notes
+
+
 @functools.cache
 def _origin() -> str:
+    import json  # what follows is needed for a message, and takes long to load
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         noted = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:

@@ -46,6 +46,23 @@ def load_object(spec: str, folder: Path) -> Any:
     return value
 
 
+def missing_module(spec: str, folder: Path) -> str | None:
+    """Say why the module of ``module:function`` is not there, without importing it.
+
+    Of ``package.module`` only the package is looked for: finding the rest would import it.
+    """
+    name = spec.rpartition(":")[0]
+    if not name or name.endswith(".py"):
+        file = folder / name
+        return None if not name or file.is_file() else f"{file}: no such file"
+    top = name.partition(".")[0]
+    if top in sys.modules or any((folder / each).exists() for each in (top, f"{top}.py")):
+        return None
+    if importlib.util.find_spec(top) is not None:
+        return None
+    return f"no module `{name}`: looked below {folder.resolve()} and among what is installed"
+
+
 def _module(name: str, folder: Path) -> ModuleType:
     try:
         if name.endswith(".py"):

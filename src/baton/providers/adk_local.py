@@ -25,6 +25,7 @@ from baton.model import (
     suggestion,
 )
 from baton.plugins import Alias, is_installed
+from baton.plugins.origin import install, requirement
 from baton.providers.adk_options import AdkLocalOptions
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, play
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -68,7 +69,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
             message = f"{path}: no such folder; name the one that has `agent.py`"
             raise InputError(Problem(path="path", message=message))
         if not is_installed("google.adk"):
-            message = "`adk_local` needs google-adk: pip install 'baton-evals[adk]'"
+            message = f"`adk_local` needs google-adk: {install(requirement('adk'))}"
             raise InputError(Problem(path="type", message=message))
         self.source = Source(format="adk-event", framework="google-adk", location=str(options.path))
         self._agents: _Agents | None = None

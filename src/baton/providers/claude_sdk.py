@@ -26,6 +26,7 @@ from baton.http.answers import (
 )
 from baton.model import AgentCard, Case, InputError, Problem, ProviderError, Source, Trace
 from baton.plugins import is_installed
+from baton.plugins.origin import install, requirement
 from baton.providers.base import (
     CaseCancelled,
     ConfiguredProvider,
@@ -447,7 +448,7 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         self._agents = agents_of(options, self.around.folder)
         self._catalog = {**known_agents(options, self.around.folder), **self.around.agents}
         if not is_installed("claude_agent_sdk"):
-            message = "`claude_sdk` needs claude-agent-sdk: pip install 'baton-evals[claude]'"
+            message = f"`claude_sdk` needs claude-agent-sdk: {install(requirement('claude'))}"
             raise InputError(Problem(path="type", message=message))
         self._source = Source(
             format="claude-stream", framework="claude-agent-sdk", location=options.cwd

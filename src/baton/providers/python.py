@@ -22,6 +22,7 @@ from baton.model import (
 from baton.model.dataset import Need
 from baton.model.views import sum_usage
 from baton.plugins import is_installed
+from baton.plugins.origin import install, requirement
 from baton.tracebacks import are_shown
 
 from .answer_turns import Stated, stated_turn, with_recorded
@@ -255,7 +256,7 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
     if setup.plain:
         return Pool(setup)
     if not is_installed("opentelemetry.sdk"):
-        message = "needs OpenTelemetry: pip install 'baton-evals[otel]'"
+        message = f"needs OpenTelemetry: {install(requirement('otel'))}"
         raise InputError(Problem(path="instrument", message=message))
     from .instrument.instrumentors import check_instrumentors
 

@@ -24,7 +24,9 @@ from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
 from baton.model import AgentCard, Dataset, InputError, Problem, counted
+from baton.plugins.user_code import missing_module
 from baton.providers.adk_options import AdkHttpOptions, AdkLocalOptions
+from baton.providers.python import PythonOptions
 from baton.readers import load_catalog, load_traces
 from baton.readers.catalog import is_catalog_file
 from baton.readers.load import EMPTY, NOT_A_TRACE, files_below, outside
@@ -161,6 +163,11 @@ def _check_config(file: Path) -> str:
         # Building these would import, and so run, code of the user's own.
         if options.type != "python" and options.hooks is None:
             configured(config, index, {})
+        if isinstance(options, PythonOptions):
+            missing = missing_module(options.target, config.folder)
+            if missing is not None:
+                place = f"providers[{index}].target"
+                raise InputError(Problem(file=config.file, path=place, message=missing))
     if config.evaluators is None:
         return "config, evaluators by what cases state"
     return f"config, {counted(len(config.plan.evaluators), 'evaluator')}"

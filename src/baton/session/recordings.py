@@ -38,6 +38,12 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
     read, exclude, agents = list[str](), list[Path](), None
     for path in paths:
         folder = Path(path)
+        if folder.suffix == ".py" and folder.is_file():
+            message = (
+                f"is a program, not a recording: `baton record -- python {path}` records it, and "
+                f"`baton eval {path}:FUNCTION DATASET` plays it"
+            )
+            raise InputError(Problem(file=path, message=message))
         if is_address(path) or not is_evaluation(folder) or not read_header(folder, Header).traces:
             read.append(path)
             continue

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.model import Dispatch, InputError, Trace, suggestion
+from baton.model import Dispatch, InputError, Problem, Trace, suggestion
 from baton.model.redact import RedactLike
 from baton.readers import iter_traces
+from baton.readers.shards import is_address
 
 from .file_kinds import IS_A_DATASET, given_as
 from .prepare import Note, PathLike, each_once, log_note
@@ -56,7 +57,12 @@ def traces_to_show(
     if not some:
         raise InputError("name the files or folders to show")
     priced = pricing(config, prices)
-    read = recordings_in(each_once(some, note), note)
+    paths = each_once(some, note)
+    for path in paths:
+        if is_address(path):
+            message = "is an address, which only `baton score` reads: copy it here to show it"
+            raise InputError(Problem(file=path, message=message))
+    read = recordings_in(paths, note)
     errors: list[InputError] = []
     cases: dict[str, None] = {}
     ids: list[str] = []

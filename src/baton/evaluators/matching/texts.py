@@ -20,6 +20,7 @@ from baton.evaluators.matching.answers import json_in, quote
 from baton.formats.nesting import TOO_DEEP, is_value_too_deep
 from baton.formats.patterns import BadPatternError, Pattern, compiled, has_several_repeats
 from baton.model import Content, ExpectedTurn, InputError, Problem
+from baton.plugins.origin import install, requirement
 
 # Written without spaces, and each character a word: kana, CJK ideographs, Hangul syllables.
 _WORD_EACH = ((0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF))
@@ -69,7 +70,7 @@ class Rouge(NamedTuple):
 def require_rouge() -> None:
     """Raise InputError when the library that stems words is not installed."""
     if importlib.util.find_spec("rouge_score") is None:
-        raise InputError("ROUGE needs rouge-score: pip install 'baton-evals[text]'")
+        raise InputError(f"ROUGE needs rouge-score: {install(requirement('text'))}")
 
 
 def rouge1(expected: str, actual: str) -> Rouge:
@@ -222,7 +223,7 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
         from jsonschema.exceptions import SchemaError, best_match
         from jsonschema.validators import Draft202012Validator, validator_for
     except ImportError:
-        message = "JSON Schema needs jsonschema: pip install 'baton-evals[text]'"
+        message = f"JSON Schema needs jsonschema: {install(requirement('text'))}"
         raise InputError(Problem(path=path, message=message)) from None
     if is_value_too_deep(schema):
         raise InputError(Problem(path=path, message=TOO_DEEP))

@@ -14,7 +14,7 @@ from baton.formats.yaml import dump_yaml
 from baton.model import Case, Content, ExpectedTurn, InputError, Problem
 from baton.model.option_names import option
 from baton.plugins import is_installed
-from baton.plugins.origin import install, requirement
+from baton.plugins.origin import install, origin_notes, requirement
 from baton.providers.instrument.frameworks import examine, unrecorded
 from baton.session.agents import agent_spec
 from baton.session.evaluate import evaluate
@@ -155,7 +155,11 @@ def files_of(answers: Answers) -> dict[str, str]:
     workflow = _WORKFLOWS.get(answers.ci)
     if workflow is not None:
         template = _template(f"{answers.ci}.yml")
-        texts[workflow] = template.replace("INSTALL", install(*answers.packages))
+        # Each note stands above the line that installs, as far in as that.
+        column = " " * (6 if answers.ci == "github" else 4)
+        notes = "".join(f"{column}# {note}\n" for note in origin_notes(answers.packages))
+        installed = template.replace("INSTALL", install(*answers.packages))
+        texts[workflow] = installed.replace("ORIGIN", notes)
     if answers.sample is not None:
         texts[answers.sample] = _template("desk.py.txt")
     return texts

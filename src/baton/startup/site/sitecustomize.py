@@ -16,7 +16,7 @@ def _next_one() -> None:
 
 
 _next_one()
-if importlib.util.find_spec("baton") is not None:
+if sys.version_info >= (3, 11) and importlib.util.find_spec("baton") is not None:
     from baton.startup import start
 
     start()

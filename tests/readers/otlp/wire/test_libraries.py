@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from baton.plugins.origin import install, requirement
+
 READ = """
 import sys
 for name in ("google.protobuf", "opentelemetry.proto", "zstandard", "compression"):
@@ -40,4 +42,4 @@ def test_what_needs_a_library_says_which_extra_brings_it(wire: Any, library: str
     data = wire.protobuf(wire.export([wire.span("a")]))
     path = wire.file(wire.zstd(data) if library == "zstd" else data)
     told = _read(path)
-    assert told == f"{path}: {library} needs a library: pip install 'baton-evals[otel]'"
+    assert told == f"{path}: {library} needs a library: {install(requirement('otel'))}"

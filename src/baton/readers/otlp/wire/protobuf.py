@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from baton.model import InputError, Problem
+from baton.plugins.origin import install, requirement
 from baton.readers.otlp.span import Event, Span
 
 from .streams import Limits, Place, Report
@@ -216,6 +217,6 @@ def _converter(file: str) -> dict[str, Any]:
     try:
         from baton.readers.otlp.wire import proto_convert
     except ImportError:
-        message = "protobuf needs a library: pip install 'baton-evals[otel]'"
+        message = f"protobuf needs a library: {install(requirement('otel'))}"
         raise InputError(Problem(file=file, message=message)) from None
     return proto_convert.CONVERTERS

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from baton.model import Dropped, InputError, Problem
+from baton.plugins.origin import install, requirement
 
 _MOST_PROBLEMS = 20
 
@@ -202,7 +203,7 @@ def zstd_unpacker(file: str) -> Any:
     try:
         import zstandard
     except ImportError:
-        message = "zstd needs a library: pip install 'baton-evals[otel]'"
+        message = f"zstd needs a library: {install(requirement('otel'))}"
         raise InputError(Problem(file=file, message=message)) from None
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
 
