@@ -200,7 +200,7 @@ def test_results_of_traces_that_are_gone_are_sent_and_said_to_belong_to_no_span(
     run.unlink()
     outcome = baton("export", folder(tmp_path), "--otlp", collector.url, "--only", "results")
     assert outcome.code == 0
-    assert "results of 1 cases belong to no span" in outcome.err
+    assert "results of 1 case belong to no span" in outcome.err
     assert collector.logs()
     assert not any(log.span_id for log in collector.logs())
 

@@ -18,7 +18,7 @@ from baton.evaluators.matching.call_report import (
     wrong,
 )
 from baton.evaluators.matching.call_rules import Made
-from baton.model import Case, EvalContext, ExpectedToolCall, ExpectedTurn, Score, Trace
+from baton.model import Case, EvalContext, ExpectedToolCall, ExpectedTurn, Score, Trace, counted
 
 from .base import Pair, TurnEvaluator, Unknown, Unscored, describe
 from .tool_calls import calls_in_scope, unknown_of
@@ -115,7 +115,8 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
         pairs = super().turns(trace, case)
         if isinstance(pairs, Unscored) or len(trace.turns) == len(pairs):
             return pairs
-        played = f"{len(trace.turns)} turns were played, and {len(pairs)} are planned"
+        were = "was" if len(trace.turns) == 1 else "were"
+        played = f"{counted(len(trace.turns), 'turn')} {were} played, and {len(pairs)} are planned"
         return Unscored("error", played)
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Trajectory | Unknown:
@@ -161,8 +162,8 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
         value = sum(turn.calls.score for turn in turns) / len(turns)
         steps = sum(turn.share for turn in turns) / len(turns)
         bad = [turn.calls for turn in turns if not turn.calls.score]
-        matched = f"{len(turns) - len(bad)} of {len(turns)} turns match {self.match_type}"
-        reason = f"{matched} (step average {steps:.2f})"
+        matched = f"{len(turns) - len(bad)} of {counted(len(turns), 'turn')} match"
+        reason = f"{matched} {self.match_type} (step average {steps:.2f})"
         rows = [turn_details(turn.calls, turn.share) for turn in turns]
         score = self.scored(
             value,

@@ -10,7 +10,7 @@ from typing import IO, Literal
 import msgspec
 
 from baton.formats.evaluation_folder import is_evaluation
-from baton.model import InputError, Problem, Trace
+from baton.model import InputError, Problem, Trace, counted
 from baton.model.option_names import option
 from baton.model.redact import Redaction
 from baton.readers import iter_traces
@@ -110,7 +110,8 @@ def export_evaluation(
                 sink.add(events)
                 done.results += len(events)
         for why, count in missing.items():
-            on_note(f"{evaluation.folder}: results of {count} cases belong to no span: {why}")
+            of = counted(count, "case")
+            on_note(f"{evaluation.folder}: results of {of} belong to no span: {why}")
 
 
 def _without(

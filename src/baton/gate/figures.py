@@ -147,7 +147,9 @@ class OfCounter:
         """Decide by the statistic; what is not known of some cases decides nothing."""
         rule, known = self.rule, len(self._values)
         if not known or self._unknown:
-            reason = f"it is not known of {self._unknown} of {known + self._unknown} cases"
+            reason = (
+                f"it is not known of {self._unknown} of {counted(known + self._unknown, 'case')}"
+            )
             return [_result_of(rule, "error", None, known, reason=reason)]
         values = sorted(self._values)
         share = percentile(self._statistic)
@@ -161,7 +163,7 @@ class OfCounter:
             figure = values[-1] if self._statistic == "max" else values[0]
         result = _by_limit(rule, figure, known, "cases", self._worst)
         if self._bounds and result.status == "passed" and rule.sign != ">=":
-            reason = f"it is known in part only of {self._bounds} of {known} cases"
+            reason = f"it is known in part only of {self._bounds} of {counted(known, 'case')}"
             return [_result_of(rule, "error", result.mean, known, reason=reason)]
         if result.status == "failed":
             cases = "case" if known == 1 else "cases"

@@ -81,7 +81,7 @@ def pass_lines(rate: PassRate | None) -> Iterator[str]:
     """Say how many of several results passed, what was not scored, and how repeats differ."""
     if rate is None or rate.results < 2:
         return
-    of = f"{rate.results:,} results of {rate.cases:,} cases"
+    of = f"{counted(rate.results, 'result')} of {counted(rate.cases, 'case')}"
     if rate.repeats is None and rate.results == rate.cases:
         of = f"{rate.cases:,} cases"
     left = [counted(rate.errors, "error")] if rate.errors else []

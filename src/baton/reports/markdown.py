@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-from baton.model import STATUSES, CaseResult
+from baton.model import STATUSES, CaseResult, counted
 from baton.plugins import Entry
 from baton.stats.routing import agents_of, mistakes
 from baton.store import Header, Reportable
 
 from .figures import arrow, gate_lines, pass_lines, repeats_of, share_text
-from .terminal import efficiency_line
+from .terminal import alike_repeats, by_case, efficiency_line, repeat_text
 from .text import one_line, place_names, place_of, value_text
 
 MOST_BYTES = 60_000
@@ -34,21 +34,22 @@ def write_markdown(evaluation: Reportable, out: IO[str]) -> None:
     out.write(text + "\n")
     room = MOST_BYTES - len(text.encode())
     shown, left = 0, 0
-    for row in evaluation.rows():
-        if row.status == "passed":
+    for rows in by_case(row for row in evaluation.rows() if row.status != "passed"):
+        if left or shown == MOST_CASES:
+            left += len(rows)
             continue
-        if left == 0 and shown < MOST_CASES:
-            case = "".join(f"{line}\n" for line in _case(evaluation.result(row), header))
+        for result, times in alike_repeats(evaluation, rows, _said):
+            case = "".join(f"{line}\n" for line in _case(result, header, times))
             title = "" if shown else "\n### Cases that did not pass\n\n"
             room -= len((title + case).encode())
-            if room >= 0:
-                out.write(title + case)
-                shown += 1
+            if left or shown == MOST_CASES or room < 0:
+                left += times
                 continue
-        left += 1
+            out.write(title + case)
+            shown += 1
     if left:
-        more = "more " if shown else ""
-        out.write(f"\n… and {left:,} {more}cases that did not pass: see the JSON or HTML report\n")
+        more = counted(left, "more case" if shown else "case")
+        out.write(f"\n… and {more} that did not pass: see the JSON or HTML report\n")
 
 
 def code(text: str, limit: int = 300) -> str:
@@ -116,15 +117,19 @@ def _listed(title: str, lines: list[str]) -> Iterator[str]:
             yield f"- … and {len(lines) - _MOST_LINES:,} more"
 
 
-def _case(result: CaseResult, header: Header) -> Iterator[str]:
+def _case(result: CaseResult, header: Header, times: int) -> Iterator[str]:
     name = f"{_MARKS[result.status]} **{code(result.case_id, 120)}**"
-    repeat = f" ({result.repeat + 1} of {header.repeats})" if header.repeats > 1 else ""
+    said = repeat_text(result, header.repeats, times)
+    repeat = f" ({said})" if said else ""
     place = place_of(result)
     where = "" if place is None else f" {code(':'.join(str(p) for p in place if p), 200)}"
     yield f"- {name}{repeat}{where}"
-    if result.error:
-        yield f"  - {code(result.error)}"
-    yield from (f"  - {line}" for line in _scores(result))
+    yield from (f"  - {line}" for line in _said(result))
+
+
+def _said(result: CaseResult) -> list[str]:
+    """Return what is said of a case below its name."""
+    return [*([code(result.error)] if result.error else []), *_scores(result)]
 
 
 def _scores(result: CaseResult) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import islice
+from itertools import groupby, islice
 from typing import IO, NamedTuple
 
 import msgspec
@@ -23,7 +23,7 @@ from baton.model import (
     counted,
 )
 from baton.plugins import Alias, Entry
-from baton.store import Header, Reportable, recorded_of
+from baton.store import Header, IndexRow, Reportable, recorded_of
 
 from .figures import gate_lines, pass_lines, print_asked, print_by_agent, print_routing, repeats_of
 from .text import Text, console_for, content_line, dispatches_of, one_line, value_text
@@ -91,6 +91,14 @@ _WORDS = {
 }
 
 
+_ONE = {
+    "dispatches": "dispatch",
+    "tool_calls": "tool call",
+    "model_calls": "model call",
+    "tokens": "token",
+}
+
+
 def efficiency_line(sums: EfficiencySums) -> str:
     """Say what all cases took, and one of them in the mean; empty where nothing is known."""
     parts = [f"{_WORDS[name]} {text}" for name, text in counter_texts(sums)]
@@ -120,7 +128,7 @@ def case_line(efficiency: Efficiency) -> str:
         value = getattr(efficiency, name)
         if value is not None:
             least = "≥ " if name in efficiency.at_least else ""
-            parts.append(f"{least}{value:,} {_WORDS[name]}")
+            parts.append(f"{least}{counted(value, _ONE[name])}")
     if "seconds" in efficiency.timings:
         parts.append(_seconds(efficiency.timings["seconds"]))
     return " · ".join(parts)
@@ -159,15 +167,21 @@ def print_terminal(
         for name, model, known in calibrations_of(header):
             console.print(Text(one_line(f"{name}, {model}: {known}", 400), "dim"))
     shown = left = 0
-    for row in evaluation.rows():
-        if row.status == "passed" and not detailed:
-            continue
+    wanted = (row for row in evaluation.rows() if detailed or row.status != "passed")
+    for rows in by_case(wanted):
         if shown == limit and not detailed:
-            left += 1
+            left += len(rows)
             continue
-        shown += 1
-        for line in case_lines(evaluation.result(row), header, detailed=detailed):
-            console.print(line)
+        alike = [(evaluation.result(row), 1) for row in rows] if detailed else None
+        for result, times in alike or alike_repeats(
+            evaluation, rows, lambda each: list(case_lines(each, header))[1:]
+        ):
+            if shown == limit and not detailed:
+                left += times
+                continue
+            shown += 1
+            for line in case_lines(result, header, detailed=detailed, times=times):
+                console.print(line)
     if left:
         cases = counted(left, "more case")
         console.print()
@@ -192,6 +206,43 @@ def print_terminal(
     console.print(verdict)
 
 
+def by_case(rows: Iterable[IndexRow]) -> Iterator[list[IndexRow]]:
+    """Yield the rows of the repeats of each case together."""
+    for _, repeats in groupby(rows, key=lambda row: row.position):
+        yield list(repeats)
+
+
+def alike_repeats(
+    evaluation: Reportable,
+    rows: Sequence[IndexRow],
+    words_of: Callable[[CaseResult], Sequence[object]],
+) -> Iterator[tuple[CaseResult, int]]:
+    """Yield repeats of a case that did not pass, once for those of which the same is said.
+
+    The second value is how often. Of more than 100 repeats each further one stands alone, unread
+    where nobody asks for it: a folder may be hostile.
+    """
+    same: dict[tuple[str, ...], list[CaseResult]] = {}
+    for row in rows[:_LOOKED_AT]:
+        result = evaluation.result(row)
+        same.setdefault((result.status, *map(str, words_of(result))), []).append(result)
+    for results in same.values():
+        yield results[0], len(results)
+    for row in rows[_LOOKED_AT:]:
+        yield evaluation.result(row), 1
+
+
+def repeat_text(result: CaseResult, repeats: int, times: int) -> str:
+    """Say which repeat this is, or of how many it is true: ``failed 3 of 5``."""
+    if repeats < 2:
+        return ""
+    return (
+        f"{result.status} {times} of {repeats}"
+        if times > 1
+        else f"{result.repeat + 1} of {repeats}"
+    )
+
+
 def _counts(evaluation: Reportable) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("evaluator")
@@ -211,12 +262,17 @@ def _counts(evaluation: Reportable) -> Table:
     return table
 
 
-def case_lines(result: CaseResult, header: Header, *, detailed: bool = False) -> Iterator[Text]:
-    """Yield the lines on one case; ``detailed`` adds what passed."""
+def case_lines(
+    result: CaseResult, header: Header, *, detailed: bool = False, times: int = 1
+) -> Iterator[Text]:
+    """Yield the lines on one case; ``detailed`` adds what passed.
+
+    ``times`` is of how many repeats the same is to be said.
+    """
     head = Text("\n").append(f"{MARKS[result.status]} ", STYLES[result.status])
     head.append(one_line(result.case_id, 200), "bold")
-    if header.repeats > 1:
-        head.append(f"  {result.repeat + 1} of {header.repeats}", "dim")
+    if said := repeat_text(result, header.repeats, times):
+        head.append(f"  {said}", "dim")
     if result.mean is not None and isinstance(header.pass_rule, dict):
         head.append(f"  mean {result.mean:.2f}, needs {header.pass_rule['mean']:.2f}", "dim")
     location = result.recorded.location if result.recorded is not None else None

@@ -20,6 +20,7 @@ from baton.model import (
     Trace,
     Turn,
     Usage,
+    counted,
 )
 from baton.model.views import (
     RoundTrip,
@@ -229,7 +230,7 @@ def gaps(trace: Trace) -> Iterator[str]:
         yield f"not recorded: {', '.join(sorted(names))}"
     for dropped in trace.dropped:
         example = f", such as {one_line(dropped.example, 60)}" if dropped.example else ""
-        yield f"dropped: {one_line(dropped.what)} ({dropped.count} times{example})"
+        yield f"dropped: {one_line(dropped.what)} ({counted(dropped.count, 'time')}{example})"
 
 
 _BEFORE = 3

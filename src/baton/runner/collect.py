@@ -151,10 +151,13 @@ class Tally:
         problems = []
         total = sum(self.cases.values())
         if self.cases["error"] and not decision.on_errors:
-            problems.append(f"{self.cases['error']} of {total} cases could not be evaluated")
+            problems.append(
+                f"{self.cases['error']} of {counted(total, 'case')} could not be evaluated"
+            )
         if self._planned is not None and total < self._planned:
             problems.append(
-                f"{self._planned - total} of {self._planned} planned cases were not run"
+                f"{self._planned - total} of {counted(self._planned, 'planned case')} "
+                f"{'was' if self._planned == 1 else 'were'} not run"
             )
         if not total:
             problems.append("there was nothing to score")

@@ -138,7 +138,7 @@ def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
         case "traces" | "unknown":
             traces = load_traces(file)
             dropped = sum(entry.count for trace in traces for entry in trace.dropped)
-            lost = f", {dropped} pieces dropped" if dropped else ""
+            lost = f", {counted(dropped, 'piece')} dropped" if dropped else ""
             turns = sum(len(trace.turns) for trace in traces)
             return f"{counted(len(traces), 'trace')}, {counted(turns, 'turn')}{lost}"
 

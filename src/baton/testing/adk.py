@@ -13,7 +13,7 @@ import msgspec
 
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.formats.document import Document, read_bytes
-from baton.model import CaseResult, Dataset, InputError, Problem
+from baton.model import CaseResult, Dataset, InputError, Problem, counted
 from baton.model.score import passes
 from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.terminal import failure_text
@@ -128,10 +128,11 @@ def _below(runs: Sequence[CaseResult]) -> Iterator[str]:
         values = [score.value for score in scores if score.value is not None]
         unscored = len(scores) - len(values)
         if unscored:
-            yield f"  {name} could not be evaluated in {unscored} of {len(scores)} runs"
+            yield f"  {name} could not be evaluated in {unscored} of {counted(len(scores), 'run')}"
         threshold = next((s.threshold for s in scores if s.threshold is not None), None)
         if values and threshold is not None and not passes(fmean(values), threshold):
-            yield f"  {name} is {fmean(values):.2f} over {len(runs)} runs, needs {threshold:.2f}"
+            over = counted(len(runs), "run")
+            yield f"  {name} is {fmean(values):.2f} over {over}, needs {threshold:.2f}"
 
 
 def suite_with_state(
