@@ -398,6 +398,9 @@ _WORDS = {
     "viertel": ("sh:0.25", "n:0.25"),
     "pair": ("n:2",),
     "couple": ("n:2",),
+    "double": ("n:2",),
+    "doppelzimmer": ("n:2",),
+    "triple": ("n:3",),
     "thrice": ("n:3",),
 }
 

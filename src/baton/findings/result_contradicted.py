@@ -27,6 +27,12 @@ _OTHERWISE = re.compile(
         |your\ own|our\ own|bring|plus|minus|not\ \w+\ but|wrong\w*|correct\w*|mistake\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# What is worked out from many values may have the digits of one of them.
+_WORKED_OUT = re.compile(
+    r"""\b(?:average|mean|median|total|sum|difference|each|together|altogether|in\ all|per\ \w+
+        |durchschnitt\w*|insgesamt|zusammen|en\ moyenne|en\ tout|de\ media|en\ total)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 # Words of these by which a date is surely another one; who has to come "before" a date may say so.
 _ANOTHER = re.compile(
     r"""\b(?:normal\w*|usual\w*|last|next|previous\w*|earlier|later|former\w*|another|others?|again
@@ -76,6 +82,7 @@ _NEW_WORDS_OF_LABEL = 2
 # How many digits of a value in another order may differ from one another at least.
 _SWAPPED = 3
 # Twice, and days, weeks, months and hours of one another.
+_TIMES = {float(n) for n in range(2, 32)} - {10.0}
 _CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
 
 
@@ -203,6 +210,9 @@ def _swapped(value: Value, lost: list[Value], against: _Known) -> Value | None:
     By chance that hardly ever happens, so the words around it do not matter.
     """
     if against.said.holds(value.fact) or value.kind in ("time", "date"):
+        return None
+    own = {word.casefold() for word in _WORKED_OUT.findall(value.clause)}
+    if own - {word.casefold() for word in _WORKED_OUT.findall(against.result)}:
         return None
     is_year = any(1900 <= number <= 2100 for number in value.numbers)
     if is_year or len(set(value.digits.strip("0"))) < _SWAPPED:
@@ -408,6 +418,10 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     if value.kind != "number" or any(n >= 100 for n in value.numbers):
         made += [a + b for i, a in enumerate(same) for b in same[i + 1 :]]
         made += [abs(a - b) for i, a in enumerate(same) for b in same[i + 1 :]]
+    # 45 EUR are 15 EUR for each of three nights; ten times is rather a zero too many.
+    ratios = {max(a, b) / min(a, b) for a in value.sizes for b in same if a and b}
+    if value.kind not in ("number", "share", "identifier") and ratios & _TIMES:
+        return True
     if value.kind == "number":
         sizes = [n for v in base for n in v.numbers if n != 1]
         made += [a * b for i, a in enumerate(sizes) for b in sizes[i + 1 :]]

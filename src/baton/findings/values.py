@@ -100,8 +100,9 @@ def labels(value: Value) -> frozenset[str]:
     number = re.search(rf"(?<!\d){re.escape(value.fact.text)}", value.sentence)
     if number is None:
         return frozenset()
-    before, after = value.sentence[: number.start()], value.sentence[number.end() :]
-    beside = [*_telling(before)[-2:], *_telling(after)[:1]]
+    before = re.split(r"[,;\n(]", value.sentence[: number.start()])[-1]
+    after = re.split(r"[,;\n)]", value.sentence[number.end() :])[0]
+    beside = [*_telling(before)[-1:], *_telling(after)[:1]]
     return frozenset(beside) | frozenset(name_parts(" ".join(beside)))
 
 
