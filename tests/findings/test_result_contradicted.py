@@ -20,6 +20,7 @@ RESULTS = {
     "visa": "Accordé le 22 mai, valable du 1er juin 2025 au 31 mai 2027. Retrait avant le 20 juin.",
     "eta": "35 % of 214 rows copied, ETA 02:40 UTC. Boarding 12:45 at gate F21, Hb 13.2 g/dL.",
     "steps": "Mon 9,120, Tue 6,480, Wed 11,002. Stay 18-21 July: dog 15 EUR a night.",
+    "account": "The account is DE02 1203 0000 0000 2020 51, the fee 90 EUR.",
     "flight": "Norwegian DY1303 leaves Gatwick at 07:05 for 64 GBP; a bag costs 22 GBP more.",
 }
 
@@ -70,6 +71,7 @@ def test_another_value_is_found(name: str, answer: str) -> None:
         ("eta", "Boarding starts a quarter to one at F21."),
         ("eta", "Leave home at eleven, then you're there by 11:45."),
         ("eta", "75 rows are copied, Hb is 132 g/L."),
+        ("account", "Pay 90 EUR to DE02 1203 0000 0000 2020 51, please."),
         ("steps", "On average 8,460 a day."),
         ("steps", "The dog costs 45 EUR."),
         ("cap", "The penalty for four weeks is 2 %."),

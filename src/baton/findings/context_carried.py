@@ -161,7 +161,7 @@ def _of_request(
     alone = not any(d.id != dispatch.id and d.from_run == dispatch.from_run for d in sent_by)
     prompt = "" if dispatch.prompt is None else plain_text(dispatch.prompt)
     retold = _is_retold(read(request.text), read(prompt), given)
-    values = list(values_of(prompt))
+    values = [] if all(_went_along(fact, given) for fact in facts) else list(values_of(prompt))
     new = [value for value in values if not read(request.text).holds(value.fact)]
     if new:
         # An order that the caller looked up, or that a user named before, is no other order.
@@ -172,6 +172,12 @@ def _of_request(
         new = [value for value in new if not read(*had).holds(value.fact)]
     sent = _Sent(dispatch, request, given, others, alone, retold, values, new)
     return _judged(sent, limits)
+
+
+def _went_along(fact: Fact, given: Reading) -> bool:
+    """Tell a fact that was given, and with its unit if it has one."""
+    sizes = {key for key in fact.keys if key.startswith("u:")}
+    return given.holds(fact) and (not sizes or bool(sizes & given.keys))
 
 
 def _is_retold(request: Reading, prompt: Reading, given: Reading) -> bool:

@@ -222,11 +222,24 @@ def measure_key(dimension: str, value: float) -> str:
     return f"u:{dimension}:{value:.6g}"
 
 
+# Each step of a caller is held against each dispatch; see `facts.py`.
+_KEPT = 20_000
+
+
 def in_digits(text: str) -> str:
     """Write numbers in words in digits, where they stand in several words or before a unit.
 
     ``half a dozen`` is 6, ``two weeks`` is ``2 weeks``; other single words (``two seats``) stay.
     """
+    return _again_in_digits(text) if len(text) <= _KEPT else _rewritten(text)
+
+
+@lru_cache(maxsize=4096)
+def _again_in_digits(text: str) -> str:
+    return _rewritten(text)
+
+
+def _rewritten(text: str) -> str:
     if _MAY_BE_WORDS.search(text) is not None:
         text = _AND_A_HALF.sub(lambda m: f"{_ONES.get(m[1].lower(), m[1])}.5", text)
         for pattern, instead in _REWRITTEN:
