@@ -182,7 +182,8 @@ class _Table:
         self, visits: list[ExpectedVisit], runs: list[AgentRun], played: Played, terms: Terms
     ) -> None:
         self._visits, self._runs = visits, runs
-        self._texts = [len(played.voice(run).texts) for run in runs]
+        # A run that said one thing is that text.
+        self._texts = [n if (n := len(played.voice(run).texts)) > 1 else 0 for run in runs]
         self._recorded = [played.voice(run).whole for run in runs]
         self._played, self._terms = played, terms
         self._fits: dict[tuple[int, Place], Fit] = {}
@@ -204,8 +205,8 @@ class _Table:
 
         def gain(visit: int, place: Place) -> int:
             if place.text is not None:
-                shared = self._texts[place.run] > 1 and self._visits[visit].says
-                return big if shared and self.fit(visit, place).met >= level else 0
+                says = self._visits[visit].says
+                return big if says and self.fit(visit, place).met >= level else 0
             fit = self.fit(visit, place)
             return big if fit.met >= level else int(fit.agent >= level)
 

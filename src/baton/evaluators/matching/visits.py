@@ -152,12 +152,14 @@ class Played:
         self._runs = {run.id: run for each in trace.turns for run in each.runs}
         self._dispatches = {d.id: d for each in trace.turns for d in each.dispatches}
         self._voices: dict[str, Voice] = {}
+        self._names: dict[str, list[str]] = {}
 
     def names(self, run: AgentRun) -> list[str]:
         """Return all names a run goes by; none when its agent was not recorded."""
-        if not known(self._trace, run, "agent"):
-            return []
-        return [self._renames.get(name, name) for name in run_names(self._trace, run)]
+        if run.id not in self._names:
+            names = run_names(self._trace, run) if known(self._trace, run, "agent") else []
+            self._names[run.id] = [self._renames.get(name, name) for name in names]
+        return self._names[run.id]
 
     def voice(self, run: AgentRun) -> Voice:
         """Return what a run said."""
