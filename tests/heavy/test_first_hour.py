@@ -1,0 +1,69 @@
+"""The first hour: from nothing to green, to red for each kind of fault, and through CI."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.cli.test_init import AGENTS, alone
+
+pytestmark = pytest.mark.heavy
+OTHER = AGENTS.replace(
+    "@desk.tool_plain", 'shop = Agent(saying(TextPart("Hm.")), name="shop")\n\n\n@desk.tool_plain'
+)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("(await clerk.run(task))", "(await shop.run(task))", "expected a dispatch to `clerk`, but it went to `shop`"),
+        ('"Refund order 42."', '"Refund the order."', "handed to `clerk` as expected; the prompt lacks '42'"),
+        (
+            "Done: 19.90 EUR are on their way, reference R-7781.",
+            "All is well, have a nice day.",
+            "result_used",
+        ),
+    ],
+    ids=["wrong target", "dropped context", "ignored result"],
+)  # fmt: skip
+def test_agents_of_a_framework_go_from_green_to_red(
+    tmp_path: Path, right: str, wrong: str, says: str
+) -> None:
+    (tmp_path / "app.py").write_text(OTHER)
+    words = ["--agent", "app:desk", "--message", "Please refund order 42.", "--ci", "none"]
+    started = alone(tmp_path, "init", *words)
+    assert started.returncode == 0, started.stderr
+    green = alone(tmp_path, "eval")
+    assert green.returncode == 0, green.stdout
+    assert right in OTHER
+    (tmp_path / "app.py").write_text(OTHER.replace(right, wrong) + "\n# changed\n")
+    red = alone(tmp_path, "eval")
+    assert red.returncode == 1, red.stdout + red.stderr
+    assert says in red.stdout
+
+
+def test_the_steps_of_the_generated_workflow_pass_in_a_clean_environment(tmp_path: Path) -> None:
+    project, clean = tmp_path / "project", tmp_path / "clean"
+    project.mkdir()
+    words = ["--agent", "sample", "--message", "Please refund order 42.", "--ci", "github"]
+    assert alone(project, "init", *words).returncode == 0
+    subprocess.run([sys.executable, "-m", "venv", str(clean)], check=True)
+    workflow = yaml.safe_load((project / ".github" / "workflows" / "baton.yml").read_text())
+    steps = [s["run"] for s in workflow["jobs"]["evaluate"]["steps"] if "run" in s]
+    assert len(steps) == 2
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    environment |= {
+        "PATH": f"{clean / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+    }
+    for step in steps:
+        done = subprocess.run(
+            ["bash", "-e", "-c", step], cwd=project, env=environment, capture_output=True, text=True,
+            timeout=240, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (project / "baton-report.html").is_file()
