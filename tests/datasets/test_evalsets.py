@@ -158,7 +158,7 @@ def test_a_scenario_loads_and_says_that_it_needs_a_simulated_user(tmp_path: Path
     )
     dataset = baton.load_dataset(path)
     assert dataset.cases[0].first_input == "Hi"
-    assert dataset.notes == [f"{path}: 1 of 1 cases need a simulated user"]
+    assert dataset.notes == [f"{path}: 1 of 1 case needs a simulated user"]
 
 
 def test_yaml_and_a_bare_list_of_cases_are_read_by_their_content(tmp_path: Path) -> None:

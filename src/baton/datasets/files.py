@@ -24,7 +24,7 @@ from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines,
 from baton.formats.own_files import stays_in
 from baton.formats.spelling import ExtraKey, snake
 from baton.formats.strands import CASE_KEYS
-from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem
+from baton.model import AgentCard, Case, CaseIndex, InputError, Location, Problem, counted
 from baton.model.dataset import Format
 
 Parse = Callable[[Document], Case]
@@ -417,11 +417,12 @@ def _checked(
         shown = ", ".join(names[:_NAMED])
         notes.append(f"{file}: not read, as Baton does not know them: {shown}{more}")
     if scenarios:
-        notes.append(f"{file}: {scenarios} of {count} cases need a simulated user")
+        need = "needs" if scenarios == 1 else "need"
+        notes.append(f"{file}: {scenarios} of {counted(count, 'case')} {need} a simulated user")
     if known.undecided:
         notes.append(
-            f"{file}: `expected_trajectory` of {known.undecided} of {count} cases is taken for "
-            "calls of tools; where these are agents, give their definitions (`agents`)"
+            f"{file}: `expected_trajectory` of {known.undecided} of {counted(count, 'case')} "
+            "is taken for calls of tools; where these are agents, give their definitions (`agents`)"
         )
     cases = LazyCases(file, count, document, lambda text: parse(text, []), checked)
     return FileCases(file, about.label, name or about.label, format_, cases, case_index, notes)
