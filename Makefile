@@ -8,7 +8,7 @@ DESK := examples/adk/recordings/support_desk
 BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk test test-heavy torture browser check format bench docs accuracy house schemas frameworks clean
+.PHONY: help demo demo-adk test test-heavy first-hour torture browser check format bench docs accuracy house schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 
 test-heavy: $(VENV)/.heavy browser ## Run the tests that need a real server, SDK or browser, or much time.
 	$(PYTEST) -m heavy
+
+first-hour: ## Try each example with a framework as a newcomer does, in a venv of its own; takes minutes.
+	$(PYTHON) tests/heavy/first_hour.py
 
 SHARE ?= 1
 torture: $(VENV)/.dev ## A million broken inputs, all properties in full, hundreds of kills, injections; SHARE=0.1 for a tenth.
