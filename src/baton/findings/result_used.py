@@ -157,27 +157,21 @@ def _targets(call: ToolCall) -> frozenset[str]:
     return frozenset(key for f in facts if f.kind in ("path", "identifier") for key in f.keys)
 
 
-# The next three figures and `Limits` were set on one half of benchmarks/accuracy (see
-# docs/accuracy.md). The figures below are false alarms and faults found in that half, with 304 good
-# and 408 faulty traces, then in the other half, with 427 and 392.
 # The weight of facts that a caller is held to at most: 7 numbers or names, or 20 words. A helper
 # that lists 100 items at 3 each has a weight of 300. Its caller names the one that fits, and would
-# have used 1 % of it without a bound; with the bound it is 3 / 20. At 5, 10 and 20 the figures are
-# the same; at 40 and without any bound 4 good traces of the other half fail.
+# have used 1 % of it without a bound; with the bound it is 3 / 20.
 LONG = 20
 # Repeated calls are a fault only if hardly anything of the result shows: a caller that checks an
 # answer by one more look, and then passes it on, did well. This share is above `ignored_below`,
-# because the repeated calls are evidence of their own. The trials do not settle it: from 0.05 to no
-# limit at all it finds 130 to 135 of 347 faults, and no good trace fails.
+# because the repeated calls are evidence of their own.
 REGENERATED_BELOW = 0.2
 # Of a caller that says "All booked." nobody can tell what it used, so it has to put some facts of
 # its own into words.
 TERSE = 3
 # Words of its own after which a caller that shows nothing of a result did not use it; more where it
-# was asked for a judgement, which it may give in words of its own. Of 192 answers of another author
-# that used a result, 20 share no fact with it, with up to 7 words of their own, most of them after
-# a question for a judgement. With 3 words for all 6 of the 192 fail, with these none; of 72 answers
-# that ignored a result 26 were found with 3, and 23 with these.
+# was asked for a judgement, which it may give in words of its own. Of another author's answers, 4 of
+# 192 that used a result failed with 4 words for both, and 28 of 72 that ignored one were found;
+# with these, none and 23.
 WORDS = 5
 WORDS_OF_VERDICT = 9
 # Who gives two numbers that come from nowhere had them from elsewhere.
@@ -187,13 +181,10 @@ WORDS_WITH_NUMBERS = 4
 class Limits(NamedTuple):
     """``ignored_below``: the share from which on a result is used. ``facts`` it has to have."""
 
-    # Below 0.05 means nothing at all, or 1 word of a long result, which may be chance. With 0.02
-    # the figures are the same, with 0.1 a used result of which little shows (1 word of 12) fails: 8
-    # of 304 good traces (and 10 of 427); with 0.3 it is 46 (and 34).
+    # Below 0.05 means nothing at all, or 1 word of a long result, which may be chance. With
+    # 0.1 a used result of which little shows (1 word of 12) would fail.
     ignored_below: float = 0.05
-    # "Done, 2 files." can hardly be used in a way that shows. With 1 fact as the limit 322 faults
-    # are found in place of 149, but 2 good traces fail (and 6 of the other half), with 2 still 6 of
-    # the other half.
+    # "Done, 2 files." can hardly be used in a way that shows.
     facts: int = 3
 
 
