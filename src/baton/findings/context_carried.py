@@ -59,8 +59,8 @@ _RELATIVE_YEAR = re.compile(
 
 # Words for numbers that say how something was, not what is to be done: "rounds twice", "both".
 _TELLS_STORY = frozenset("both twice third fourth".split())  # noqa: SIM905
-# See `_is_retold`. Set on texts of another author (see docs/accuracy.md): with 0.4 for the first one
-# of 96 good prompts failed and one of 72 losses more was found, with 0.6 five fewer.
+# See `_is_retold`. Set on texts of another author (see docs/accuracy.md): with 0.4 for the first
+# one of 96 good prompts failed and one of 72 losses more was found, with 0.6 five fewer.
 RETOLD = 0.5
 RETOLD_ALONE = 0.8
 # Words of a prompt that says one thing only: "Is a refund due for the order?"

@@ -169,8 +169,8 @@ REGENERATED_BELOW = 0.2
 # its own into words.
 TERSE = 3
 # Words of its own after which a caller that shows nothing of a result did not use it; more where it
-# was asked for a judgement, which it may give in words of its own. Of another author's answers, 4 of
-# 192 that used a result failed with 4 words for both, and 28 of 72 that ignored one were found;
+# was asked for a judgement, which it may give in words of its own. Of another author's answers, 4
+# of 192 that used a result failed with 4 words for both, and 28 of 72 that ignored one were found;
 # with these, none and 23.
 WORDS = 5
 WORDS_OF_VERDICT = 9
