@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
+ASKS = "ask_cashier"
 TASK = "The customer writes: {message} They may get up to 50 EUR."
 ANSWER = "Done. {result}"
 
@@ -30,7 +31,9 @@ class Scripted(BaseChatModel):
             front = self.role == "front_desk"
             said = AIMessage(ANSWER.format(result=last.content) if front else last.content)
         elif self.role == "front_desk":
-            said = self.calling("ask_cashier", task=TASK.format(message=last.content))
+            said = self.calling(ASKS, task=TASK.format(message=last.content))
+        elif self.role == "warehouse":
+            said = AIMessage("The parcel left us on 1 March.")
         elif order := re.search(r"order (\d+)", last.content):
             said = self.calling("refund", order=order[1])
         else:
@@ -54,8 +57,18 @@ def ask_cashier(task: str) -> str:
     return reply["messages"][-1].content
 
 
+@tool
+def ask_warehouse(task: str) -> str:
+    """Let the warehouse look something up."""
+    reply = warehouse.invoke({"messages": [("user", task)]})
+    return reply["messages"][-1].content
+
+
 cashier = create_agent(Scripted(role="cashier"), [refund], name="cashier")
-front_desk = create_agent(Scripted(role="front_desk"), [ask_cashier], name="front_desk")
+warehouse = create_agent(Scripted(role="warehouse"), [], name="warehouse")
+front_desk = create_agent(
+    Scripted(role="front_desk"), [ask_cashier, ask_warehouse], name="front_desk"
+)
 
 
 def answer(message):

@@ -7,6 +7,7 @@ import re
 from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, response_span
 from openai.types.responses import Response
 
+ASKS = "ask_cashier"
 TASK = "The customer writes: {message} They may get up to 50 EUR."
 ANSWER = "Done. {result}"
 
@@ -23,7 +24,9 @@ class Scripted(Model):
             result = last["output"]
             return ANSWER.format(result=result) if self.role == "front_desk" else result
         if self.role == "front_desk":
-            return "ask_cashier", {"input": TASK.format(message=last["content"])}
+            return ASKS, {"input": TASK.format(message=last["content"])}
+        if self.role == "warehouse":
+            return "The parcel left us on 1 March."
         order = re.search(r"order (\d+)", last["content"])
         return ("refund", {"order": order[1]}) if order else "Which order?"
 
@@ -55,10 +58,14 @@ def refund(order: str) -> str:
 
 
 cashier = Agent(name="cashier", model=Scripted("cashier"), tools=[refund])
+warehouse = Agent(name="warehouse", model=Scripted("warehouse"))
 front_desk = Agent(
     name="front_desk",
     model=Scripted("front_desk"),
-    tools=[cashier.as_tool("ask_cashier", "Let the cashier do something.")],
+    tools=[
+        cashier.as_tool("ask_cashier", "Let the cashier do something."),
+        warehouse.as_tool("ask_warehouse", "Let the warehouse look something up."),
+    ],
 )
 
 

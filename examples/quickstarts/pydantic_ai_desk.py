@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import FunctionModel
 
+ASKS = "ask_cashier"
 TASK = "The customer writes: {message} They may get up to 50 EUR."
 ANSWER = "Done. {result}"
 
@@ -26,7 +27,7 @@ def front_desk_model(messages, info):
     if isinstance(last, ToolReturnPart):
         return say(ANSWER.format(result=last.content))
     (asked,) = (part.content for part in messages[-1].parts if isinstance(part, UserPromptPart))
-    return ModelResponse([ToolCallPart("ask_cashier", {"task": TASK.format(message=asked)})])
+    return ModelResponse([ToolCallPart(ASKS, {"task": TASK.format(message=asked)})])
 
 
 def cashier_model(messages, info):
@@ -38,7 +39,12 @@ def cashier_model(messages, info):
     return say("Which order?")
 
 
+def warehouse_model(messages, info):
+    return say("The parcel left us on 1 March.")
+
+
 cashier = Agent(FunctionModel(cashier_model), name="cashier")
+warehouse = Agent(FunctionModel(warehouse_model), name="warehouse")
 front_desk = Agent(FunctionModel(front_desk_model), name="front_desk")
 
 
@@ -52,6 +58,12 @@ def refund(order: str) -> str:
 async def ask_cashier(task: str) -> str:
     """Let the cashier do something."""
     return (await cashier.run(task)).output
+
+
+@front_desk.tool_plain
+async def ask_warehouse(task: str) -> str:
+    """Let the warehouse look something up."""
+    return (await warehouse.run(task)).output
 
 
 async def answer(message):

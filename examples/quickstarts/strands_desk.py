@@ -6,6 +6,7 @@ import re
 from strands import Agent, tool
 from strands.models import Model
 
+ASKS = "ask_cashier"
 TASK = "The customer writes: {message} They may get up to 50 EUR."
 ANSWER = "Done. {result}"
 
@@ -30,7 +31,9 @@ class Scripted(Model):
             result = last["toolResult"]["content"][0]["text"]
             return ANSWER.format(result=result) if self.role == "front_desk" else result
         if self.role == "front_desk":
-            return "ask_cashier", {"task": TASK.format(message=last["text"])}
+            return ASKS, {"task": TASK.format(message=last["text"])}
+        if self.role == "warehouse":
+            return "The parcel left us on 1 March."
         order = re.search(r"order (\d+)", last["text"])
         return ("refund", {"order": order[1]}) if order else "Which order?"
 
@@ -65,9 +68,19 @@ def ask_cashier(task: str) -> str:
     return str(cashier(task)).strip()
 
 
+@tool
+def ask_warehouse(task: str) -> str:
+    """Let the warehouse look something up."""
+    warehouse = Agent(name="warehouse", model=Scripted("warehouse"), callback_handler=None)
+    return str(warehouse(task)).strip()
+
+
 def answer(message):
     front_desk = Agent(
-        name="front_desk", model=Scripted("front_desk"), tools=[ask_cashier], callback_handler=None
+        name="front_desk",
+        model=Scripted("front_desk"),
+        tools=[ask_cashier, ask_warehouse],
+        callback_handler=None,
     )
     return str(front_desk(message)).strip()
 

@@ -174,10 +174,15 @@ async def ask_clerk(task: str) -> str:
     ("agent", "more"),
     [
         ("app:desk", ""),
-        ("app:answer", "async def answer(message):\n    return (await desk.run(message)).output\n"),
-        (
+        pytest.param(
+            "app:answer",
+            "async def answer(message):\n    return (await desk.run(message)).output\n",
+            marks=pytest.mark.heavy,
+        ),
+        pytest.param(
             "later:answer",
             "async def answer(message):\n    import app\n    return (await app.desk.run(message)).output\n",
+            marks=pytest.mark.heavy,
         ),
     ],
     ids=["object", "function", "imported late"],

@@ -56,7 +56,14 @@ def plays(trace: baton.Trace) -> bool:
     )
 
 
-@pytest.mark.parametrize("folder", RECORDED)
+@pytest.mark.parametrize(
+    "folder",
+    # Those of OpenTelemetry are some 600 recordings.
+    [
+        pytest.param(name, marks=pytest.mark.heavy if name.startswith("otel/") else ())
+        for name in RECORDED
+    ],
+)
 def test_a_run_meets_the_eval_set_of_adk_that_its_draft_becomes(
     folder: str, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from baton.model import (
     Trace,
 )
 from baton.testing import build, verdict
-from baton.testing.build import case, expect, turn
+from baton.testing.build import case, delegate, expect, run, turn
 
 FENCED = (
     'Here it is:\n```python\nprint(1)\n```\n\n```json\n{"city": "Paris", "days": [1, 2]}\n```\n'
@@ -304,3 +304,18 @@ def test_a_case_replaces_single_options_and_keeps_the_rest() -> None:
     assert result.status == "passed"
     (result,) = baton.score(trace("no, sorry"), [own], [spec]).results
     assert result.status == "failed"
+
+
+def test_a_fact_that_a_dispatch_returned_and_the_answer_lacks_names_the_dispatch() -> None:
+    dropped = build.trace(
+        "Refund order 42.",
+        run("desk", delegate("cashier", "Refund order 42.", result="R-7 is paid."), output="Bye!"),
+        run("cashier", output="R-7 is paid."),
+    )
+    found = verdict("response", dropped, case("Refund order 42.", response_contains=["R-7"]))
+    (dispatch,) = dropped.turns[0].dispatches
+    assert found.status == "failed"
+    assert found.details["fix"] == (
+        f"{dispatch.id}: `cashier` returned 'R-7'; look at what `desk` made of it"
+    )
+    assert dispatch.id in [id_ for proof in found.evidence for id_ in proof.ids]

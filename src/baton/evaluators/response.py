@@ -15,6 +15,7 @@ from baton.evaluators.matching.answers import (
     AnswerDetails,
     Row,
     answer_details,
+    answer_text,
     below,
     evidence,
     mean,
@@ -32,7 +33,7 @@ from baton.evaluators.matching.texts import (
     require_rouge,
     stated_checks,
 )
-from baton.model import Case, EvalContext, ExpectedTurn, Score, Trace
+from baton.model import Case, EvalContext, Evidence, ExpectedTurn, Score, Trace
 from baton.model.score import passes
 from baton.plugins import FROM_CASES, Alias
 
@@ -156,6 +157,8 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         stated = pair.expected.response
         if stated is not None and not passes(least.score, self.threshold):
             fields["expected"] = quote(stated.plain())
+        if left_out := self._left_out(pair):
+            fields["left_out"] = left_out
         return Row(pair.number, pair.turn, least.score, least.problem, fields)
 
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
@@ -164,4 +167,33 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         details = answer_details(turns, self.threshold)
         names = dict.fromkeys(check["check"] for row in turns for check in row.fields["checks"])
         said = reason(turns, wrong, f"the answer meets {', '.join(names)}")
-        return [self.scored(mean(turns), said, details, evidence(wrong))]
+        left_out = [each for row in wrong for each in row.fields.get("left_out", ())]
+        if left_out:
+            details.fix = "; ".join(_advice(each) for each in left_out[:3])
+        proof = evidence(wrong)
+        proof += [Evidence(ids=[each["dispatch"]], quote=each["texts"][0]) for each in left_out]
+        return [self.scored(mean(turns), said, details, proof)]
+
+    def _left_out(self, pair: Pair) -> list[dict[str, Any]]:
+        """List the dispatches of a turn whose result has what its answer lacks.
+
+        A fact that a specialist found and the user never got points at who dropped it.
+        """
+        answer = answer_text(pair.turn)
+        wanted = pair.expected.response_contains or ()
+        missing = [text for text in wanted if not self.reading.found_in(text, answer)]
+        left_out = []
+        for dispatch in pair.turn.dispatches if missing else ():
+            result = dispatch.result.plain() if dispatch.result else ""
+            texts = [text for text in missing if self.reading.found_in(text, result)]
+            if texts:
+                ends = {"dispatch": dispatch.id, "from": dispatch.from_agent}
+                left_out.append({**ends, "to": dispatch.to_agent, "texts": texts})
+        return left_out
+
+
+def _advice(left_out: dict[str, Any]) -> str:
+    caller = f"`{left_out['from']}`" if left_out["from"] else "the program"
+    texts = ", ".join(repr(quote(text, 60)) for text in left_out["texts"])
+    dispatch = f"{left_out['dispatch']}: `{left_out['to']}`"
+    return f"{dispatch} returned {texts}; look at what {caller} made of it"

@@ -53,8 +53,18 @@ def make_folder(folder: Path, *, exist_ok: bool = True) -> None:
         if is_private(each):
             each.chmod(0o700)  # an umask like 0277 takes away what the owner needs
         if each.name == HOME:
-            with open_own(each / ".gitignore", "xb") as file:
-                file.write(_IGNORED)
+            _ignore_by_git(each)
+
+
+def _ignore_by_git(home: Path) -> None:
+    file = home / ".gitignore"
+    try:
+        with open_own(file, "xb") as opened:
+            opened.write(_IGNORED)
+    except OSError:
+        # It is for convenience. That a disk is full is said by what is stored next, with its file;
+        # half a line would ignore something else.
+        file.unlink(missing_ok=True)
 
 
 def open_own(path: Path, mode: Literal["wb", "w+b", "ab", "xb"]) -> BinaryIO:

@@ -282,9 +282,9 @@ def test_a_meta_file_that_is_broken_is_an_error_with_its_name(project: Project, 
     assert error.value.problems[0].file == str(meta)
 
 
-def test_system_prompts_and_schemas_of_tools_are_not_kept(project: Project, say: Any) -> None:
+def test_snapshots_of_prompts_and_schemas_of_tools_are_not_kept(project: Project, say: Any) -> None:
     shape = {
-        "system": [{"text": "You are hidden."}],
+        "system": [{"text": "You are a supervisor."}],
         "tools": [{"name": "Read", "description": "hidden"}],
     }
     lines = [
@@ -294,6 +294,7 @@ def test_system_prompts_and_schemas_of_tools_are_not_kept(project: Project, say:
     ]  # fmt: skip
     (trace,) = load_traces(project({MAIN: lines}) / MAIN)
     assert "hidden" not in repr(trace)
+    assert trace.agents["main"].instructions == "You are a supervisor."
     assert trace.turns[0].runs[0].tools_offered == ["Read"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,34 +30,18 @@ def ask(llm: LlmServer, text: str, **more: Any) -> str:
     return str(answer["choices"][0]["message"]["content"])
 
 
-def test_the_first_example_is_a_test() -> None:
-    def ask_judge(model: str, base_url: str) -> None:
-        body = {"model": model, "messages": [{"role": "user", "content": "the whole prompt"}]}
-        httpx2.post(base_url + "/chat/completions", json=body)
-
-    names: dict[str, Any] = {"ask_judge": ask_judge}
-    exec(PYTHON[0], names)  # noqa: S102 - our own documentation
-    names["test_a_poor_dispatch_is_found"]()
-
-
-def test_the_fixture_is_one(tmp_path: Path) -> None:
-    path = tmp_path / "test_fixture.py"
-    asking = """
-import json, urllib.request
-def ask_judge(model, base_url):
-    body = {"model": model, "messages": [{"role": "user", "content": "was it right?"}]}
-    data, head = json.dumps(body).encode(), {"content-type": "application/json"}
-    request = urllib.request.Request(base_url + "/chat/completions", data, head)
-    urllib.request.urlopen(request).read()
-"""
-    path.write_text(asking + PYTHON[1])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
+def test_the_first_examples_are_tests_that_pass(tmp_path: Path) -> None:
+    bleed = Path("examples", "claude", "scope_bleed")
+    shutil.copytree(ROOT / bleed, tmp_path / bleed)
+    for number, text in enumerate(PYTHON[:2]):
+        (tmp_path / f"test_example_{number}.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "1 passed" in done.stdout
+    assert "2 passed" in done.stdout, done.stdout
 
 
 def test_the_scripts_in_python_answer() -> None:
-    names: dict[str, Any] = {"Reply": Reply}
+    names: dict[str, Any] = {}
     exec(PYTHON[2], names)  # noqa: S102 - our own documentation
     with llm_server(names["script"]) as llm:
         assert ask(llm, "a refund") == '{"verdict": "poor"}'

@@ -54,6 +54,8 @@ class AnswerDetails(Details, kw_only=True):
     turns: list[dict[str, Any]]
     """Each with ``turn`` (its number), ``score``, ``threshold``, ``actual`` (the answer, where it
     is below the threshold) and what the evaluator says of it."""
+    fix: str | msgspec.UnsetType = msgspec.UNSET
+    """Which dispatch returned what an answer lacks."""
 
 
 def answer_details(rows: Iterable[Row], threshold: float) -> AnswerDetails:
