@@ -32,7 +32,7 @@ from baton.cli.app import app
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(
     path
-    for folder in ("", "quickstarts", "coming-from")
+    for folder in ("", "quickstarts", "coming-from", "evaluators")
     for path in (ROOT / "docs" / folder).glob("*.md")
 )
 BLOCK = re.compile(r"((?:^<!-- [^\n]+ -->\n)*)^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
