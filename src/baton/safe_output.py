@@ -152,6 +152,20 @@ def expect_commands(out: IO[str]) -> None:
         out.in_ci = out.on_github = True
 
 
+def _drop_unread(stream: TextIO | None) -> None:
+    """Let go of what a closed pipe or terminal did not take.
+
+    Python would try to write it once more as it ends, and exit with 120 in place of the verdict.
+    """
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):  # a stream without a file, as in a test
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 @contextmanager
 def safe_output(*, on_github: bool = False) -> Iterator[None]:
     """Make standard output and standard error safe for as long as a command runs.
@@ -177,6 +191,8 @@ def safe_output(*, on_github: bool = False) -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+        for each in before:
+            _drop_unread(each)
         with suppress(OSError, ValueError):  # that nobody reads any more changes nothing
             out.accept_commands()
             for stream in strict:

@@ -29,6 +29,7 @@ def test_what_it_writes_passes_at_once(
     written = baton("init", *WITH_FLAGS, "--ci", ci)
     assert written.code == 0, written.err
     files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    files = {name for name in files if "__pycache__" not in name}  # of Python
     assert files - {"desk.py"} == {"baton.yaml", "evals/first.yaml"} | (
         {workflow} if workflow else set()
     )

@@ -70,6 +70,8 @@ def start(folder: Path) -> Iterator[Start]:
         command = [sys.executable, "-m", "baton", *words]
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
         env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{folder}"}
+        # A limit of files would truncate compiled modules of Baton, which all later tests read.
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
         process = subprocess.Popen(command, cwd=folder, text=True, env=env, **how)
         started.append(process)
         return process

@@ -30,12 +30,13 @@ NUMBER = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
 # Accounts, telephones and cards are no quantities, and their spaces mean nothing.
 # In this order: an IBAN (`AT61 1904 3002 3457 3201`), a telephone number with its country (`+43 660
 # 1234567`), one without it, which begins with 0, and a card number in blocks of four. Read as plain
-# numbers these would be four or five facts, of which `3002` alone could be found anywhere. The
-# possessive `+` in the middle keeps long rows of digits from taking quadratic time.
+# numbers these would be four or five facts, of which `3002` alone could be found anywhere. All
+# parts have a limit and a mark between them, so that long rows of digits take no quadratic time; no
+# possessive `+` is used for that, as Python before 3.11.5 reads those wrongly.
 GROUPED = (
     r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,3})?\b"
-    r"|(?<![\w.])\+(?=(?:[ /()-]{0,2}\d){7})\d{1,15}+(?:[ /-]\(?\d{1,12}+\)?){0,6}+(?!\w)"
-    r"|(?<![\w.,])(?=(?:[ ]?\d){9})0\d{1,4}+(?:[ ]\d{2,12}+){1,4}+(?!\w)"
+    r"|(?<![\w.])\+(?=(?:[ /()-]{0,2}\d){7})\d{1,15}(?:[ /-]\(?\d{1,12}\)?){0,6}(?!\w)"
+    r"|(?<![\w.,])(?=(?:[ ]?\d){9})0\d{1,4}(?:[ ]\d{2,12}){1,4}(?!\w)"
     r"|\b\d{4}(?:[ ]\d{4}){3}\b"
 )
 # `79.9k` is 79,900 and `2 million` is 2,000,000. `M` and `G` count only directly behind the number
