@@ -1,9 +1,11 @@
-"""Each example with a framework, as a newcomer tries it: `init`, `eval`, `record`, in an own venv.
+"""Each quickstart, and each example with a framework, as a newcomer tries it: in a venv of its own.
 
     python tests/heavy/first_hour.py [NAME...]      # `make first-hour` for all
 
-What an example installs stands on its first lines. It needs a package index and some minutes, so
-that CI runs `test_first_hour.py` in its place.
+A quickstart is played from top to bottom, outside of the repository: green first, then red for each
+of its faults. An example goes through `init`, `eval`, `record` and `score`. What they install stands in
+the page, or on the first lines. It needs a package index and some minutes, so that CI plays the
+quickstarts in its own environment.
 """
 
 from __future__ import annotations
@@ -17,6 +19,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.docs.pages import play  # noqa: E402 - found by the line above
+
+QUICKSTARTS = ROOT / "docs" / "quickstarts"
+PAGES = ("adk", "langgraph", "openai-agents", "pydantic-ai", "strands", "python")
 EXAMPLES = ROOT / "examples" / "frameworks"
 NAMES = (
     "google_adk", "langgraph_agents", "openai_agents", "pydantic_agents", "strands_agents",
@@ -37,10 +45,32 @@ def main(names: list[str]) -> int:
     for name in names:
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            problem = tried(name, Path(folder))
+            problem = (played if name in PAGES else tried)(name, Path(folder))
         print(f"{name}: {problem or 'green'}, {time.monotonic() - started:.0f} s", flush=True)
         failed = failed or problem is not None
     return int(failed)
+
+
+def played(name: str, folder: Path) -> str | None:
+    """Install what a quickstart says, and do what it says; return what went wrong."""
+    page = QUICKSTARTS / f"{name}.md"
+    wanted = []
+    for line in re.findall(r"pip install ([^`\n]+)", page.read_text(encoding="utf-8"))[:1]:
+        wanted = shlex.split(line)
+    wanted = [re.sub(r"^(\.|path/to/this/clone)", str(ROOT), each) for each in wanted]
+    binaries = folder / "venv" / "bin"
+    for command in (
+        [sys.executable, "-m", "venv", str(folder / "venv")],
+        [str(binaries / "pip"), "install", "--quiet", *wanted],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return f"{' '.join(command[:3])} ended with {done.returncode}:\n{done.stderr}"
+    try:
+        play(page, folder / "project", binaries)
+    except AssertionError as error:
+        return str(error)
+    return None
 
 
 def tried(name: str, folder: Path) -> str | None:
@@ -72,4 +102,4 @@ def tried(name: str, folder: Path) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or list(NAMES)))
+    sys.exit(main(sys.argv[1:] or [*PAGES, *NAMES]))
