@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from functools import lru_cache
 from typing import Any
@@ -120,7 +119,7 @@ def bytes_value(text: str) -> dict[str, Any]:
     """Say what bytes were, without keeping them; they are base64."""
     try:
         return digest(base64.b64decode(text))
-    except binascii.Error:
+    except ValueError:  # no base64, or letters beyond ASCII
         return digest(text.encode("utf-8", "surrogatepass"))
 
 
@@ -178,7 +177,7 @@ def _hex(text: str, digits: int, base64_length: int) -> str:
     if len(text) == base64_length and text.endswith("="):
         try:
             text = base64.b64decode(text, validate=True).hex()
-        except binascii.Error:
+        except ValueError:  # no base64, or letters beyond ASCII
             return text
     id_ = text.lower().removeprefix("0x")
     if len(id_) != digits:
