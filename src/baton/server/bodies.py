@@ -1,0 +1,275 @@
+"""Bodies of conversations, in segments of a day: a file each (SQLite), or a partition (PostgreSQL).
+
+A body is what is read whole and never searched: spans as they came, or a record. A segment holds
+what arrived on one day, so that retention is an unlink or a dropped partition, and the disk
+shrinks. Bodies are compressed; they are committed before the rows that name their places.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import zstandard
+from sqlalchemy import Engine, text
+
+_LEVEL = 3
+"""Of zstd, its default."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Place(NamedTuple):
+    """Where a body is: the day of its segment (``2026-11-22``), and its number there."""
+
+    day: str
+    number: int
+
+
+class Segment(NamedTuple):
+    """A day's bodies: how many, and the bytes that they take on the disk."""
+
+    day: str
+    bodies: int
+    bytes: int
+
+
+class BodyGone(LookupError):  # noqa: N818 - says what happened
+    """The segment of a body was deleted by retention."""
+
+
+class Bodies(Protocol):
+    """Segments of bodies."""
+
+    def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
+        """Keep bodies, committed when this returns; places are in their order."""
+
+    def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
+        """Return bodies by place; what was deleted is left out."""
+
+    def segments(self) -> list[Segment]:
+        """List the segments, the oldest first."""
+
+    def drop(self, day: str) -> None:
+        """Delete a segment; the disk shrinks by it."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+def day_of(at: float) -> str:
+    """Return the day (UTC) of a time, as segments are named."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
+
+def get_one(bodies: Bodies, place: Place) -> bytes:
+    """Return one body.
+
+    Raises:
+        BodyGone: retention deleted it.
+    """
+    body = bodies.get([place]).get(place)
+    if body is None:
+        raise BodyGone(f"what arrived on {place.day} was deleted by retention")
+    return body
+
+
+class _Codec(threading.local):
+    """Compressors of this thread; they may not be shared."""
+
+    def __init__(self) -> None:
+        self.pack = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self.unpack = zstandard.ZstdDecompressor().decompress
+
+
+class FileBodies:
+    """A SQLite file for each day, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._codec = _Codec()
+        self._open = threading.local()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
+        """Keep bodies, committed when this returns; places are in their order."""
+        connection = self._connect(day, create=True)
+        places = []
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for body in bodies:
+                packed = self._codec.pack(body)
+                cursor = connection.execute("INSERT INTO body (data) VALUES (?)", (packed,))
+                places.append(Place(day, cursor.lastrowid or 0))
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        return places
+
+    def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
+        """Return bodies by place; what was deleted is left out."""
+        unpacked = {}
+        for place in places:
+            if not self._file(place.day).exists():
+                continue
+            connection = self._connect(place.day)
+            query = "SELECT data FROM body WHERE id = ?"
+            row = connection.execute(query, (place.number,)).fetchone()
+            if row is not None:
+                unpacked[place] = self._codec.unpack(row[0])
+        return unpacked
+
+    def segments(self) -> list[Segment]:
+        """List the segments, the oldest first."""
+        listed = []
+        for file in sorted(self._folder.glob("*.db")):
+            if _DAY.fullmatch(file.stem):
+                query = "SELECT coalesce(max(id), 0) FROM body"
+                count = self._connect(file.stem).execute(query).fetchone()[0]
+                size = sum(each.stat().st_size for each in self._parts(file) if each.exists())
+                listed.append(Segment(file.stem, count, size))
+        return listed
+
+    def drop(self, day: str) -> None:
+        """Delete a segment; the disk shrinks by it."""
+        connection = self._connections().pop(day, None)
+        if connection is not None:
+            connection.close()
+        for part in self._parts(self._file(day)):
+            part.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the connections of this thread."""
+        for connection in self._connections().values():
+            connection.close()
+        self._connections().clear()
+
+    def _file(self, day: str) -> Path:
+        if not _DAY.fullmatch(day):
+            raise ValueError(f"`{day}` is not a day")
+        return self._folder / f"{day}.db"
+
+    @staticmethod
+    def _parts(file: Path) -> list[Path]:
+        return [file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")]
+
+    def _connections(self) -> dict[str, sqlite3.Connection]:
+        """Return the connections of this thread, by day."""
+        if not hasattr(self._open, "by_day"):
+            self._open.by_day = {}
+        opened: dict[str, sqlite3.Connection] = self._open.by_day
+        return opened
+
+    def _connect(self, day: str, *, create: bool = False) -> sqlite3.Connection:
+        opened = self._connections()
+        # A segment that another process deleted would be written to, and be gone, while it is open.
+        if day in opened and not self._file(day).exists():
+            opened.pop(day).close()
+        if day not in opened:
+            connection = sqlite3.connect(self._file(day), isolation_level=None, timeout=5)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            if create:
+                table = "CREATE TABLE IF NOT EXISTS body (id INTEGER PRIMARY KEY, data BLOB)"
+                connection.execute(table)
+            while len(opened) >= _MOST_OPEN:
+                opened.pop(next(iter(opened))).close()
+            opened[day] = connection
+        return opened[day]
+
+
+_MOST_OPEN = 16
+"""Segments that a thread has open; conversations of a week touch seven."""
+
+
+class PartitionBodies:
+    """A partition for each day, in PostgreSQL: ``body`` is a table by day."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._codec = _Codec()
+        self._made: set[str] = set()
+
+    def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
+        """Keep bodies, committed when this returns; places are in their order."""
+        if not bodies:
+            return []
+        self._make(day)
+        with self._engine.begin() as connection:
+            query = text("SELECT nextval('body_number') FROM generate_series(1, :count)")
+            numbers = [row[0] for row in connection.execute(query, {"count": len(bodies)})]
+            driver: Any = connection.connection.driver_connection
+            with driver.cursor() as cursor:
+                columns = f'COPY "{_partition(day)}" (day, id, data) FROM STDIN (FORMAT BINARY)'
+                with cursor.copy(columns) as copy:
+                    copy.set_types(["text", "int8", "bytea"])
+                    for number, body in zip(numbers, bodies, strict=True):
+                        copy.write_row((day, number, self._codec.pack(body)))
+        return [Place(day, number) for number in numbers]
+
+    def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
+        """Return bodies by place; what was deleted is left out."""
+        by_day: dict[str, list[int]] = {}
+        for place in places:
+            by_day.setdefault(place.day, []).append(place.number)
+        unpacked = {}
+        query = text("SELECT id, data FROM body WHERE day = :day AND id = ANY(:numbers)")
+        with self._engine.connect() as connection:
+            for day, numbers in by_day.items():
+                rows = connection.execute(query, {"day": day, "numbers": numbers})
+                unpacked.update({Place(day, n): self._codec.unpack(data) for n, data in rows})
+        return unpacked
+
+    def segments(self) -> list[Segment]:
+        """List the segments, the oldest first."""
+        partitions = text(
+            "SELECT c.relname, c.reltuples, pg_total_relation_size(c.oid) FROM pg_inherits i"
+            " JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'body'::regclass"
+            " ORDER BY c.relname"
+        )
+        with self._engine.connect() as connection:
+            rows = connection.execute(partitions).all()
+        return [Segment(_day(name), max(0, int(count)), size) for name, count, size in rows]
+
+    def drop(self, day: str) -> None:
+        """Delete a segment; the disk shrinks by it."""
+        self._made.discard(day)
+        with self._engine.begin() as connection:
+            connection.execute(text(f'DROP TABLE IF EXISTS "{_partition(day)}"'))
+
+    def close(self) -> None:
+        """Do nothing: the engine is closed by whom it belongs to."""
+
+    def _make(self, day: str) -> None:
+        if day in self._made:
+            return
+        with self._engine.begin() as connection:
+            # Two workers may see a new day at once; "IF NOT EXISTS" does not wait for the other.
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('baton body'))"))
+            partition = f'CREATE TABLE IF NOT EXISTS "{_partition(day)}" PARTITION OF body'
+            connection.execute(text(f"{partition} FOR VALUES IN ('{day}')"))
+        self._made.add(day)
+
+
+TABLES = (
+    "CREATE SEQUENCE IF NOT EXISTS body_number",
+    """CREATE TABLE IF NOT EXISTS body (
+        day text NOT NULL, id bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (day, id)
+    ) PARTITION BY LIST (day)""",
+)
+"""What :class:`PartitionBodies` needs to be there."""
+
+
+def _partition(day: str) -> str:
+    if not _DAY.fullmatch(day):
+        raise ValueError(f"`{day}` is not a day")
+    return f"body_{day.replace('-', '_')}"
+
+
+def _day(partition: str) -> str:
+    return partition.removeprefix("body_").replace("_", "-")

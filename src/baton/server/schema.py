@@ -1,0 +1,398 @@
+"""The tables: what arrived (the inbox), and what is known of it (the index).
+
+One definition for SQLite and PostgreSQL. Bodies of conversations are not here: they lie in
+segments of a day (:mod:`baton.server.bodies`), and rows name their places. Every table but
+``deletion`` has a ``project``; :mod:`baton.server.store` refuses a statement that does not name it.
+
+Times are seconds since the epoch, UTC, as in the record. JSON is kept as text.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+INBOX = MetaData()
+"""What arrived. With SQLite it is a file of its own, so that receiving never waits for a worker."""
+INDEX = MetaData()
+"""What was read from it: narrow rows that lists and sums are made of."""
+
+_Id = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER counts up by itself in SQLite
+
+inbox = Table(
+    "inbox",
+    INBOX,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("sha256", LargeBinary(32), nullable=False),
+    Column("received", Double, nullable=False),
+    Column("kind", Text, nullable=False),  # traces, logs, recording
+    Column("form", Text, nullable=False),  # protobuf, json; of a recording its media type
+    Column("name", Text),  # of the file, for a recording
+    Column("size", Integer, nullable=False),  # bytes, unpacked
+    Column("body", LargeBinary),  # zstd; None once it was pruned
+    Column("state", Text, nullable=False),  # new, done, failed
+    Column("attempts", Integer, nullable=False, default=0),
+    Column("error", Text),  # why it could not be read
+    Column("reader", Text),  # the version of Baton that read it last
+    UniqueConstraint("project", "sha256"),  # the same body twice is kept once
+    Index("inbox_by_state", "state", "id"),
+)
+
+project = Table(
+    "project",
+    INDEX,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("created", Double, nullable=False),
+)
+
+api_key = Table(
+    "api_key",
+    INDEX,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("sha256", LargeBinary(32), nullable=False, unique=True),  # of the key: 32 random bytes
+    Column("rights", Text, nullable=False),  # comma-separated: ingest, read, review, run, admin
+    Column("created", Double, nullable=False),
+    Column("used", Double),
+    Column("revoked", Double),
+)
+
+inbox_read = Table(
+    "inbox_read",
+    INDEX,
+    # Written together with what was read, so that a kill between the two files reads nothing twice.
+    Column("id", BigInteger, nullable=False),
+    Column("project", Integer, nullable=False),
+    PrimaryKeyConstraint("project", "id"),
+)
+
+trace = Table(
+    "trace",
+    INDEX,
+    Column("project", Integer, nullable=False),
+    # 32 hex digits; `label:NAME` for log records that name a conversation and no trace.
+    Column("trace_id", Text, nullable=False),
+    Column("first_seen", Double, nullable=False),  # by this machine's clock
+    Column("last_seen", Double, nullable=False),
+    Column("spans", Integer, nullable=False),
+    Column("logs", Integer, nullable=False),
+    Column("root", Boolean, nullable=False),  # a span without a parent came: it has ended
+    Column("changed", Boolean, nullable=False),  # spans arrived since it was read
+    Column("due", Double, nullable=False),  # when to look at it again
+    Column("read", Double),  # when its conversation was read last
+    PrimaryKeyConstraint("project", "trace_id"),
+    Index("trace_by_due", "changed", "due"),
+)
+
+tie = Table(
+    "tie",
+    INDEX,
+    # What brings traces together: `trace:ID` for a link, `label:NAME` for a session.
+    Column("project", Integer, nullable=False),
+    Column("trace_id", Text, nullable=False),
+    Column("other", Text, nullable=False),
+    PrimaryKeyConstraint("project", "trace_id", "other"),
+    Index("tie_by_other", "project", "other"),
+)
+
+chunk = Table(
+    "chunk",
+    INDEX,
+    # Spans and log records of one trace as they came, in a body.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("trace_id", Text, nullable=False),
+    Column("day", Text, nullable=False),  # the segment, YYYY-MM-DD, by the time of arrival
+    Column("place", BigInteger, nullable=False),  # in the segment
+    Column("spans", Integer, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    Index("chunk_by_trace", "project", "trace_id"),
+    Index("chunk_by_day", "day"),
+)
+
+conversation = Table(
+    "conversation",
+    INDEX,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("key", Text, nullable=False),  # the id of its record: session, conversation or trace
+    Column("version", Integer, nullable=False),  # counts up each time it is read anew
+    Column("state", Text, nullable=False),  # open, complete
+    Column("source", Text, nullable=False),  # format of the source: otlp, claude, adk, ...
+    Column("framework", Text),
+    Column("service", Text),  # service.name of its resource
+    Column("agents", Text, nullable=False),  # JSON list, in start order, each once
+    Column("preview", Text),  # the first words of the first user message
+    Column("started", Double),  # by the spans
+    Column("ended", Double),
+    Column("seen", Double, nullable=False),  # arrival of the last span, by this machine's clock
+    Column("read", Double, nullable=False),  # when this version was made
+    Column("status", Text, nullable=False),  # of its last turn
+    Column("turns", Integer, nullable=False),
+    Column("runs", Integer, nullable=False),
+    Column("dispatches", Integer, nullable=False),
+    Column("spans", Integer, nullable=False),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("cost_usd", Double),
+    Column("verdict", Text),  # the worst status of its scores; None: none
+    Column("failed", Integer, nullable=False, default=0),  # scores
+    Column("day", Text, nullable=False),  # of the body that holds the record
+    Column("place", BigInteger, nullable=False),
+    Column("gone", Boolean, nullable=False, default=False),  # retention deleted some of its spans
+    UniqueConstraint("project", "key"),
+    Index("conversation_by_start", "project", "started"),
+    Index("conversation_by_verdict", "project", "verdict", "started"),
+    Index("conversation_by_day", "day"),
+)
+
+conversation_trace = Table(
+    "conversation_trace",
+    INDEX,
+    Column("project", Integer, nullable=False),
+    Column("trace_id", Text, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "trace_id", "conversation"),
+    Index("conversation_trace_by_conversation", "project", "conversation"),
+)
+
+run = Table(
+    "run",
+    INDEX,
+    # Of the current version only: runs and dispatches are copies of what the record says.
+    Column("project", Integer, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),  # as in the record
+    Column("turn", Integer, nullable=False),  # from 0
+    Column("agent", Text, nullable=False),
+    Column("agent_version", Text),
+    Column("model", Text),
+    Column("status", Text, nullable=False),
+    Column("started", Double),
+    Column("ended", Double),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("cost_usd", Double),
+    Column("tool_calls", Integer, nullable=False),
+    PrimaryKeyConstraint("project", "conversation", "id"),
+    Index("run_by_agent", "project", "agent", "started"),
+)
+
+dispatch = Table(
+    "dispatch",
+    INDEX,
+    Column("project", Integer, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),  # as in the record
+    Column("turn", Integer, nullable=False),
+    Column("from_agent", Text),  # None: the program or the user
+    Column("to_agent", Text, nullable=False),
+    Column("agent_version", Text),  # of the receiver
+    Column("kind", Text, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("basis", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("started", Double),  # of the conversation where the source does not tell: lists need one
+    Column("ended", Double),
+    Column("input_tokens", BigInteger),  # of the runs it started
+    Column("output_tokens", BigInteger),
+    Column("cost_usd", Double),
+    Column("service", Text),
+    Column("verdict", Text),  # the worst status of the scores about it
+    PrimaryKeyConstraint("project", "conversation", "id"),
+    Index("dispatch_by_start", "project", "started"),
+    Index("dispatch_by_target", "project", "to_agent", "started"),
+    Index("dispatch_by_sender", "project", "from_agent", "started"),
+    Index("dispatch_by_verdict", "project", "verdict", "started"),
+)
+
+score = Table(
+    "score",
+    INDEX,
+    # Rows are only added: a new version of a conversation has new scores, and the old ones stay.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("version", Integer, nullable=False),  # of the conversation
+    Column("rule", Text, nullable=False),
+    Column("evaluator", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("evaluator_version", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("subject", Text, nullable=False),  # JSON list of ids of the record
+    Column("dispatch", Text),  # the dispatch it is about, if it is about one
+    Column("from_agent", Text),
+    Column("to_agent", Text),  # of the dispatch, or the agent of the run
+    Column("agent_version", Text),
+    Column("status", Text, nullable=False),
+    Column("value", Double),
+    Column("threshold", Double),
+    Column("reason", Text),
+    Column("finding", Text),  # the fault that it proves, if any
+    Column("details", Text, nullable=False),  # JSON
+    Column("evidence", Text, nullable=False),  # JSON
+    Column("judge", Text),  # JSON: model, rubric version, samples, tokens, cost
+    Column("cost_usd", Double),  # of judging
+    Column("at", Double, nullable=False),
+    Index("score_by_conversation", "project", "conversation", "version"),
+    Index("score_by_evaluator", "project", "evaluator", "status", "at"),
+    Index("score_by_rule", "project", "rule", "at"),
+)
+
+rollup = Table(
+    "rollup",
+    INDEX,
+    # Sums by hour; they outlive what they are made of. A new version takes out the old one's.
+    Column("project", Integer, nullable=False),
+    Column("hour", BigInteger, nullable=False),  # since the epoch, by the start of the dispatch
+    Column("from_agent", Text, nullable=False),  # empty: the program or the user
+    Column("to_agent", Text, nullable=False),
+    Column("agent_version", Text, nullable=False),  # empty: unknown
+    Column("evaluator", Text, nullable=False),  # empty: the dispatches themselves
+    Column("count", BigInteger, nullable=False),
+    Column("passed", BigInteger, nullable=False),  # of dispatches themselves: completed
+    Column("failed", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("skipped", BigInteger, nullable=False),
+    Column("value_sum", Double, nullable=False),
+    Column("value_count", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cost_usd", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    PrimaryKeyConstraint("project", "hour", "from_agent", "to_agent", "agent_version", "evaluator"),
+)
+
+judging = Table(
+    "judging",
+    INDEX,
+    # What waits for a judge. A judge that is down delays; nothing is dropped.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("state", Text, nullable=False),  # waiting, budget, done
+    Column("attempts", Integer, nullable=False),
+    Column("due", Double, nullable=False),
+    Column("error", Text),
+    Column("created", Double, nullable=False),
+    UniqueConstraint("project", "conversation", "version", "rule"),
+    Index("judging_by_due", "state", "due"),
+)
+
+spending = Table(
+    "spending",
+    INDEX,
+    # What judges of a rule cost in a period, for budgets.
+    Column("project", Integer, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("period", Text, nullable=False),  # 2026-11-22, 2026-11-22T09, 2026-11
+    Column("cost_usd", Double, nullable=False),
+    PrimaryKeyConstraint("project", "rule", "period"),
+)
+
+alert = Table(
+    "alert",
+    INDEX,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("subject", Text, nullable=False),  # the agent, for an alert by agent; else empty
+    Column("opened", Double, nullable=False),
+    Column("closed", Double),
+    Column("message", Text, nullable=False),
+    Column("told", Text, nullable=False),  # what was delivered: nothing, opened, closed
+    Column("attempts", Integer, nullable=False),
+    Column("due", Double, nullable=False),
+    Column("error", Text),
+    Index("alert_by_rule", "project", "rule", "subject"),
+)
+
+label = Table(
+    "label",
+    INDEX,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("conversation", BigInteger, nullable=False),
+    Column("subject", Text, nullable=False),  # the id of a dispatch, run, step or turn; or the key
+    Column("rubric", Text, nullable=False),
+    Column("value", Text, nullable=False),  # JSON
+    Column("by", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("note", Text),
+    Column("origin", Text, nullable=False),
+    Index("label_by_conversation", "project", "conversation"),
+    Index("label_by_rubric", "project", "rubric", "at"),
+)
+
+issue = Table(
+    "issue",
+    INDEX,
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("first", Double, nullable=False),
+    Column("last", Double, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    UniqueConstraint("project", "signature"),
+)
+
+job = Table(
+    "job",
+    INDEX,
+    # Evaluations that were asked for over the API, and that run here.
+    Column("id", _Id, primary_key=True, autoincrement=True),
+    Column("project", Integer, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("request", Text, nullable=False),  # JSON
+    Column("state", Text, nullable=False),  # waiting, running, done, failed
+    Column("attempts", Integer, nullable=False),
+    Column("folder", Text),  # the evaluation, once there is one
+    Column("status", Text),  # of the evaluation: passed, failed, error
+    Column("exit_code", Integer),
+    Column("error", Text),
+    Column("ended", Double),
+    Index("job_by_state", "state", "id"),
+)
+
+gap = Table(
+    "gap",
+    INDEX,
+    # How long conversations are quiet before more of them arrives: a histogram, for "complete".
+    Column("project", Integer, nullable=False),
+    Column("bucket", Integer, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "bucket"),
+)
+
+deletion = Table(
+    "deletion",
+    INDEX,
+    # What retention deleted, for pages and the API to say so. A segment holds all projects.
+    Column("day", Text, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("why", Text, nullable=False),  # age, bytes
+    Column("bodies", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("conversations", BigInteger, nullable=False),
+)
