@@ -143,7 +143,7 @@ def test_what_is_stated_and_not_scored_is_said(baton: Run, folder: Path) -> None
     (folder / "c.yaml").write_text("cases: [{id: a, input: hi, agents: [desk], rubrics: [polite]}]")
     outcome = evaluate(baton, "c.yaml")
     assert outcome.code == 0
-    assert "looked at by no evaluator: `rubrics`" in outcome.err
+    assert "looked at by no evaluator: `rubrics`" in outcome.out
 
 
 def read(folder: Path, text: str) -> Any:

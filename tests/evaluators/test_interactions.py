@@ -210,6 +210,30 @@ def test_a_case_without_interactions_is_skipped() -> None:
     assert found.status == "skipped"
 
 
+def test_visits_that_all_took_place_take_one_look_at_each_run() -> None:
+    looks = 0
+
+    def gain(visit: int, place: Place) -> int:
+        nonlocal looks
+        looks += 1
+        return int(visit % 3 == place.run % 3)
+
+    assert lay(300, [0] * 300, gain) == [Place(number) for number in range(300)]
+    assert looks == 300
+
+
+@given(st.text("ab", max_size=6), st.lists(st.text("ab", max_size=3), max_size=5))
+def test_visits_that_all_took_place_are_laid_as_the_full_table_lays_them(
+    expected: str, actual: list[str]
+) -> None:
+    def gain(visit: int, place: Place) -> int:
+        said = actual[place.run]
+        return int(expected[visit] in (said if place.text is None else said[place.text]))
+
+    texts = [len(said) for said in actual]
+    assert lay(len(expected), texts, gain) == lay(len(expected), texts, gain, most=2)
+
+
 @given(st.text("abc", max_size=7), st.text("abc", max_size=7))
 def test_without_more_than_names_the_alignment_is_the_longest_common_subsequence(
     expected: str, actual: str

@@ -15,6 +15,7 @@ from tests.conftest import ROOT, Baton
 
 from baton import load_traces
 from baton.plugins.origin import install, requirement
+from baton.runner.prices import fill_costs
 
 from .conftest import Answer, Collector
 from .generated import told
@@ -50,7 +51,7 @@ def test_what_arrived_as_json_is_the_same_record(
     assert (sent.path, sent.headers["content-type"]) == ("/v1/traces", "application/json")
     (tmp_path / "arrived.json").write_bytes(sent.body)
     (back,), (before,) = load_traces(tmp_path / "arrived.json"), load_traces(RECORD)
-    assert told(back) == told(before)
+    assert told(back) == told(fill_costs(before, {}))
 
 
 def test_the_address_may_name_the_path_of_the_signal(baton: Baton, collector: Collector) -> None:

@@ -92,6 +92,34 @@ def test_the_same_source_for_another_task_is_none(
     assert last(made).status == "passed"
 
 
+TWO_TASKS = [
+    ("Write a docstring for `parse` in parser.py.", "Write tests for `parse` in parser.py."),
+    ("Draft a reply to the customer on ticket T-5.", "Translate ticket T-5 for the customer."),
+    ("Write a packing list for Bergen on Saturday.", "Plan a walk in Bergen on Saturday."),
+]
+
+
+@pytest.mark.parametrize(("first", "then"), TWO_TASKS)
+def test_two_tasks_on_what_the_same_calls_read_are_none(first: str, then: str) -> None:
+    def read(tool: str) -> Trace:
+        made = [
+            run(agent, call(tool, {"of": "it"}, "a text"), output=answer)
+            for agent, answer in (("one", "It is written."), ("two", "It is done."))
+        ]
+        asks = [
+            delegate(agent, prompt, result=answer)
+            for agent, prompt, answer in (
+                ("one", first, "It is written."),
+                ("two", then, "It is done."),
+            )
+        ]
+        return trace(run("desk", *asks), *made, "Help me")
+
+    assert last(read("get_text")).status == "passed"
+    # The same words written to the same place twice are the same work.
+    assert last(read("write_text")).status == "failed"
+
+
 def test_a_panel_is_asked_together_on_purpose() -> None:
     assert last(two_agents(ASKED, FOUND, first_group=1, group=1)).status != "failed"
 

@@ -50,7 +50,7 @@ def export_command(
         Recordings that the evaluations were made of: needed when these were made on another
         machine, or moved. May be given several times.
     config
-        Work out costs by the `prices:` of a config, and by genai-prices where that is installed.
+        Work out costs by the `prices:` of a config before the list of genai-prices.
     headers_from
         The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
     encoding

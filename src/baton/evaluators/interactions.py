@@ -6,6 +6,7 @@ It proves what needs no judge; ``interaction_quality`` asks one, as Strands' eva
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -146,6 +147,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
             match=None if self.match == "ignore" else self.match,
             enough=self.match_threshold if self.match in GRADED else 1.0,
             reading=self.reading,
+            fold=cache(self.reading.fold),  # each text is held against many
             reworded=self.reworded == "unknown",
             dependencies=self.dependencies == "exact",
             order=self.order,
@@ -186,15 +188,23 @@ class _Table:
         self._texts = [n if (n := len(played.voice(run).texts)) > 1 else 0 for run in runs]
         self._recorded = [played.voice(run).whole for run in runs]
         self._played, self._terms = played, terms
-        self._fits: dict[tuple[int, Place], Fit] = {}
+        self._fits: dict[tuple[int, Place], tuple[Fit, Sure]] = {}
+        by_agent = {v.agent: [played.agent(v, run) for run in runs] for v in visits}
+        self._agents = [by_agent[visit.agent] for visit in visits]
 
     def fit(self, visit: int, place: Place) -> Fit:
-        """Hold a visit against a place; each pair is compared once."""
+        """Hold a visit against a place."""
+        return self._graded(visit, place)[0]
+
+    def _graded(self, visit: int, place: Place) -> tuple[Fit, Sure]:
+        """Return how a visit fits a place, and whether it is met; each pair is compared once."""
         key = (visit, place)
-        if key not in self._fits:
+        graded = self._fits.get(key)
+        if graded is None:
             run = self._runs[place.run]
-            self._fits[key] = self._played.fit(self._visits[visit], run, self._terms, place.text)
-        return self._fits[key]
+            fit = self._played.fit(self._visits[visit], run, self._terms, place.text)
+            graded = self._fits[key] = fit, fit.met
+        return graded
 
     def lay(self, level: Sure) -> list[Place | None]:
         """Lay visits so that most are met, and of the others most stand by their agent.
@@ -204,13 +214,14 @@ class _Table:
         big = len(self._visits) + len(self._runs) + 1
 
         def gain(visit: int, place: Place) -> int:
+            if self._agents[visit][place.run] < level:
+                return 0
+            met = self._graded(visit, place)[1]
             if place.text is not None:
-                says = self._visits[visit].says
-                return big if says and self.fit(visit, place).met >= level else 0
-            fit = self.fit(visit, place)
-            return big if fit.met >= level else int(fit.agent >= level)
+                return big if self._visits[visit].says and met >= level else 0
+            return big if met >= level else 1
 
-        return lay(len(self._visits), self._texts, gain)
+        return lay(len(self._visits), self._texts, gain, big)
 
     def count(self, places: list[Place | None], level: Sure) -> int:
         """Count the visits that are met where they are laid."""
@@ -234,7 +245,9 @@ class _Table:
             (
                 run
                 for run, recorded in enumerate(self._recorded)
-                if not recorded and self.fit(visit, Place(run)).met >= Sure.MAYBE
+                if not recorded
+                and self._agents[visit][run]
+                and self.fit(visit, Place(run)).met >= Sure.MAYBE
             ),
             None,
         )
@@ -245,7 +258,7 @@ class _Table:
         if place is not None:
             fit = self.fit(number, place)
             return Seen(visit, self._runs[place.run], fit, fit.problem)
-        own = sum(self.fit(number, Place(n)).agent is Sure.YES for n in range(len(self._runs)))
+        own = self._agents[number].count(Sure.YES)
         problem = f"`{visit.agent}` did not run"
         if own:
             times = "time" if own == 1 else "times"

@@ -41,6 +41,8 @@ _VERIFIER = re.compile(
 # these: two numbers or names. One fact in common is chance, or what both were asked about.
 _ALIKE = 0.6
 _LEAST = 4
+# Tools that do what can't be meant twice, by how their names begin: `write_file`, `rooms.book`.
+_DOES = re.compile(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
 # How many earlier dispatches of a turn each one is held against; the latest are most alike.
 _COMPARED = 20
 
@@ -181,7 +183,9 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     # find different numbers.
     known = read(first.asked, first.answer, second.asked)
     other = any(fact.kind in HARD and not known.holds(fact) for fact in read(second.answer).facts)
-    if mostly and (alike or ((len(again) > 1 or not other) and _asked_alike(first, second))):
+    same_calls = [call for _, call in again]
+    single = len(again) == 1 and other
+    if mostly and (alike or (not single and _asked_alike(first, second, same_calls))):
         return f"{len(again)} of its {len(second.calls)} calls", steps
     # With calls that mostly differ the work was another one, whatever came of it.
     if alike and not (first.calls and second.calls and not again):
@@ -209,7 +213,7 @@ def _failed(work: _Work) -> bool:
     return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)
 
 
-def _asked_alike(first: _Work, second: _Work) -> bool:
+def _asked_alike(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
     """Tell whether two prompts ask for the same, in about the same words."""
     one, two = read(first.asked), read(second.asked)
     hard = [fact for fact in one.facts if fact.kind in HARD]
@@ -217,9 +221,15 @@ def _asked_alike(first: _Work, second: _Work) -> bool:
         return False
     # "Where is order 88?" and "Refund order 88." share one fact, and the latter has one more;
     # "When does order 88 come?" has none.
+    more = any(not one.holds(fact) for fact in two.facts)
     shared = sum(two.holds(fact) for fact in one.facts)
     if shared == 1:
-        return all(one.holds(fact) for fact in two.facts)
+        return not more
+    # "Write a docstring for `parse` in parser.py" and "Write tests for `parse` in parser.py" both
+    # read that file: each prompt has words of its own, and what was made of the same text is in no
+    # call. Who writes the same words into the same file has done the same, however it was asked.
+    if more and shared < len(one.facts) and not any(_DOES.search(call.name) for call in again):
+        return False
     return shared > 1 and 2 * shared >= len(one.facts)
 
 

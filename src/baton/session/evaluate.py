@@ -60,7 +60,6 @@ from .prepare import (
     judge_flags_of,
     load_inputs,
     log_note,
-    note_unchecked,
     prepare,
     refuse_unknown,
     trust_in,
@@ -432,7 +431,8 @@ def evaluate_files(
     cases = inputs.dataset.files if inputs.dataset else ()
     check_outputs(config, reports, [*cases, inputs.definitions])
     jobs = [_job(begun, inputs, place, options, force=force) for place in places]
-    note_unchecked(jobs[0].plan, jobs[0].cases, note)
+    for text in jobs[0].cases.notes:
+        note(text)
     for text in trust_in(options).notes:
         note(text)
     providers = []
@@ -484,7 +484,8 @@ def estimate_evaluation(
         note(text)
     place = _places(begun)[0]
     job = _job(begun, _load(begun, options), place, options, force=force)
-    note_unchecked(job.plan, job.cases, note)
+    for text in (*job.cases.notes, *left_unchecked(job.plan, job.cases)):
+        note(text)
     return estimate_live(job.plan, job.cases, job.options.repeat)
 
 

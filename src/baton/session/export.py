@@ -53,7 +53,8 @@ def export_recordings(
         agents: agent definitions.
         traces: the recordings that evaluations were made of.
         config: a config whose ``prices:`` count.
-        prices: USD per million tokens by model; go before those of the config.
+        prices: USD per million tokens by model; go before those of the config, and these before
+            the list of genai-prices.
         headers_from: the environment variable with headers for the endpoint.
         encoding: what an endpoint gets; protobuf where its library is installed, else JSON.
         timeout: seconds to wait for an answer.
@@ -75,7 +76,7 @@ def export_recordings(
             f"{option('retry_delay')} at least 0"
         )
     paths = [Path(path) for path in each_once(some, note)]
-    priced = pricing(config, prices)
+    priced = pricing(config, prices or {})
     place, headers = target_of(target, headers_from)
     limits = Limits(timeout, retry_attempts, retry_delay)
     refuse_overwriting([Path(place)], _read_for(paths, Path(place)))

@@ -416,9 +416,3 @@ def gated_by_some(plan: Plan, cases: Dataset, note: Note) -> Plan:
     if part.left_out:
         note(f"the gate is about all cases; not asked of these: {', '.join(part.left_out)}")
     return msgspec.structs.replace(plan, gate=part.gate)
-
-
-def note_unchecked(plan: Plan, dataset: Dataset, note: Note) -> None:
-    """Say what of a dataset is not read, and what no evaluator looks at."""
-    for text in (*dataset.notes, *left_unchecked(plan, dataset)):
-        note(text)

@@ -23,14 +23,17 @@ def pricing(
 
     Args:
         config: a config with ``prices:``, and maybe a provider that names the model.
-        prices: USD per million tokens by model; go before those of the config. Empty, those of
-            genai-prices alone count.
+        prices: USD per million tokens by model; go before those of the config. Empty, and without
+            a config, the list of genai-prices counts where it is installed, and what a recording
+            was priced with before stays.
 
     Raises:
         InputError: the config or a price has faults.
     """
     if config is None and prices is None:
         return lambda trace: trace
+    if config is None and not prices:
+        return lambda trace: trace if _was_priced(trace) else fill_costs(trace, {})
     known: dict[str, ModelPrice] = {}
     model = None
     if config is not None:
@@ -40,3 +43,9 @@ def pricing(
     if prices is not None:
         known |= read_prices(prices, "prices")
     return partial(fill_costs, prices=known, default_model=model)
+
+
+def _was_priced(trace: Trace) -> bool:
+    """Tell a trace whose costs were computed: an evaluation holds those of its own prices."""
+    usages = [trace.usage, *(run.usage for turn in trace.turns for run in turn.runs)]
+    return any(usage is not None and usage.cost_from == "prices" for usage in usages)

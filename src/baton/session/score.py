@@ -37,7 +37,6 @@ from .prepare import (
     inputs_of,
     is_criteria,
     log_note,
-    note_unchecked,
     prepare,
     refuse_unknown,
     trust_in,
@@ -233,6 +232,9 @@ def estimate_scoring(
         raise InputError(
             f"{option('dry_run')} reads the traces here: leave the backend and addresses out"
         )
+    if ready.inputs.dataset is not None:
+        for text in left_unchecked(ready.plan, ready.inputs.dataset):
+            ready.note(text)
     problems: list[str] = []
     estimate = estimate_recorded(ready.plan, _read(ready, problems), ready.inputs.dataset)
     for problem in problems:
@@ -373,7 +375,8 @@ def _prepare(
     for text in trust_in(options).notes:
         note(text)
     if inputs.dataset is not None:
-        note_unchecked(plan, inputs.dataset, note)
+        for text in inputs.dataset.notes:
+            note(text)
     else:
         for path in ready.files:
             if is_evaluation(path) and (used := read_header(path, Header).dataset):

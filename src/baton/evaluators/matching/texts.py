@@ -180,7 +180,13 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return wanted in text if wanted else not text
 
 
-def match_score(match: Match, expected: str, actual: str, reading: Reading) -> float:
+def match_score(
+    match: Match,
+    expected: str,
+    actual: str,
+    reading: Reading,
+    fold: Callable[[str], str] | None = None,
+) -> float:
     """Score ``actual`` against ``expected``, 0 to 1.
 
     ``equals`` and ``contains`` (``actual`` holds ``expected``): 1 or 0. ``regex``: 1 if
@@ -188,13 +194,15 @@ def match_score(match: Match, expected: str, actual: str, reading: Reading) -> f
     in both divided by words in either, as sets. ``recall``: share of the expected words, as a
     set, that are there. ``rouge1``: the F-measure of :func:`~.rouge.rouge1`, which goes by its
     own folding. Where either text is empty, or ``expected`` has no words, only equality counts.
+    ``fold`` is that of ``reading``, for who keeps folded texts.
 
     Raises:
         InputError: ``expected`` is to be a pattern and is none.
     """
     if match == "regex":
         return float(reading.pattern(expected).search(actual) is not None)
-    folded, text = reading.fold(expected), reading.fold(actual)
+    fold = fold or reading.fold
+    folded, text = fold(expected), fold(actual)
     if match == "equals" or not (folded and text):
         return float(folded == text)
     if match == "contains":

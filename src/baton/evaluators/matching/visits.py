@@ -70,9 +70,11 @@ class Voice(NamedTuple):
     whole: bool
 
 
-def voice_of(trace: Trace, turn: Turn, run: AgentRun) -> Voice:
-    """Return what a run answered, wrote to other agents, and said on the way; thoughts apart."""
-    sent = {d.id: d for d in turn.dispatches if d.from_run == run.id and d.kind != "return"}
+def voice_of(trace: Trace, turn: Turn, run: AgentRun, sent: Mapping[str, Dispatch]) -> Voice:
+    """Return what a run answered, wrote to other agents, and said on the way; thoughts apart.
+
+    ``sent`` are the dispatches that it made, by id.
+    """
     answer = run.output.plain() if run.output else ""
     texts: list[tuple[str, str]] = []
     written = dict(sent)
@@ -134,11 +136,12 @@ class Fit(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What to compare, and how."""
+    """What to compare, and how; ``fold`` is that of ``reading``, and may keep what it made."""
 
     match: Match | None
     enough: float
     reading: Reading
+    fold: Callable[[str], str]
     reworded: bool
     dependencies: bool
     order: bool
@@ -151,6 +154,10 @@ class Played:
         self._trace, self._turn, self._renames = trace, turn, renames
         self._runs = {run.id: run for each in trace.turns for run in each.runs}
         self._dispatches = {d.id: d for each in trace.turns for d in each.dispatches}
+        self._sent: dict[str, dict[str, Dispatch]] = {}
+        for dispatch in turn.dispatches:
+            if dispatch.from_run is not None and dispatch.kind != "return":
+                self._sent.setdefault(dispatch.from_run, {})[dispatch.id] = dispatch
         self._voices: dict[str, Voice] = {}
         self._names: dict[str, list[str]] = {}
 
@@ -164,15 +171,16 @@ class Played:
     def voice(self, run: AgentRun) -> Voice:
         """Return what a run said."""
         if run.id not in self._voices:
-            self._voices[run.id] = voice_of(self._trace, self._turn, run)
+            sent = self._sent.get(run.id, {})
+            self._voices[run.id] = voice_of(self._trace, self._turn, run, sent)
         return self._voices[run.id]
 
     def fit(
         self, visit: ExpectedVisit, run: AgentRun, terms: Terms, text: int | None = None
     ) -> Fit:
         """Hold a run against a visit; with ``text``, only this one of the texts that it said."""
-        names = self.names(run)
-        if names and visit.agent not in names:
+        agent = self.agent(visit, run)
+        if agent is Sure.NO:
             return Fit(Sure.NO)
         parts: list[Part] = []
         found: list[tuple[str, str]] = []
@@ -180,7 +188,14 @@ class Played:
             parts.append(self._said(visit, self._heard(run, text), terms.match, terms, found))
         if visit.after is not None and terms.dependencies:
             parts.append(self._after(visit, visit.after, run, order=terms.order))
-        return Fit(Sure.YES if names else Sure.MAYBE, tuple(parts), tuple(found))
+        return Fit(agent, tuple(parts), tuple(found))
+
+    def agent(self, visit: ExpectedVisit, run: AgentRun) -> Sure:
+        """Tell whether a run is that of the agent of a visit."""
+        names = self.names(run)
+        if not names:
+            return Sure.MAYBE
+        return Sure.YES if visit.agent in names else Sure.NO
 
     def _heard(self, run: AgentRun, text: int | None) -> Voice:
         voice = self.voice(run)
@@ -197,7 +212,7 @@ class Played:
         lacking = []
         for wanted in visit.says or ():
             scores = (
-                (where, match_score(match, wanted, text, terms.reading))
+                (where, match_score(match, wanted, text, terms.reading, terms.fold))
                 for where, text in voice.texts
             )
             where = next((where for where, score in scores if passes(score, terms.enough)), None)
@@ -270,46 +285,79 @@ class Place(NamedTuple):
 
 
 class _Laid(NamedTuple):
-    """What visits gain so far, where the last one is laid, and what came before."""
+    """A visit that is laid at a place, and the one laid before it."""
 
-    gain: int
-    place: Place | None = None
-    before: _Laid | None = None
+    visit: int
+    place: Place
+    before: _Laid | None
 
 
-def lay(visits: int, texts: Sequence[int], gain: Callable[[int, Place], int]) -> list[Place | None]:
+def lay(
+    visits: int, texts: Sequence[int], gain: Callable[[int, Place], int], most: int = 1
+) -> list[Place | None]:
     """Lay visits against runs in order, so that the sum of gains is the largest.
 
     A visit has a run to itself, or one text of a run: an agent that speaks twice in a row is
     recorded as one run, and may be expected as two visits. A gain of 0 lays nothing. Takes
     O(visits * texts), as the longest common subsequence does (R. Wagner and M. Fischer, "The
-    string-to-string correction problem", 1974).
+    string-to-string correction problem", 1974), and O(visits + texts) where all visits gain
+    ``most``.
 
     Args:
         visits: how many there are.
         texts: for each run, how many texts it said.
         gain: what a visit gains at a place.
+        most: the most that a visit can gain.
     """
     ends: list[list[tuple[int, Place]]] = [[]]
     for run, said in enumerate(texts):
         first = len(ends) - 1
         ends += [[(first + n, Place(run, n))] for n in range(said)] or [[]]
         ends[-1].append((first, Place(run)))
-    row = [_Laid(0)] * len(ends)
+    whole = _lay_all(visits, ends, gain, most)
+    if whole is not None:
+        return whole
+    # What the visits so far gain at most up to each end, and where the last of them is laid.
+    row: list[tuple[int, _Laid | None]] = [(0, None)] * len(ends)
     for visit in range(visits):
         above, row = row, []
+        best: tuple[int, _Laid | None] = (-1, None)
         for end, places in enumerate(ends):
-            best = _Laid(above[end].gain, None, above[end])
-            if row and row[-1].gain >= best.gain:
-                best = row[-1]
+            if above[end][0] > best[0]:
+                best = above[end]
             for start, place in places:
                 own = gain(visit, place)
-                if own and above[start].gain + own > best.gain:
-                    best = _Laid(above[start].gain + own, place, above[start])
+                if own and above[start][0] + own > best[0]:
+                    best = (above[start][0] + own, _Laid(visit, place, above[start][1]))
             row.append(best)
-    laid: list[Place | None] = []
-    last = row[-1]
-    while last.before is not None:
-        laid.append(last.place)
+    laid: list[Place | None] = [None] * visits
+    last = row[-1][1]
+    while last is not None:
+        laid[last.visit] = last.place
         last = last.before
-    return laid[::-1]
+    return laid
+
+
+def _lay_all(
+    visits: int,
+    ends: Sequence[list[tuple[int, Place]]],
+    gain: Callable[[int, Place], int],
+    most: int,
+) -> list[Place | None] | None:
+    """Lay each visit at the first place after the one before where it gains ``most``.
+
+    ``None`` where one has no such place. Otherwise no other way gains more.
+    """
+    laid: list[Place | None] = []
+    reached, end = 0, 0
+    for visit in range(visits):
+        place = None
+        while place is None:
+            end += 1
+            if end == len(ends):
+                return None
+            free = (place for start, place in ends[end] if start >= reached)
+            place = next((each for each in free if gain(visit, each) == most), None)
+        laid.append(place)
+        reached = end
+    return laid
