@@ -6,9 +6,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 DESK := examples/adk/recordings/support_desk
 
 BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
+POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
 
-.PHONY: help demo demo-adk test test-heavy first-hour torture browser check format bench docs accuracy house schemas frameworks clean
+.PHONY: help demo demo-adk test test-heavy first-hour torture browser postgres check format bench docs accuracy house schemas frameworks clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,7 +54,7 @@ PYTEST := $(BIN)/pytest -q --timeout 300
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(PYTEST) -n 2 -m 'not heavy'
 
-test-heavy: $(VENV)/.heavy browser ## Run the tests that need a real server, SDK or browser, or much time.
+test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real server, SDK or browser, or much time.
 	$(PYTEST) -m heavy
 
 first-hour: ## Try each example with a framework as a newcomer does, in a venv of its own; takes minutes.
@@ -70,6 +71,11 @@ browser: ## Install Chromium, where there is none and apt is.
 	@test -n "$(BROWSER)" || $(APT) update
 	@test -n "$(BROWSER)" || DEBIAN_FRONTEND=noninteractive $(APT) install --no-install-recommends \
 	  chromium fonts-liberation
+
+postgres: ## Install PostgreSQL, where there is none and apt is.
+	@test -n "$(POSTGRES)" || $(APT) update
+	@test -n "$(POSTGRES)" || DEBIAN_FRONTEND=noninteractive $(APT) install --no-install-recommends \
+	  postgresql
 
 check: $(VENV)/.dev ## Lint, type-check, and hold the imports to the house.
 	$(BIN)/ruff check .

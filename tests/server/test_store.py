@@ -5,11 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Table, delete, insert, select, update
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import MetaData, Table, delete, insert, select, text, update
 
+from baton.model import InputError
 from baton.server.bodies import BodyGone, FileBodies, get_one
+from baton.server.database import EVERY_PROJECT, NoProject, Unavailable, refuse_without_project
+from baton.server.migrations import HEAD
 from baton.server.schema import INBOX, INDEX, conversation, dispatch, label
-from baton.server.store import EVERY_PROJECT, NoProject, open_store, refuse_without_project
+from baton.server.store import Store, open_store
 
 TABLES = [
     table
@@ -49,13 +56,30 @@ def test_rows_copied_from_another_table_name_its_project() -> None:
         refuse_without_project(insert(label).from_select(["project", "conversation"], rows))
 
 
-def test_the_database_itself_refuses(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "server")
+def test_the_database_itself_refuses(store: Store) -> None:
     with store.read() as connection:
         with pytest.raises(NoProject):
             connection.execute(select(conversation))
         assert connection.execute(select(conversation), execution_options=EVERY_PROJECT).all() == []
+
+
+def test_a_store_is_opened_again_with_what_it_holds(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    number = store.project("support", create=True)
     store.close()
+    again = open_store(tmp_path)
+    assert again.projects() == {"default": 1, "support": number}
+    again.close()
+
+
+@pytest.mark.heavy  # it waits for five seconds
+def test_a_store_that_another_writes_to_is_unavailable_for_now(tmp_path: Path) -> None:
+    store, other = open_store(tmp_path), open_store(tmp_path)
+    with store.write(), pytest.raises(Unavailable, match="database is locked"), other.write():
+        pass
+    assert other.project("support", create=True) == 2
+    store.close()
+    other.close()
 
 
 def test_bodies_are_kept_by_day_and_dropped_with_it(tmp_path: Path) -> None:
@@ -69,3 +93,39 @@ def test_bodies_are_kept_by_day_and_dropped_with_it(tmp_path: Path) -> None:
         get_one(bodies, old)
     assert not list(tmp_path.glob("2026-11-21*"))
     bodies.close()
+
+
+def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    with store.write() as connection:
+        connection.execute(text("UPDATE index_revision SET version_num = '9999'"))
+    store.close()
+    with pytest.raises(InputError, match="the store has revision 9999"):
+        open_store(tmp_path)
+
+
+def test_a_store_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    with store.write() as connection:
+        connection.execute(text("DELETE FROM index_revision"))  # as before the first revision
+    store.close()
+    again = open_store(tmp_path)
+    with again.read() as connection:
+        assert connection.execute(text("SELECT * FROM index_revision")).scalar() == HEAD
+    again.close()
+
+
+@pytest.mark.parametrize(("part", "tables"), [("index", INDEX), ("inbox", INBOX)])
+def test_the_tables_of_a_store_are_those_of_the_schema(
+    store: Store, part: str, tables: MetaData
+) -> None:
+    engine = store.index if part == "index" else store.inbox
+    with engine.connect() as connection:
+        options = {"version_table": f"{part}_revision"}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), tables) == []
+
+
+def test_the_last_revision_is_the_one_that_new_stores_have() -> None:
+    config = Config()
+    config.set_main_option("script_location", "baton.server:migrations")
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, Protocol
 import zstandard
 from sqlalchemy import Engine, text
 
+from .database import BUSY, available
+
 _LEVEL = 3
 """Of zstd, its default."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -95,6 +97,7 @@ class FileBodies:
         self._open = threading.local()
         folder.mkdir(parents=True, exist_ok=True)
 
+    @available()
     def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
         """Keep bodies, committed when this returns; places are in their order."""
         connection = self._connect(day, create=True)
@@ -111,6 +114,7 @@ class FileBodies:
             raise
         return places
 
+    @available()
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
         """Return bodies by place; what was deleted is left out."""
         unpacked = {}
@@ -124,6 +128,7 @@ class FileBodies:
                 unpacked[place] = self._codec.unpack(row[0])
         return unpacked
 
+    @available()
     def segments(self) -> list[Segment]:
         """List the segments, the oldest first."""
         listed = []
@@ -135,6 +140,7 @@ class FileBodies:
                 listed.append(Segment(file.stem, count, size))
         return listed
 
+    @available()
     def drop(self, day: str) -> None:
         """Delete a segment; the disk shrinks by it."""
         connection = self._connections().pop(day, None)
@@ -171,7 +177,7 @@ class FileBodies:
         if day in opened and not self._file(day).exists():
             opened.pop(day).close()
         if day not in opened:
-            connection = sqlite3.connect(self._file(day), isolation_level=None, timeout=5)
+            connection = sqlite3.connect(self._file(day), isolation_level=None, timeout=BUSY)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             if create:
@@ -195,6 +201,7 @@ class PartitionBodies:
         self._codec = _Codec()
         self._made: set[str] = set()
 
+    @available()
     def put(self, day: str, bodies: Sequence[bytes]) -> list[Place]:
         """Keep bodies, committed when this returns; places are in their order."""
         if not bodies:
@@ -212,6 +219,7 @@ class PartitionBodies:
                         copy.write_row((day, number, self._codec.pack(body)))
         return [Place(day, number) for number in numbers]
 
+    @available()
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
         """Return bodies by place; what was deleted is left out."""
         by_day: dict[str, list[int]] = {}
@@ -225,6 +233,7 @@ class PartitionBodies:
                 unpacked.update({Place(day, n): self._codec.unpack(data) for n, data in rows})
         return unpacked
 
+    @available()
     def segments(self) -> list[Segment]:
         """List the segments, the oldest first."""
         partitions = text(
@@ -236,6 +245,7 @@ class PartitionBodies:
             rows = connection.execute(partitions).all()
         return [Segment(_day(name), max(0, int(count)), size) for name, count, size in rows]
 
+    @available()
     def drop(self, day: str) -> None:
         """Delete a segment; the disk shrinks by it."""
         self._made.discard(day)

@@ -6,48 +6,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    Delete,
-    Engine,
-    Insert,
-    Select,
-    Table,
-    Update,
-    create_engine,
-    event,
-    insert,
-    select,
-    text,
-)
-from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.sql import operators, visitors
-from sqlalchemy.sql.elements import BinaryExpression, ClauseElement, ColumnClause
-from sqlalchemy.sql.selectable import Alias
+from sqlalchemy import Connection, Engine, insert, select, text
+from sqlalchemy.exc import IntegrityError
 
-from baton.model import BatonError, InputError
-from baton.plugins.origin import install, requirement
+from baton.model import InputError
 
 from . import bodies as segments
 from .bodies import Bodies, FileBodies, PartitionBodies
+from .database import READS, available, open_postgresql, open_sqlite
+from .migrations import bring_up_to_date
 from .schema import INBOX, INDEX, project
 
 DEFAULT = "default"
 """The project of what names none."""
-EVERY_PROJECT = {"every_project": True}
-"""Execution options of a statement that is about all projects, such as taking work."""
-_BUSY = 5.0
-"""Seconds to wait for another writer of a SQLite file."""
-
-
-class NoProject(BatonError):  # noqa: N818 - says what is wrong
-    """A statement reads or changes rows without saying of which project."""
-
-
-class Unavailable(BatonError):  # noqa: N818 - says what is wrong
-    """The store cannot be read or written now: it is locked, full, or not there. Try again."""
 
 
 class Store:
@@ -62,7 +34,7 @@ class Store:
         self.index = index
         self.inbox = inbox
         self.bodies = bodies
-        self._reading = index.execution_options(reads=True)
+        self._reading = index.execution_options(**READS)
         self._projects: dict[str, int] = {}
 
     @property
@@ -125,7 +97,7 @@ class Store:
     def projects(self) -> dict[str, int]:
         """Return the number of each project, by name."""
         with self.read() as connection:
-            return dict(connection.execute(select(project.c.name, project.c.id)).tuples().all())
+            return {row.name: row.id for row in connection.execute(select(project))}
 
     def close(self) -> None:
         """Close all connections."""
@@ -139,18 +111,6 @@ class Store:
             return connection.execute(query).scalar()
 
 
-@contextmanager
-def available() -> Iterator[None]:
-    """Turn what a database says when it is locked, full or gone into ``Unavailable``."""
-    try:
-        yield
-    except IntegrityError:
-        raise
-    except DBAPIError as error:
-        reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else "gone"
-        raise Unavailable(f"the store is not available: {reason}") from error
-
-
 def open_store(where: Path | str) -> Store:
     """Open a store, and make what of it is not there: a folder, or `postgresql://...`.
 
@@ -162,98 +122,26 @@ def open_store(where: Path | str) -> Store:
         return _open_postgresql(where)
     folder = Path(where)
     folder.mkdir(parents=True, exist_ok=True)
-    index, inbox = (_sqlite(folder / name) for name in ("index.db", "inbox.db"))
+    index, inbox = (open_sqlite(folder / name) for name in ("index.db", "inbox.db"))
     with available():
-        INDEX.create_all(index)
-        INBOX.create_all(inbox)
+        with index.begin() as connection:
+            bring_up_to_date(connection, INDEX, "index")
+        with inbox.begin() as connection:
+            bring_up_to_date(connection, INBOX, "inbox")
     store = Store(index, inbox, FileBodies(folder / "segments"))
     store.project(DEFAULT, create=True)
     return store
 
 
 def _open_postgresql(url: str) -> Store:
-    scheme, _, rest = url.partition("://")
-    if scheme not in ("postgresql", "postgres"):
-        raise InputError(f"the store is a folder or postgresql://..., not {scheme}://")
-    try:
-        engine = create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, pool_size=4)
-    except ModuleNotFoundError:
-        raise InputError(f"PostgreSQL needs a library: {install(requirement('server'))}") from None
-    _guard(engine)
+    engine = open_postgresql(url)
     with available(), engine.begin() as connection:
         # Two processes that start together would make the same table twice.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('baton schema'))"))
-        INDEX.create_all(connection)
-        INBOX.create_all(connection)
+        bring_up_to_date(connection, INDEX, "index")
+        bring_up_to_date(connection, INBOX, "inbox")
         for statement in segments.TABLES:
             connection.execute(text(statement))
     store = Store(engine, engine, PartitionBodies(engine))
     store.project(DEFAULT, create=True)
     return store
-
-
-def _sqlite(file: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": _BUSY})
-
-    @event.listens_for(engine, "connect")
-    def _(connection: Any, _: object) -> None:
-        # The driver would begin a transaction only before the first change, after reads that it
-        # is based on; SQLite would then refuse to write if another process wrote meanwhile.
-        connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-
-    @event.listens_for(engine, "begin")
-    def _(connection: Connection) -> None:
-        reads = connection.get_execution_options().get("reads", False)
-        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-    _guard(engine)
-    return engine
-
-
-class _Use(NamedTuple):
-    """A table in a statement, maybe under another name."""
-
-    name: str
-    table: Table
-
-
-def _guard(engine: Engine) -> None:
-    """Refuse statements that do not name the project of what they read or change."""
-
-    @event.listens_for(engine, "before_execute")
-    def _(
-        connection: Connection, statement: object, _: object, __: object, options: dict[str, Any]
-    ) -> None:
-        every = options.get("every_project") or connection.get_execution_options().get(
-            "every_project"
-        )
-        if not every and isinstance(statement, Select | Update | Delete | Insert):
-            refuse_without_project(statement)
-
-
-def refuse_without_project(statement: ClauseElement) -> None:
-    """Raise ``NoProject`` if a table of a statement has a project that the statement leaves open.
-
-    A project is named by ``table.c.project == NUMBER``, or ``==`` the project of another table in
-    the statement. An insert names it with its values, as the column may not be empty.
-    """
-    if isinstance(statement, Insert):
-        if statement.select is not None:
-            refuse_without_project(statement.select)
-        return
-    used: dict[str, Table] = {}
-    named: set[str] = set()
-    for element in visitors.iterate(statement):
-        if isinstance(element, Alias) and isinstance(element.element, Table):
-            used[element.name] = element.element
-        elif isinstance(element, Table):
-            used.setdefault(element.name, element)
-        elif isinstance(element, BinaryExpression) and element.operator is operators.eq:
-            for side in (element.left, element.right):
-                if isinstance(side, ColumnClause) and side.name == "project":
-                    named.add(getattr(side.table, "name", ""))
-    for name, table in used.items():
-        if "project" in table.c and table.name != "project" and name not in named:
-            raise NoProject(f"a statement about `{name}` does not name its project")

@@ -1,0 +1,134 @@
+"""Databases of the server: how they are opened, what they refuse, and what is wrong with them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Delete,
+    Engine,
+    Insert,
+    Select,
+    Table,
+    Update,
+    create_engine,
+    event,
+)
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.sql import operators, visitors
+from sqlalchemy.sql.elements import BinaryExpression, ClauseElement, ColumnClause
+from sqlalchemy.sql.selectable import Alias
+
+from baton.model import BatonError, InputError
+from baton.plugins.origin import install, requirement
+
+EVERY_PROJECT = {"every_project": True}
+"""Execution options of a statement that is about all projects, such as taking work."""
+READS = {"reads": True}
+"""Execution options of a connection that writes nothing: SQLite needs no lock for it."""
+BUSY = 5.0
+"""Seconds to wait for another writer of a SQLite file."""
+
+
+class NoProject(BatonError):  # noqa: N818 - says what is wrong
+    """A statement reads or changes rows without saying of which project."""
+
+
+class Unavailable(BatonError):  # noqa: N818 - says what is wrong
+    """The store cannot be read or written now: it is locked, full, or not there. Try again."""
+
+
+@contextmanager
+def available() -> Iterator[None]:
+    """Turn what a database says when it is locked, full or gone into ``Unavailable``."""
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except (DBAPIError, sqlite3.OperationalError) as error:
+        said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
+        reason = said.splitlines()[0] if said else "no connection"
+        raise Unavailable(f"the store is not available: {reason}") from error
+
+
+def open_sqlite(file: Path) -> Engine:
+    """Open a file, and make it if it is not there; commits are durable when they return."""
+    engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": BUSY})
+
+    @event.listens_for(engine, "connect")
+    def _(connection: Any, _: object) -> None:
+        # The driver would begin a transaction only before the first change, after reads that it
+        # is based on; SQLite would then refuse to write if another process wrote meanwhile.
+        connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+
+    @event.listens_for(engine, "begin")
+    def _(connection: Connection) -> None:
+        reads = connection.get_execution_options().get("reads", False)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+    guard(engine)
+    return engine
+
+
+def open_postgresql(url: str) -> Engine:
+    """Open ``postgresql://...``; nothing is connected yet.
+
+    Raises:
+        InputError: the address is not one of PostgreSQL, or its library is not installed.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("postgresql", "postgres"):
+        raise InputError(f"the store is a folder or postgresql://..., not {scheme}://")
+    try:
+        engine = create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, pool_size=4)
+    except ModuleNotFoundError:
+        raise InputError(f"PostgreSQL needs a library: {install(requirement('server'))}") from None
+    guard(engine)
+    return engine
+
+
+def guard(engine: Engine) -> None:
+    """Refuse statements that do not name the project of what they read or change."""
+
+    @event.listens_for(engine, "before_execute")
+    def _(
+        connection: Connection, statement: object, _: object, __: object, options: dict[str, Any]
+    ) -> None:
+        every = options.get("every_project") or connection.get_execution_options().get(
+            "every_project"
+        )
+        if not every and isinstance(statement, Select | Update | Delete | Insert):
+            refuse_without_project(statement)
+
+
+def refuse_without_project(statement: ClauseElement) -> None:
+    """Raise ``NoProject`` if a table of a statement has a project that the statement leaves open.
+
+    A project is named by ``table.c.project == NUMBER``, or ``==`` the project of another table in
+    the statement. An insert names it with its values, as the column may not be empty.
+    """
+    if isinstance(statement, Insert):
+        if statement.select is not None:
+            refuse_without_project(statement.select)
+        return
+    used: dict[str, Table] = {}
+    named: set[str] = set()
+    for element in visitors.iterate(statement):
+        if isinstance(element, Alias) and isinstance(element.element, Table):
+            used[element.name] = element.element
+        elif isinstance(element, Table):
+            used.setdefault(element.name, element)
+        elif isinstance(element, BinaryExpression) and element.operator is operators.eq:
+            for side in (element.left, element.right):
+                if isinstance(side, ColumnClause) and side.name == "project":
+                    named.add(getattr(side.table, "name", ""))
+    for name, table in used.items():
+        if "project" in table.c and table.name != "project" and name not in named:
+            raise NoProject(f"a statement about `{name}` does not name its project")
