@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import msgspec
 
 from baton.model import Case, Dataset, InputError
+from baton.model.filter import TEXT, Fields, Value, term_of
 
 Keep = Callable[[Case], bool]
 _METADATA = "metadata."
@@ -23,9 +23,10 @@ def choose(
 ) -> Dataset:
     """Return the cases that meet every filter, at most ``limit`` of them, in their order.
 
-    A filter is a glob over ids (``refund_*``), ``tag:NAME`` or ``metadata.KEY=VALUE``; labels
-    count as metadata, and keys of nested objects are joined by dots. ``keyword`` is an expression
-    as :func:`matching` takes it.
+    A filter is a glob over ids (``refund_*``), ``tag:NAME`` or ``metadata.KEY=VALUE``, or another
+    term of :mod:`baton.model.filter` over these fields (``tag:!slow``); labels count as metadata,
+    and keys of nested objects are joined by dots. ``keyword`` is an expression as :func:`matching`
+    takes it.
 
     Raises:
         InputError: a filter is malformed, or nothing is left.
@@ -49,16 +50,26 @@ def choose(
     return dataset.subset(places[:limit])
 
 
+FIELDS: Fields = {"id": TEXT, "tag": TEXT, _METADATA: TEXT}
+"""What a case may be filtered by; labels count as metadata."""
+
+
 def _filter(text: str) -> Keep:
-    if text.startswith("tag:"):
-        tag = text.removeprefix("tag:")
-        return lambda case: any(fnmatchcase(each, tag) for each in case.tags)
     if text.startswith(_METADATA):
+        # A key may hold a colon, and the value be empty.
         key, equals, wanted = text.removeprefix(_METADATA).partition("=")
-        if not equals or not key:
+        if equals and key:
+            return lambda case: _metadata(case, key) == wanted
+        if equals or ":" not in text:
             raise InputError(f"`{text}` is no filter: write `metadata.KEY=VALUE`")
-        return lambda case: _metadata(case, key) == wanted
-    return lambda case: case.id == text or fnmatchcase(case.id, text)
+    term = term_of(text, FIELDS, default="id")
+    return lambda case: term.meets(_value(case, term.field))
+
+
+def _value(case: Case, field: str) -> Value:
+    if field == "id":
+        return case.id
+    return case.tags if field == "tag" else _metadata(case, field.removeprefix(_METADATA))
 
 
 def _metadata(case: Case, key: str) -> str | None:
