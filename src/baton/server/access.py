@@ -1,0 +1,453 @@
+"""Who may do what: API keys of projects, identities that a proxy tells, hosts and origins.
+
+A server without keys is for this machine alone. Once there has been a key, every request needs
+one, from wherever it comes, unless a trusted proxy says who asks.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import Literal, NamedTuple, get_args
+from urllib.parse import urlsplit
+
+import msgspec
+from sqlalchemy import exists, insert, select, update
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from baton.model import InputError, Problem, suggestion
+
+from .schema import api_key, project
+from .store import DEFAULT, EVERY_PROJECT, Store, Unavailable
+
+Right = Literal["ingest", "read", "review", "run", "admin"]
+RIGHTS: tuple[Right, ...] = get_args(Right)
+"""To send spans; to read; to label; to start evaluations; all of these, and to manage."""
+_INCLUDES: dict[str, frozenset[str]] = {
+    "ingest": frozenset({"ingest"}),
+    "read": frozenset({"read"}),
+    "review": frozenset({"review", "read"}),
+    "run": frozenset({"run", "read"}),
+    "admin": frozenset(RIGHTS),
+}
+PROJECT_HEADER = "x-baton-project"
+"""Names the project of a request without a key, which would say it."""
+_PREFIX = "baton_"
+"""Of keys, so that scanners for secrets know one."""
+_FRESH = 5.0
+"""Seconds for which a key that was looked up is taken for valid: receiving asks for each request.
+A key that is revoked is refused after that."""
+_USED_STEP = 3600.0
+"""Seconds to which the last use of a key is known: it is no write for each request."""
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class AccessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may reach the server, beside those with keys.
+
+    ``hosts`` are the names it is called by, beside those of this machine and plain addresses.
+    ``trusted_proxies`` are addresses or networks (``10.0.0.0/8``) whose ``identity_header`` is
+    believed; who comes that way has the ``identity_rights`` in every project.
+    """
+
+    hosts: list[str] = msgspec.field(default_factory=list)
+    trusted_proxies: list[str] = msgspec.field(default_factory=list)
+    identity_header: str = "X-Forwarded-User"
+    identity_rights: list[Right] = msgspec.field(default_factory=lambda: ["read", "review"])
+
+
+class Caller(NamedTuple):
+    """Who asks, in which project, and what they may do. ``name`` is a key's or a person's."""
+
+    project: int
+    name: str
+    rights: frozenset[str]
+
+    def need(self, right: Right) -> None:
+        """Raise ``Denied`` (403) without the right."""
+        if right not in self.rights:
+            has = ", ".join(each for each in RIGHTS if each in self.rights) or "none"
+            raise Denied(
+                403,
+                f"`{self.name}` has no right to {right} here (its rights: {has})",
+                f"use a key that may: baton serve keys create NAME --right {right}",
+            )
+
+
+class Denied(HTTPException):
+    """A request that is refused: ``detail`` says what is wrong, ``advice`` what to do."""
+
+    def __init__(self, status: int, detail: str, advice: str) -> None:
+        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+        super().__init__(status, detail, headers)
+        self.advice = advice
+
+    def answer(self) -> JSONResponse:
+        """Return it as an answer."""
+        body = {"error": self.detail, "do": self.advice}
+        return JSONResponse(body, self.status_code, self.headers)
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key without its text, which is stored nowhere. Times are seconds since the epoch."""
+
+    id: int
+    project: str
+    name: str
+    rights: list[str]
+    created: float
+    used: float | None
+    revoked: float | None
+
+
+def create_key(
+    store: Store, project_name: str, name: str, rights: Iterable[str], now: float | None = None
+) -> str:
+    """Make a key and return its text, which is not stored and cannot be shown again.
+
+    Raises:
+        InputError: no such project or right; or the project has a valid key of this name.
+    """
+    wanted = list(dict.fromkeys(rights))
+    for right in wanted:
+        if right not in RIGHTS:
+            raise InputError(f"`{right}` is not a right; {suggestion(right, RIGHTS)}")
+    if not wanted:
+        raise InputError(f"a key needs a right: {', '.join(RIGHTS)}")
+    if not name.strip() or len(name) > 200:
+        raise InputError("the name of a key has 1 to 200 characters")
+    number = store.project(project_name)
+    text = _PREFIX + secrets.token_urlsafe(32)
+    with store.write() as connection:
+        valid = select(api_key.c.id).where(
+            api_key.c.project == number, api_key.c.name == name, api_key.c.revoked.is_(None)
+        )
+        if connection.execute(valid).first() is not None:
+            raise InputError(f"project `{project_name}` has a key `{name}`: revoke it first")
+        row = {
+            "project": number,
+            "name": name,
+            "sha256": _hash(text),
+            "rights": ",".join(wanted),
+            "created": time.time() if now is None else now,
+        }
+        connection.execute(insert(api_key).values(row))
+    return text
+
+
+def list_keys(store: Store, project_name: str | None = None) -> list[Key]:
+    """Return the keys of a project, or of all, those that were revoked included.
+
+    Raises:
+        InputError: no such project.
+    """
+    query = select(
+        api_key.c.id,
+        project.c.name.label("project"),
+        api_key.c.name,
+        api_key.c.rights,
+        api_key.c.created,
+        api_key.c.used,
+        api_key.c.revoked,
+    ).join(project, project.c.id == api_key.c.project)
+    if project_name is not None:
+        query = query.where(api_key.c.project == store.project(project_name))
+    with store.read() as connection:
+        rows = connection.execute(query.order_by(api_key.c.id), execution_options=EVERY_PROJECT)
+        return [Key(**{**row, "rights": row["rights"].split(",")}) for row in rows.mappings()]
+
+
+def revoke_key(store: Store, project_name: str, name: str, now: float | None = None) -> None:
+    """Make a key invalid, for good; servers that run refuse it after 5 s.
+
+    Raises:
+        InputError: the project has no valid key of this name.
+    """
+    number = store.project(project_name)
+    with store.write() as connection:
+        changed = connection.execute(
+            update(api_key)
+            .where(api_key.c.project == number, api_key.c.name == name)
+            .where(api_key.c.revoked.is_(None))
+            .values(revoked=time.time() if now is None else now)
+        )
+    if changed.rowcount == 0:
+        names = {key.name for key in list_keys(store, project_name) if key.revoked is None}
+        raise InputError(f"project `{project_name}` has no key `{name}`; {suggestion(name, names)}")
+
+
+class Access:
+    """Decides who asks. One for a process; it may be used by several threads."""
+
+    def __init__(self, store: Store, settings: AccessSettings | None = None) -> None:
+        """Take what the settings say.
+
+        Raises:
+            InputError: a trusted proxy is no address and no network.
+        """
+        self._store = store
+        self.settings = settings or AccessSettings()
+        self._proxies = [_network(text) for text in self.settings.trusted_proxies]
+        self._identity = self.settings.identity_header.lower()
+        own = {*_LOCAL_NAMES, socket.gethostname()}
+        self._hosts = {name.casefold() for name in (*own, *self.settings.hosts)}
+        self._lock = threading.Lock()
+        self._callers: dict[bytes, tuple[Caller, float]] = {}
+        self._keys: tuple[bool, float] = (False, 0.0)
+
+    def check_address(self, host: str) -> None:
+        """Refuse to listen where others could reach a server that asks for no key.
+
+        Raises:
+            InputError: the address is not of this machine alone, and there are no keys.
+        """
+        if not (host.casefold() == "localhost" or _is_loopback(host) or self._has_keys()):
+            raise InputError(
+                Problem(
+                    path="--host",
+                    message=(
+                        f"without API keys the server listens on this machine only, not on "
+                        f"`{host}`; make a key first: baton serve keys create NAME --right ingest"
+                    ),
+                )
+            )
+
+    def check_source(self, headers: Mapping[str, str]) -> None:
+        """Refuse requests that a page of another site made a browser send.
+
+        Such a page may have a name that leads here (DNS rebinding): the ``Host`` is then that
+        name. Plain addresses cannot be given to somebody else.
+
+        Raises:
+            Denied: 403 for a foreign ``Origin``, 421 for another ``Host``.
+        """
+        host = headers.get("host", "")
+        name = _host_name(host)
+        if name is None or not (name in self._hosts or _is_address(name)):
+            raise Denied(
+                421,
+                f"this server is not called `{host[:200]}`",
+                "name it in `hosts:` of server.yaml, or use its address",
+            )
+        origin = headers.get("origin")
+        if origin is None:
+            return
+        try:
+            parts = urlsplit(origin)
+            port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+            same = (parts.hostname or "").casefold() == name
+            # The port that the browser asked for; behind a proxy with TLS the scheme differs.
+            given = urlsplit(f"//{host}").port
+            same = same and (port == given or (given is None and port in (80, 443)))
+        except ValueError:
+            same = False
+        if not same:
+            raise Denied(
+                403,
+                f"pages of {origin[:200]} may not use this server",
+                "send requests from a program, or from a page of this server",
+            )
+
+    def caller(
+        self, headers: Mapping[str, str], peer: str | None, project_name: str | None = None
+    ) -> Caller:
+        """Return who asks.
+
+        ``headers`` have names in small letters, ``peer`` is the address of the other end.
+        ``project_name`` goes before the header ``X-Baton-Project``.
+
+        Raises:
+            Denied: 401 without a valid key where one is needed; 403 for another project than
+                that of the key.
+        """
+        wanted = project_name or headers.get(PROJECT_HEADER)
+        key = _key_of(headers)
+        if key is not None:
+            caller = self._by_key(key)
+            if wanted is not None and self._project(wanted) != caller.project:
+                message = f"this key is not of project `{wanted}`"
+                raise Denied(403, message, "use a key of that project")
+            return caller
+        proxied = peer is not None and _inside(peer, self._proxies)
+        who = headers.get(self._identity) if proxied else None
+        if who:
+            given = frozenset[str]().union(
+                *(_INCLUDES[right] for right in self.settings.identity_rights)
+            )
+            return Caller(self._project(wanted or DEFAULT), who[:200], given)
+        # Revoking the last key does not open a server again: a key that was counts, too.
+        if self._has_keys():
+            raise Denied(
+                401,
+                "this server needs an API key",
+                "send `Authorization: Bearer KEY`; baton serve keys create NAME makes one",
+            )
+        # A proxy on this machine has its address, whoever it forwards.
+        if peer is None or not _is_loopback(peer) or any(name in headers for name in _FORWARDED):
+            raise Denied(
+                401,
+                "without API keys this server answers this machine only",
+                "make a key with baton serve keys create NAME, or list the proxy in "
+                "`trusted_proxies:` of server.yaml",
+            )
+        return Caller(self._project(wanted or DEFAULT), "local", _INCLUDES["admin"])
+
+    def _project(self, name: str) -> int:
+        try:
+            return self._store.project(name)
+        except InputError:
+            message = f"there is no project `{name[:200]}`"
+            advice = "name one of those that baton serve keys list shows"
+            raise Denied(404, message, advice) from None
+
+    def _by_key(self, text: str) -> Caller:
+        """Look a key up by its hash, so that the time it takes tells nothing of the key."""
+        digest = _hash(text)
+        now = time.monotonic()
+        with self._lock:
+            known = self._callers.get(digest)
+        if known is not None and now - known[1] < _FRESH:
+            return known[0]
+        query = select(api_key).where(api_key.c.sha256 == digest)
+        with self._store.read() as connection:
+            row = connection.execute(query, execution_options=EVERY_PROJECT).mappings().first()
+        valid = row is not None and hmac.compare_digest(row["sha256"], digest)
+        if row is None or not valid or row["revoked"] is not None:
+            with self._lock:
+                self._callers.pop(digest, None)
+            message = "this API key is not valid, or it was revoked"
+            raise Denied(401, message, "baton serve keys list shows the keys that there are")
+        rights = frozenset[str]().union(*(_INCLUDES[each] for each in row["rights"].split(",")))
+        caller = Caller(row["project"], row["name"], rights)
+        if row["used"] is None or time.time() - row["used"] > _USED_STEP:
+            # A full disk keeps nobody from reading.
+            with suppress(Unavailable), self._store.write() as connection:
+                used = update(api_key).where(api_key.c.project == row["project"])
+                connection.execute(used.where(api_key.c.id == row["id"]).values(used=time.time()))
+        with self._lock:
+            self._callers[digest] = (caller, now)
+        return caller
+
+    def _has_keys(self) -> bool:
+        there, asked = self._keys
+        now = time.monotonic()
+        if not there and (asked == 0.0 or now - asked >= _FRESH):
+            with self._store.read() as connection:
+                query = select(exists(select(api_key.c.id)))
+                there = bool(connection.execute(query, execution_options=EVERY_PROJECT).scalar())
+            self._keys = (there, now)
+        return there
+
+
+class CheckSource:
+    """ASGI middleware: no request of a foreign page comes through, whatever its path."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] in ("http", "websocket"):
+            try:
+                self._access.check_source(Headers(scope=scope))
+            except Denied as denied:
+                await denied.answer()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def caller_of(request: Request, project_name: str | None = None) -> Caller:
+    """Return who sent a request; the application's state has an ``access``.
+
+    Raises:
+        Denied: 401, 403 or 404, see :meth:`Access.caller`.
+    """
+    access: Access = request.app.state.access
+    peer = request.client.host if request.client is not None else None
+    return access.caller(request.headers, peer, project_name)
+
+
+def need_json(request: Request) -> None:
+    """Raise ``Denied`` (415) unless a body is JSON, which no form of a page can send."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Denied(
+            415,
+            f"the body has the content type `{kind[:100]}`" if kind else "there is no content type",
+            "send JSON with `Content-Type: application/json`",
+        )
+
+
+def _hash(text: str) -> bytes:
+    """Return the hash of a key. It has 256 random bits: no salt and no slow hash is needed."""
+    return sha256(text.encode()).digest()
+
+
+def _key_of(headers: Mapping[str, str]) -> str | None:
+    scheme, _, text = headers.get("authorization", "").partition(" ")
+    if scheme:
+        # Another scheme is no key, and opens nothing.
+        return text.strip() if scheme.lower() == "bearer" else ""
+    return headers.get("x-api-key")
+
+
+def _host_name(host: str) -> str | None:
+    """Return the name in a ``Host`` header without its port; ``None`` where there is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # ValueError where it is no number
+    except ValueError:
+        return None
+    if parts.path or parts.query or parts.fragment or "@" in host:
+        return None
+    return parts.hostname.casefold() if parts.hostname else None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address.is_loopback or (mapped is not None and mapped.is_loopback)
+
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _network(text: str) -> _Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        message = f"`{text}` is not an address or a network: write `10.0.0.7` or `10.0.0.0/8`"
+        raise InputError(Problem(path="trusted_proxies", message=message)) from None
+
+
+def _inside(peer: str, networks: Sequence[_Network]) -> bool:
+    try:
+        address = ipaddress.ip_address(peer)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return any(mapped in network for network in networks)
