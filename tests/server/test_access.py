@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import select
 
@@ -18,18 +15,12 @@ from baton.server.access import (
     list_keys,
     revoke_key,
 )
+from baton.server.database import EVERY_PROJECT
 from baton.server.schema import api_key
-from baton.server.store import EVERY_PROJECT, Store, open_store
+from baton.server.store import Store
 
 LOCAL = "127.0.0.1"
 ELSEWHERE = "203.0.113.9"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(tmp_path / "server")
-    yield opened
-    opened.close()
 
 
 def bearer(key: str) -> dict[str, str]:

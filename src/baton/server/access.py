@@ -28,8 +28,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from baton.model import InputError, Problem, suggestion
 
+from .database import EVERY_PROJECT, Unavailable
 from .schema import api_key, project
-from .store import DEFAULT, EVERY_PROJECT, Store, Unavailable
+from .store import DEFAULT, Store
 
 Right = Literal["ingest", "read", "review", "run", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
