@@ -65,6 +65,8 @@ def open_sqlite(file: Path) -> Engine:
         # The driver would begin a transaction only before the first change, after reads that it
         # is based on; SQLite would then refuse to write if another process wrote meanwhile.
         connection.isolation_level = None
+        # Before the first table: pages that are free can be given back to the disk.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
 

@@ -35,6 +35,7 @@ class Store:
         self.inbox = inbox
         self.bodies = bodies
         self._reading = index.execution_options(**READS)
+        self._reading_inbox = inbox.execution_options(**READS)
         self._projects: dict[str, int] = {}
 
     @property
@@ -70,6 +71,16 @@ class Store:
             Unavailable: the database is locked, full or not there now.
         """
         with available(), self.inbox.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def read_inbox(self) -> Iterator[Connection]:
+        """Read the inbox, without a lock on what others write.
+
+        Raises:
+            Unavailable: the database is not there now.
+        """
+        with available(), self._reading_inbox.begin() as connection:
             yield connection
 
     def project(self, name: str, *, create: bool = False) -> int:

@@ -1,0 +1,370 @@
+"""The inbox: bodies as they came, committed before the sender hears that they were accepted."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+import zstandard
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from baton import __version__
+
+from .database import EVERY_PROJECT, Unavailable
+from .schema import inbox
+from .store import Store
+
+_LEVEL = 1
+"""Of zstd. What was read is pruned soon, so speed counts for more than size."""
+
+Kind = Literal["traces", "logs", "recording"]
+
+
+class Entry(NamedTuple):
+    """A body on its way into the inbox. ``entry_of`` makes one."""
+
+    project: int
+    kind: Kind
+    form: str
+    name: str | None
+    sha256: bytes
+    received: float
+    size: int
+    packed: bytes
+
+
+class Item(NamedTuple):
+    """A body of the inbox, unpacked, on its way to being read.
+
+    ``form`` is ``protobuf`` or ``json``, and of a recording its media type; ``name`` is that of its
+    file. ``attempts`` counts how often reading it failed.
+    """
+
+    id: int
+    project: int
+    kind: str
+    form: str
+    name: str | None
+    body: bytes
+    received: float
+    attempts: int
+
+
+class ProblemItem(NamedTuple):
+    """What could not be read: it stays in the inbox, with the reason."""
+
+    id: int
+    project: int
+    kind: str
+    form: str
+    name: str | None
+    size: int
+    received: float
+    attempts: int
+    error: str
+    reader: str
+
+
+class Depth(NamedTuple):
+    """How many bodies wait to be read, and when the oldest of them arrived."""
+
+    waiting: int
+    oldest: float | None
+
+
+def entry_of(
+    project: int,
+    kind: Kind,
+    form: str,
+    body: bytes,
+    *,
+    name: str | None = None,
+    received: float | None = None,
+) -> Entry:
+    """Make an entry of an unpacked body: its hash, and its compressed bytes."""
+    return Entry(
+        project=project,
+        kind=kind,
+        form=form,
+        name=name,
+        sha256=hashlib.sha256(body).digest(),
+        received=time.time() if received is None else received,
+        size=len(body),
+        packed=_CODEC.pack(body),
+    )
+
+
+class _Codec(threading.local):
+    """Compressors of this thread; they may not be shared."""
+
+    def __init__(self) -> None:
+        self.pack = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self.unpack = zstandard.ZstdDecompressor().decompress
+
+
+_CODEC = _Codec()
+
+
+class Inbox:
+    """The inbox of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        insert = postgresql.insert if store.is_postgresql else sqlite.insert
+        self._insert: Any = (
+            insert(inbox).on_conflict_do_nothing().returning(inbox.c.project, inbox.c.sha256)
+        )
+
+    def put(self, entries: Sequence[Entry]) -> list[bool]:
+        """Keep bodies, committed when this returns. ``False`` stands for one that was there before.
+
+        Raises:
+            Unavailable: the database is locked, full or not there now; nothing was kept.
+        """
+        by_key: dict[tuple[int, bytes], Entry] = {}
+        for entry in entries:
+            by_key.setdefault((entry.project, entry.sha256), entry)
+        rows = [
+            {
+                "project": entry.project,
+                "sha256": entry.sha256,
+                "received": entry.received,
+                "kind": entry.kind,
+                "form": entry.form,
+                "name": entry.name,
+                "size": entry.size,
+                "body": entry.packed,
+                "state": "new",
+                "attempts": 0,
+            }
+            for entry in by_key.values()
+        ]
+        if not rows:
+            return []
+        with self._store.write_inbox() as connection:
+            kept = {(row[0], bytes(row[1])) for row in connection.execute(self._insert, rows)}
+        return [
+            (entry.project, entry.sha256) in kept and by_key[(entry.project, entry.sha256)] is entry
+            for entry in entries
+        ]
+
+    def take(self, connection: Connection, limit_bytes: int) -> list[Item]:
+        """Return the oldest bodies that wait: about ``limit_bytes`` of them, at least one.
+
+        With PostgreSQL they are locked until the transaction of ``connection`` ends, and what
+        others have locked is passed over.
+        """
+        ids: list[int] = []
+        size, last = 0, 0
+        while size < limit_bytes:
+            query = (
+                select(inbox.c.id, inbox.c.size)
+                .where(inbox.c.state == "new", inbox.c.id > last)
+                .order_by(inbox.c.id)
+                .limit(_PAGE)
+                .with_for_update(skip_locked=True)
+            )
+            page = connection.execute(query, execution_options=EVERY_PROJECT).all()
+            for last, bytes_ in page:
+                if not ids or size + bytes_ <= limit_bytes:
+                    ids.append(last)
+                size += bytes_
+            if len(page) < _PAGE:
+                break
+        bodies = (
+            select(
+                inbox.c.id,
+                inbox.c.project,
+                inbox.c.kind,
+                inbox.c.form,
+                inbox.c.name,
+                inbox.c.body,
+                inbox.c.received,
+                inbox.c.attempts,
+            )
+            .where(inbox.c.id.in_(ids))
+            .order_by(inbox.c.id)
+        )
+        rows = connection.execute(bodies, execution_options=EVERY_PROJECT)
+        return [Item(*row[:5], _CODEC.unpack(row[5]), *row[6:]) for row in rows]
+
+    def done(self, connection: Connection, ids: Iterable[int]) -> None:
+        """Note that bodies were read."""
+        for some in _slices(ids):
+            self._update(
+                connection, inbox.c.id.in_(some), state="done", error=None, reader=__version__
+            )
+
+    def fail(self, connection: Connection, id_: int, error: str, reader: str = __version__) -> None:
+        """Note that a body cannot be read, and why; it stays, for ``reread``."""
+        self._update(
+            connection,
+            inbox.c.id == id_,
+            state="failed",
+            attempts=inbox.c.attempts + 1,
+            # PostgreSQL keeps no zero byte in a text.
+            error=error.replace("\0", "\ufffd"),
+            reader=reader,
+        )
+
+    def problems(self, project: int | None = None, *, limit: int = 1000) -> list[ProblemItem]:
+        """List what could not be read, the newest first; of all projects where none is named."""
+        query = (
+            select(
+                inbox.c.id,
+                inbox.c.project,
+                inbox.c.kind,
+                inbox.c.form,
+                inbox.c.name,
+                inbox.c.size,
+                inbox.c.received,
+                inbox.c.attempts,
+                inbox.c.error,
+                inbox.c.reader,
+            )
+            .where(inbox.c.state == "failed", *_of(project))
+            .order_by(inbox.c.id.desc())
+            .limit(limit)
+        )
+        with self._store.read_inbox() as connection:
+            rows = connection.execute(query, execution_options=EVERY_PROJECT).all()
+        return [ProblemItem._make(row) for row in rows]
+
+    def reread(self, project: int | None = None, ids: Iterable[int] | None = None) -> int:
+        """Let what failed be read again, and return how many: all of it, or some ids of it."""
+        slices: Iterable[list[int] | None] = [None] if ids is None else _slices(ids)
+        count = 0
+        with self._store.write_inbox() as connection:
+            for some in slices:
+                which = [] if some is None else [inbox.c.id.in_(some)]
+                failed = inbox.c.state == "failed"
+                count += self._update(connection, failed, *_of(project), *which, state="new")
+        return count
+
+    def prune(self, older_than: float, *, forget_before: float = 0.0) -> int:
+        """Delete bodies that were read and arrived before ``older_than``; return how many.
+
+        Their hashes stay until ``forget_before``, so that what is sent again is known. What could
+        not be read stays.
+        """
+        read = inbox.c.state == "done"
+        with self._store.write_inbox() as connection:
+            old = (read, inbox.c.received < older_than, inbox.c.body.is_not(None))
+            count = self._update(connection, *old, body=None)
+            forgotten = delete(inbox).where(read, inbox.c.received < forget_before)
+            connection.execute(forgotten, execution_options=EVERY_PROJECT)
+        if not self._store.is_postgresql:
+            # Pages that are free now go back to the disk, some of them at a time.
+            with self._store.write_inbox() as connection:
+                # Each step of this statement frees one page; only a script takes all steps.
+                driver: Any = connection.connection.driver_connection
+                driver.executescript(f"PRAGMA incremental_vacuum({_FREE_PAGES})")
+        return count
+
+    def depth(self) -> Depth:
+        """Tell how many bodies wait to be read, and since when."""
+        query = select(func.count(), func.min(inbox.c.id)).where(inbox.c.state == "new")
+        oldest = select(inbox.c.received)
+        with self._store.read_inbox() as connection:
+            count, first = connection.execute(query, execution_options=EVERY_PROJECT).one()
+            since = connection.execute(
+                oldest.where(inbox.c.id == first), execution_options=EVERY_PROJECT
+            ).scalar()
+        return Depth(count, since)
+
+    def _update(self, connection: Connection, *which: ColumnElement[bool], **values: Any) -> int:
+        change = update(inbox).where(*which).values(values)
+        return connection.execute(change, execution_options=EVERY_PROJECT).rowcount
+
+
+_PAGE = 32
+"""Rows that are looked at, and locked, at a time."""
+_IDS = 500
+"""Ids in a statement; SQLite has a limit of variables."""
+_FREE_PAGES = 10_000
+"""Pages of 4 kB that one call gives back: 40 MB, a fraction of a second."""
+
+
+def _slices(ids: Iterable[int]) -> Iterable[list[int]]:
+    listed = list(ids)
+    return (listed[at : at + _IDS] for at in range(0, len(listed), _IDS))
+
+
+def _of(project: int | None) -> list[ColumnElement[bool]]:
+    return [] if project is None else [inbox.c.project == project]
+
+
+class GroupCommit:
+    """Puts entries of many requests into the inbox, in one transaction for all that wait.
+
+    A commit waits for the disk; while it does, more requests arrive, and share the next one.
+    """
+
+    def __init__(self, inbox: Inbox, *, most_waiting: int = 1000) -> None:
+        """Start the thread that writes. More than ``most_waiting`` entries are refused."""
+        self._inbox = inbox
+        self._most_waiting = most_waiting
+        self._waiting: list[tuple[list[Entry], Future[list[bool]]]] = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._write, name="baton inbox", daemon=True)
+        self._thread.start()
+
+    def put(self, entries: Sequence[Entry]) -> Future[list[bool]]:
+        """Give entries to the next transaction; the result is that of ``Inbox.put``.
+
+        Raises:
+            Unavailable: too many wait already, or this was closed.
+        """
+        future: Future[list[bool]] = Future()
+        with self._changed:
+            if self._closed:
+                raise Unavailable("the server is stopping")
+            if len(self._waiting) >= self._most_waiting:
+                raise Unavailable("too many requests wait for the disk")
+            self._waiting.append((list(entries), future))
+            self._changed.notify()
+        return future
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for the next transaction."""
+        return len(self._waiting)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Commit what waits, and stop."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join(timeout)
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                group, self._waiting = self._waiting[:_GROUP], self._waiting[_GROUP:]
+            # A request that was given up while it waited is not written.
+            group = [each for each in group if each[1].set_running_or_notify_cancel()]
+            try:
+                kept = self._inbox.put(list(chain.from_iterable(entries for entries, _ in group)))
+            except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+                for _, future in group:
+                    future.set_exception(error)
+                continue
+            at = 0
+            for entries, future in group:
+                future.set_result(kept[at : at + len(entries)])
+                at += len(entries)
+
+
+_GROUP = 64
+"""Requests in one transaction, so that the first of them does not wait for all that come after."""
