@@ -1,7 +1,6 @@
 """A LangGraph supervisor and an expert that reports back to it; the models are scripted.
 
 pip install "langchain>=1.2,<2" "langgraph-supervisor>=0.0.31,<0.1"
-pip install "openinference-instrumentation-langchain>=0.1.70,<0.2"
 pip install "baton-evals[otel]"
 baton record -o run.otlp.jsonl -- python examples/frameworks/langgraph_agents.py
 baton show run.otlp.jsonl

@@ -31,6 +31,7 @@ try:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
     from baton.providers.instrument.hearing import Hearing
+    from baton.providers.instrument.instrumentors import record_langchain
 except ModuleNotFoundError as error:
     message = f"baton.otel needs OpenTelemetry: {install(requirement('otel'))}"
     raise ModuleNotFoundError(message, name=error.name) from error
@@ -80,13 +81,15 @@ def record(path: str | os.PathLike[str]) -> Recording:
     """Write all spans and log records of this program to a file from now on.
 
     Tracer providers that the program has set or makes later stay, and get one more processor;
-    without one, one is set. Instrumentation is the program's own affair, before or after.
+    without one, one is set. Instrumentation is the program's own affair, before or after; LangChain
+    and LangGraph need none.
 
     Raises:
         InputError: the tracer provider that is set takes no span processors.
     """
     recording = Recording(path)
     recording.hearing.install()
+    record_langchain(lambda _: None)
     return recording
 
 

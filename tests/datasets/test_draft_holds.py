@@ -117,3 +117,11 @@ def test_a_session_of_adk_tells_what_it_began_with(tmp_path: Path) -> None:
 def test_the_user_of_spans_is_kept() -> None:
     (trace,) = baton.load_traces(DATA / "otel" / "langfuse" / "two_turns.json")
     assert draft_case(trace)["session"] == {"user": trace.attributes["session"]["user"]}
+
+
+def test_a_dispatch_that_only_the_order_of_runs_tells_is_not_stated() -> None:
+    known, guessed = build.sequence("stock"), build.sequence("writer", basis="order")
+    trace = build.trace(
+        turn("hi", run("router", known), run("stock", guessed), run("writer"), output="done")
+    )
+    assert draft_case(trace)["dispatches"] == [{"to": "stock", "kind": "sequence"}]

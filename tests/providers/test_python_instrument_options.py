@@ -108,6 +108,11 @@ def test_instrumentors_that_are_installed_are_switched_on_before_the_program_is_
     assert trace.turns[0].output == Content(text="off")
 
 
+def test_what_only_joins_spans_of_threads_is_not_said_to_record(install: Install) -> None:
+    install("some-threads", "threading")
+    assert "instrumentors" not in seen(play(f"{PROGRAMS}/desk.py:reply")).attributes
+
+
 def test_one_of_several_for_the_same_library_is_switched_on(install: Install) -> None:
     install("a-tracing", "some")
     install("openinference-some", "some")

@@ -52,7 +52,12 @@ def _turn(trace: Trace, turn: Turn, asked: list[str]) -> dict[str, Any]:
     if agents:
         spec["agents"] = agents
     named = {run.id: known(trace, run, "agent") for run in turn.runs}
-    dispatches = [d for d in turn.dispatches if all(named.get(run, True) for run in d.runs)]
+    # Of one that only the order of runs tells, no later run can be held to.
+    dispatches = [
+        dispatch
+        for dispatch in turn.dispatches
+        if dispatch.basis != "order" and all(named.get(run, True) for run in dispatch.runs)
+    ]
     if dispatches:
         spec["dispatches"] = [_dispatch(dispatch, asked) for dispatch in dispatches]
     owners = {step.id: run.agent for run in turn.runs for step in run.steps if named[run.id]}

@@ -97,7 +97,12 @@ async def _pydantic_ai(agent: Any, message: Any, session: Session) -> Any:
 
 
 async def _langgraph(graph: Any, message: Any, session: Session) -> Any:
-    keys = list(graph.get_input_jsonschema().get("properties") or ())
+    builder = getattr(graph, "builder", None)
+    if builder is None:  # an `@entrypoint`
+        keys = list(graph.get_input_jsonschema().get("properties") or ())
+    else:
+        # Not by its JSON Schema: pydantic makes none of `typing.TypedDict` before Python 3.12.
+        keys = list(builder.schemas[builder.input_schema])
     thread = session.setdefault("baton.thread", str(uuid.uuid4()))
     config = {"configurable": {"thread_id": thread}}
     if "messages" in keys:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from tests.readers.otlp.spans import Link, read_spans
@@ -13,6 +14,7 @@ from baton.model import Said
 from baton.readers import load_traces
 
 from .spans import (
+    Piece,
     agent,
     call,
     chain,
@@ -263,3 +265,42 @@ def test_a_node_of_a_graph_that_asks_a_models_own_client_is_an_agent(tmp_path: P
     (tmp_path / "run.json").write_text(json.dumps(recorded))
     (trace,) = load_traces(tmp_path / "run.json")
     assert [run.agent for run in trace.turns[0].runs] == ["billing"]
+
+
+def test_an_edge_of_a_graph_of_functions_is_stated_by_its_step_and_its_triggers() -> None:
+    def node(name: str, step: int, *triggers: str) -> Piece:
+        place = {"langgraph_step": step, "langgraph_triggers": triggers or (f"branch:to:{name}",)}
+        return _chain(name, place | {"langgraph_checkpoint_ns": f"{name}:{step}"})
+
+    both = ("branch:to:writer", "join:billing+stock:writer")
+    parts = together(node("billing", 2), node("stock", 2))
+    turn = read(
+        _chain(
+            "LangGraph", {}, node("router", 1), parts, node("writer", 3, *both), node("check", 4)
+        )
+    )
+    assert sorted((d.from_agent, d.to_agent, d.basis) for d in turn.dispatches) == [
+        ("billing", "writer", "stated"),
+        ("router", "billing", "stated"),
+        ("router", "stock", "stated"),
+        ("stock", "writer", "stated"),
+        ("writer", "check", "stated"),
+    ]
+
+
+def test_an_edge_that_waits_for_a_node_which_has_not_run_again_is_not_taken() -> None:
+    def node(name: str, step: int) -> Piece:
+        triggers = ["branch:to:writer", "join:a+b:writer"] if name == "writer" else []
+        place = {"langgraph_step": step, "langgraph_triggers": triggers}
+        return _chain(name, place | {"langgraph_checkpoint_ns": f"{name}:{step}"})
+
+    first, second = together(node("a", 1), node("b", 1)), together(node("a", 3), node("c", 3))
+    turn = read(_chain("LangGraph", {}, first, node("writer", 2), second, node("writer", 4)))
+    last = turn.runs[-1]
+    assert last.agent == "writer"
+    assert {d.basis for d in turn.dispatches if d.id in last.started_by} == {"order"}
+
+
+def _chain(name: str, metadata: dict[str, Any], *inside: Piece) -> Piece:
+    values = {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata)}
+    return using(piece(name, *inside, **values), "openinference.instrumentation.langchain")

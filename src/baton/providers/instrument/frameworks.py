@@ -24,7 +24,7 @@ class Framework(NamedTuple):
     """A framework, and the module that a program which uses it imports.
 
     ``package`` brings an instrumentor called ``instrumentor``; without them the framework writes
-    spans itself.
+    spans itself, or Baton does.
     """
 
     name: str
@@ -49,8 +49,9 @@ FRAMEWORKS = (
     Framework("Microsoft Agent Framework", "agent_framework"),
     Framework("Semantic Kernel", "semantic_kernel"),
     Framework("OpenAI Agents", "agents", "openai_agents", f"{_PACKAGE}openai-agents"),
-    Framework("LangGraph", "langgraph", "langchain", f"{_PACKAGE}langchain"),
-    Framework("LangChain", "langchain", "langchain", f"{_PACKAGE}langchain"),
+    # By their instrumentor where it is installed, else by a handler of ours.
+    Framework("LangGraph", "langgraph"),
+    Framework("LangChain", "langchain"),
     Framework("CrewAI", "crewai", "crewai", f"{_PACKAGE}crewai"),
     Framework(
         "Claude Agent SDK", "claude_agent_sdk", "claude_agent_sdk", f"{_PACKAGE}claude-agent-sdk"

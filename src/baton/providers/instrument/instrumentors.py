@@ -28,6 +28,9 @@ _LARGE = {each.instrumentor: each.module for each in FRAMEWORKS if each.instrume
 _LARGE |= {"langchain": "langchain_core", "llama_index": "llama_index.core"}
 """The module by whose import an instrumentor is switched on, by name."""
 
+_NO_SPANS = frozenset({"threading"})
+"""Instrumentors that record nothing: that of threads, which comes with Strands, joins spans."""
+
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _SENSITIVE = (
     "HAYSTACK_CONTENT_TRACING_ENABLED",
@@ -69,12 +72,39 @@ def activate(wanted: Wanted, note: Callable[[str], None]) -> None:
     logging.getLogger("opentelemetry.instrumentation.instrumentor").addFilter(
         lambda record: "already instrumented" not in record.getMessage()
     )
+    if wanted == "auto":
+        record_langchain(note)
     for entry in _chosen(wanted):
         module = _LARGE.get(entry.name) if wanted == "auto" else None
         if module is None:
             _switch_on(entry, note, asked=wanted != "auto")
         else:
             after_import(module, functools.partial(_switch_on_with, entry, note))
+
+
+def record_langchain(note: Callable[[str], None]) -> None:
+    """Record LangChain and LangGraph by a handler of ours, where nothing is installed that does.
+
+    ``note`` gets its name once the program runs something of LangChain.
+    """
+    installed = {entry.name for entry in entry_points(group=GROUP)}
+    if "langchain" in installed | _refused():
+        return
+
+    def imported(_: ModuleType) -> None:
+        from .langchain import switch_on
+
+        switch_on()
+        note("langchain (Baton's own handler)")
+
+    # Where LangChain keeps the handlers of all runs: it is imported before the first of them.
+    after_import("langchain_core.tracers.context", imported)
+
+
+def _refused() -> set[str]:
+    """Return the instrumentors that the environment switches off."""
+    names = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
+    return {name.strip() for name in names}
 
 
 def _switch_on_with(entry: EntryPoint, note: Callable[[str], None], module: ModuleType) -> None:
@@ -97,7 +127,8 @@ def _switch_on(entry: EntryPoint, note: Callable[[str], None], *, asked: bool) -
             raise InputError(f"the instrumentor {reason}") from error
         note(reason)
     else:
-        note(_told(entry))
+        if entry.name not in _NO_SPANS:
+            note(_told(entry))
 
 
 class BuiltIn(NamedTuple):
@@ -181,8 +212,7 @@ def _chosen(wanted: Wanted) -> list[EntryPoint]:
     """Choose one instrumentor for each name: several of one library would record it twice."""
     installed = sorted(entry_points(group=GROUP), key=_rank)
     if wanted == "auto":
-        refused = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
-        names = {entry.name for entry in installed} - {name.strip() for name in refused}
+        names = {entry.name for entry in installed} - _refused()
         return [_first(installed, name) for name in sorted(names)]
     known = {entry.name for entry in installed} | {_package(entry) for entry in installed}
     for name in wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ _NO_AGENT = re.compile(
     r"We cannot invoke subagent .+ because it does not exist"
     r"|Error: invoked agent of type .+, the only allowed types are"
 )
+# What set a node to work that waits for two: `join:billing+stock:writer`.
+_JOIN = re.compile(r"join:(.+):[^:]+")
 _PROPERTY = "traceloop.association.properties."
 # LangGraph stops a graph by raising: these two to wait for a person, `ParentCommand` to go to a
 # node of the graph around. The span then has an exception event, or even the status ERROR, and
@@ -421,6 +424,7 @@ def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
     for graph in graphs.values():
         own = _name(graph.span)
         graph.span.says = as_workflow(graph.span.says, "graph" if own in _UNNAMED else own)
+        before = _before(graph)
         for key, node in graph.nodes.items():
             place = node.says.graph
             if key in around or place is None or place.path[-1].startswith("__"):
@@ -432,7 +436,46 @@ def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
             if isinstance(made, dict) and "goto" in made and "update" in made:
                 made = parsed(made["update"])
             agent.output = _last_text(made)
+            senders = before.get(key, [])
+            if senders and not any(id(sender) in around for sender in senders):
+                answers: dict[str, list[str]] = {_node_name(sender): [] for sender in senders}
+                agent.follows = functools.partial(dict, answers)
             node.says = agent
+
+
+def _before(graph: _Graph) -> dict[int, list[Node]]:
+    """Return after which nodes each node of a graph ran, where LangGraph says so.
+
+    A span names the edges that may set its node to work: with both sides where one waits for
+    several (`join:billing+stock:writer`), else with the node alone (`branch:to:writer`). Such an
+    edge comes from the step before, and its sender is known where one node ran in that.
+    """
+    steps: dict[int, list[Node]] = {}
+    said = {key: _metadata(node.span) for key, node in graph.nodes.items()}
+    for key, node in graph.nodes.items():
+        if isinstance(step := said[key].get("langgraph_step"), int):
+            steps.setdefault(step, []).append(node)
+    senders: dict[int, list[Node]] = {}
+    last: dict[str, tuple[int, Node]] = {}
+    for step in sorted(steps):
+        for node in steps[step]:
+            if len(steps.get(step - 1, ())) == 1:
+                senders[id(node)] = steps[step - 1]
+            # One that waits goes on when the last of them has run, each once since its last visit.
+            visited = last[_node_name(node)][0] if _node_name(node) in last else -1
+            for edge in said[id(node)].get("langgraph_triggers") or ():
+                joined = _JOIN.fullmatch(edge) if isinstance(edge, str) else None
+                names = joined.group(1).split("+") if joined is not None else []
+                ran = [last[name] for name in names if name in last and last[name][0] >= visited]
+                if names and len(ran) == len(names) and max(at for at, _ in ran) == step - 1:
+                    senders[id(node)] = [sender for _, sender in ran]
+        last |= {_node_name(node): (step, node) for node in steps[step]}
+    return senders
+
+
+def _node_name(node: Node) -> str:
+    place = node.says.graph
+    return place.path[-1] if place is not None and place.path else ""
 
 
 def _last_text(state: Any) -> Content | None:

@@ -43,7 +43,8 @@ _ANSWERED = "llm.output_messages."
 # Words one of which is in any raw response with tool calls. A search for text is cheap; most
 # answers have no call and need not be decoded a second time.
 _CALLING = ("tool_call", "tool_use", "function_call")
-_SCOPE = "openinference.instrumentation."
+# Who made a span: `openinference.instrumentation.langchain`, or our own handler.
+_SCOPES = ("openinference.instrumentation.", "baton.instrumentation.")
 # Where the name of the instrumentation is not that of the framework. LangGraph has none of its own.
 _FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
 
@@ -87,7 +88,10 @@ def read(span: Span) -> Reading:
         fail(says, span)
     else:
         says = PlainSpan(lost=f"spans of kind {kind}")
-    name = span.scope.removeprefix(_SCOPE).partition(".")[0]
+    name = span.scope
+    for scope in _SCOPES:
+        name = name.removeprefix(scope)
+    name = name.partition(".")[0]
     says.framework = _FRAMEWORKS.get(name, name.replace("_", "-") or None)
     if says.framework == "langgraph" or langchain.is_from(span):
         says = langchain.refine(says, span)

@@ -1,0 +1,228 @@
+"""LangChain and LangGraph: a callback handler of ours, which records their runs as spans.
+
+It is for programs without an instrumentor of LangChain. The spans have the names of OpenInference,
+as a graph of plain functions has no other that says what its state was. ``switch_on`` is called
+once the program has imported LangChain, as this module imports it too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from langchain_core.callbacks.base import BaseCallbackHandler
+from langchain_core.messages import BaseMessage, message_to_dict
+from langchain_core.tracers.context import register_configure_hook
+from opentelemetry import trace
+from opentelemetry.trace import Span, Status, StatusCode
+
+SCOPE = "baton.instrumentation.langchain"
+_OTHERS = ("langfuse.langchain", "mlflow.langchain", "traceai_langchain")
+"""Modules with handlers that make spans too: a program that imports one has its own recording."""
+_SESSIONS = ("session_id", "conversation_id", "thread_id")
+"""Names that a conversation has in the metadata of a run, the first that is there."""
+_COUNTS = (
+    ("prompt", "input_tokens", "prompt_tokens"),
+    ("completion", "output_tokens", "completion_tokens"),
+    ("total", "total_tokens", "total_tokens"),
+)
+"""Names of token counts: of the span, of LangChain's own usage, and of what some models return."""
+_DETAILS = (
+    ("prompt_details.cache_read", "input_token_details", "cache_read"),
+    ("prompt_details.cache_write", "input_token_details", "cache_creation"),
+    ("completion_details.reasoning", "output_token_details", "reasoning"),
+)
+
+
+@functools.cache
+def switch_on() -> None:
+    """Record every run of LangChain in this process from now on; a second call does nothing."""
+    handler: ContextVar[Any] = ContextVar("baton_langchain", default=Handler())  # noqa: B039 - one for all
+    register_configure_hook(handler, inheritable=True)
+
+
+class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not read by mypy
+    """Makes a span of each run of a graph, node, model and tool, below the span of its parent."""
+
+    run_inline = True
+    """Asked where the run is and not in another thread, so that a run ends after its parts."""
+
+    def __init__(self) -> None:
+        self._tracer = trace.get_tracer(SCOPE)
+        self._spans: dict[UUID, Span] = {}
+
+    def on_chain_start(
+        self, serialized: Mapping[str, Any] | None, inputs: Any, *, run_id: UUID, **more: Any
+    ) -> None:
+        """Begin a graph, a node of one, or any other step of a program."""
+        name = _name(serialized, more)
+        # As OpenInference does: `AgentExecutor` is an agent, and no graph says so.
+        kind = "AGENT" if "agent" in name.lower() else "CHAIN"
+        self._start(run_id, name, kind, inputs, more)
+
+    def on_chat_model_start(
+        self,
+        serialized: Mapping[str, Any] | None,
+        messages: Sequence[Sequence[BaseMessage]],
+        *,
+        run_id: UUID,
+        **more: Any,
+    ) -> None:
+        """Begin a request to a chat model."""
+        heard = list(messages[0]) if messages else []
+        self._start(run_id, _name(serialized, more), "LLM", heard, more)
+
+    def on_llm_start(
+        self,
+        serialized: Mapping[str, Any] | None,
+        prompts: Sequence[str],
+        *,
+        run_id: UUID,
+        **more: Any,
+    ) -> None:
+        """Begin a request to a model that completes a text."""
+        self._start(run_id, _name(serialized, more), "LLM", prompts[0] if prompts else "", more)
+
+    def on_tool_start(
+        self, serialized: Mapping[str, Any] | None, input_str: str, *, run_id: UUID, **more: Any
+    ) -> None:
+        """Begin a tool."""
+        arguments = more.get("inputs")
+        name = _name(serialized, more)
+        span = self._start(
+            run_id, name, "TOOL", input_str if arguments is None else arguments, more
+        )
+        if span is not None:
+            span.set_attribute("tool.name", name)
+            if isinstance(call := more.get("tool_call_id"), str):
+                span.set_attribute("tool.id", call)
+
+    def on_retriever_start(
+        self, serialized: Mapping[str, Any] | None, query: str, *, run_id: UUID, **more: Any
+    ) -> None:
+        """Begin a search for documents."""
+        self._start(run_id, _name(serialized, more), "RETRIEVER", query, more)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        """End a step with the state, or the part of it, that it made."""
+        self._end(run_id, outputs)
+
+    on_tool_end = on_retriever_end = on_chain_end
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
+        """End a request with what the model answered and what it spent."""
+        span = self._spans.get(run_id)
+        answers = response.generations[0] if response.generations else []
+        messages = [each.message for each in answers if hasattr(each, "message")]
+        if span is not None:
+            span.set_attributes(dict(_spent(messages, response.llm_output or {})))
+        self._end(run_id, messages or "\n".join(each.text for each in answers))
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """End what failed, or left its graph by raising, as LangGraph does to move on."""
+        span = self._spans.pop(run_id, None)
+        if span is not None:
+            span.record_exception(error)
+            span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+            span.end()
+
+    on_llm_error = on_tool_error = on_retriever_error = on_chain_error
+
+    def on_interrupt(self, event: Any) -> None:
+        """Do nothing: the error that stops the graph is recorded."""
+
+    def on_resume(self, event: Any) -> None:
+        """Do nothing: what goes on is recorded."""
+
+    def _start(
+        self, run_id: UUID, name: str, kind: str, given: Any, more: Mapping[str, Any]
+    ) -> Span | None:
+        around = self._spans.get(more["parent_run_id"]) if more.get("parent_run_id") else None
+        if around is None and _is_recorded_otherwise():
+            return None
+        metadata = more.get("metadata") or {}
+        attributes = {
+            "openinference.span.kind": kind,
+            "input.value": _written(given),
+            "metadata": _written(metadata),
+        }
+        session = next((metadata[key] for key in _SESSIONS if metadata.get(key)), None)
+        if session is not None:
+            attributes["session.id"] = str(session)
+        if kind == "LLM":
+            asked = more.get("invocation_params") or {}
+            for number, tool in enumerate(asked.get("tools") or ()):
+                attributes[f"llm.tools.{number}.tool.json_schema"] = _written(tool)
+            model = metadata.get("ls_model_name") or asked.get("model_name") or asked.get("model")
+            if model:
+                attributes["llm.model_name"] = str(model)
+        context = trace.set_span_in_context(around) if around is not None else None
+        span = self._tracer.start_span(name, context, attributes=attributes)
+        self._spans[run_id] = span
+        return span
+
+    def _end(self, run_id: UUID, made: Any) -> None:
+        span = self._spans.pop(run_id, None)
+        if span is not None:
+            span.set_attribute("output.value", _written(made))
+            span.set_status(StatusCode.OK)
+            span.end()
+
+
+def _name(serialized: Mapping[str, Any] | None, more: Mapping[str, Any]) -> str:
+    """Return the name of a run, else the class of what runs."""
+    about = serialized or {}
+    class_ = about.get("id") or ["Unnamed"]
+    return str(more.get("name") or about.get("name") or class_[-1])
+
+
+def _is_recorded_otherwise() -> bool:
+    """Tell a program that records its runs itself: two spans of one run would be two runs."""
+    by_langsmith = any(
+        os.environ.get(f"{name}_OTEL_ENABLED", "").lower() == "true"
+        for name in ("LANGSMITH", "LANGCHAIN")
+    )
+    return by_langsmith or any(name in sys.modules for name in _OTHERS)
+
+
+def _spent(messages: Sequence[Any], output: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield which model answered, and its tokens, as far as it says."""
+    about = getattr(messages[0], "response_metadata", None) if messages else None
+    for values in (output, about or {}):
+        if model := values.get("model_name") or values.get("model"):
+            yield "llm.model_name", str(model)
+            break
+    own = getattr(messages[0], "usage_metadata", None) if messages else None
+    usage = own or output.get("token_usage") or output.get("usage") or {}
+    for name, *keys in _COUNTS:
+        count = next((usage[key] for key in keys if isinstance(usage.get(key), int)), None)
+        if count is not None:
+            yield f"llm.token_count.{name}", count
+    for name, group, key in _DETAILS:
+        count = (usage.get(group) or {}).get(key)
+        if isinstance(count, int):
+            yield f"llm.token_count.{name}", count
+
+
+def _written(value: Any) -> str:
+    """Write a text as it is, and a value as JSON, or as Python prints it where it has no JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value, enc_hook=_plain).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Turn an object of LangChain or pydantic into plain data; any other is told as it prints."""
+    if isinstance(value, BaseMessage):
+        return message_to_dict(value)
+    dump = getattr(value, "model_dump", None)
+    return dump() if callable(dump) and not isinstance(value, type) else str(value)
