@@ -49,6 +49,7 @@ inbox = Table(
     Column("reader", Text),  # the version of Baton that read it last
     UniqueConstraint("project", "sha256"),  # the same body twice is kept once
     Index("inbox_by_state", "state", "id"),
+    sqlite_autoincrement=True,  # `inbox_read` and logs name ids: none stands for two bodies
 )
 
 project = Table(
@@ -94,7 +95,10 @@ trace = Table(
     Column("root", Boolean, nullable=False),  # a span without a parent came: it has ended
     Column("changed", Boolean, nullable=False),  # spans arrived since it was read
     Column("due", Double, nullable=False),  # when to look at it again
-    Column("read", Double),  # when its conversation was read last
+    Column("read", Double),  # when its conversation was read last, and was complete
+    Column("shown", Double),  # when it was read last while it was open
+    Column("error", Text),  # why its conversation could not be read
+    Column("reader", Text),  # the version of Baton that could not
     PrimaryKeyConstraint("project", "trace_id"),
     Index("trace_by_due", "changed", "due"),
 )

@@ -415,6 +415,32 @@ def _top(node: Node) -> Node:
     return node
 
 
+def traces_of(
+    conversation: Conversation,
+    place: str | None,
+    catalog: Catalog,
+    problems: list[Problem],
+    *,
+    torn: bool = False,
+) -> Iterator[Trace]:
+    """Yield the traces of a conversation: records that Baton wrote as spans, and what it has else.
+
+    What contradicts itself goes to ``problems``. ``place`` is where the traces are from, ``torn``
+    says that some of the recording was lost.
+    """
+    records, others = part(conversation)
+    for record in records:
+        try:
+            yield restore(record, place)
+        except InputError as error:
+            problems += error.problems
+    if others.spans or not records:
+        source = Source(format="otlp", location=place)
+        trace = read_conversation(others, source, catalog, torn=torn)
+        if trace.turns:
+            yield trace
+
+
 _NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
 
 
@@ -436,22 +462,7 @@ def read_files(inputs: Sequence[InputFile], catalog: Catalog) -> Iterator[Trace]
     for conversation in read_conversations(inputs, on_lost=lost.append):
         torn = torn or bool(lost)
         spans += len(conversation.spans)
-        records, others = part(conversation)
-        for record in records:
-            conversations += 1
-            try:
-                trace = restore(record, place)
-            except InputError as error:
-                problems += error.problems
-                continue
-            trace.dropped += lost
-            lost.clear()
-            yield trace
-        if records and not others.spans:
-            continue
-        source = Source(format="otlp", location=place)
-        trace = read_conversation(others, source, catalog, torn=torn)
-        if trace.turns:
+        for trace in traces_of(conversation, place, catalog, problems, torn=torn):
             conversations += 1
             trace.dropped += lost
             lost.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -187,19 +187,42 @@ def read_conversations(
         raise InputError(problems)
 
 
+def body_records(body: bytes, form: str, report: Report) -> Iterator[Record]:
+    """Yield the spans and log records of one export, ``form`` being ``protobuf`` or ``json``.
+
+    They are those that a file with this content would give. What could not be kept is in
+    ``report``, and so is what is broken.
+
+    Raises:
+        InputError: the library for protobuf is missing.
+    """
+    limits = Limits()
+    if form == "json":
+        found = json_records(body.removeprefix(BOM).strip(BLANK), Place(1), report, limits)
+        return _kept(found, report)
+    return _kept(proto_records(body, Place(), report, limits), report)
+
+
 def _fill(store: TraceStore, file: Path | InputFile, report: Report, limits: Limits) -> None:
     flushed = 0
-    for record in file_records(file, report, limits):
-        _drop_deep_values(record, report)
-        if type(record) is not Span:
-            store.add_log(record)  # type: ignore[arg-type]
-        elif record.trace_id and record.span_id:
+    for record in _kept(file_records(file, report, limits), report):
+        if type(record) is Span:
             store.add(record)
         else:
-            report.lose("spans without an id", example=f"{report.file}: {record.name}")
+            store.add_log(record)  # type: ignore[arg-type]
         if report.read - flushed > _IN_MEMORY:
             flushed = report.read
             store.flush()
+
+
+def _kept(records: Iterable[Record], report: Report) -> Iterator[Record]:
+    """Leave out spans without an id, and values that are nested too deep."""
+    for record in records:
+        _drop_deep_values(record, report)
+        if type(record) is Span and not (record.trace_id and record.span_id):
+            report.lose("spans without an id", example=f"{report.file}: {record.name}")
+        else:
+            yield record
 
 
 _FLAT = frozenset({str, int, float, bool, type(None)})
