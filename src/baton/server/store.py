@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select, text
 from sqlalchemy.exc import IntegrityError
@@ -109,6 +110,16 @@ class Store:
         """Return the number of each project, by name."""
         with self.read() as connection:
             return {row.name: row.id for row in connection.execute(select(project))}
+
+    def shrink(self) -> None:
+        """Give the space of deleted rows back to the disk; PostgreSQL does so by itself."""
+        if self.is_postgresql:
+            return
+        for engine in (self.index, self.inbox):
+            with available(), engine.connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                # It frees a page at each step, and `execute` takes one step only.
+                driver.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Close all connections."""
