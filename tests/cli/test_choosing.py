@@ -147,8 +147,41 @@ def test_eval_plays_the_cases_that_an_expression_fits(baton: Run, desk: Path) ->
     assert ids(outcome) == ["c000"]
 
 
-def test_several_processes_are_not_for_some_cases(baton: Run, desk: Path) -> None:
-    line = ["score", "runs.jsonl", "-d", "cases.yaml", "-k", "c000"]
-    outcome = baton(*line, "--jobs", "2")
-    assert (outcome.code, outcome.err) == (0, "note: --jobs 1, as -k c000 leaves only some cases\n")
-    assert "-k c000 cannot be used with a backend" in baton(*line, "--backend", "local").err
+@pytest.mark.parametrize("workers", [["--jobs", "2"], ["--backend", "local", "--workers", "1"]])
+def test_workers_score_the_cases_that_are_chosen(
+    baton: Run, desk: Path, workers: list[str]
+) -> None:
+    line = ["score", "runs.jsonl", "-d", "cases.yaml", "--json", *workers]
+    chosen = baton(*line, "-k", "002 or 003")
+    assert (chosen.code, chosen.err) == (1, "")
+    assert ids(chosen) == ["c002", "c003"]
+    assert ids(baton(*line, "-k", "tag:odd")) == ["c001", "c003"]
+    assert ids(baton("score", "runs.jsonl", "--json", "-k", "c004", *workers)) == ["c004"]
+    none = baton("score", "runs.jsonl", "-k", "not 00", *workers)
+    assert (none.code, none.err) == (2, "baton: none of 5 traces is among those that are chosen\n")
+
+
+@pytest.mark.parametrize("cases", [["-d", "cases.yaml"], []])
+def test_workers_score_what_did_not_pass_last_time(
+    baton: Run, desk: Path, cases: list[str]
+) -> None:
+    by_record = ["-e", "dispatch_completed"]
+    failed = trace("c001", "billing")
+    failed.turns[0].dispatches[0].status = "failed"
+    runs = [trace("c000", "billing"), failed]
+    (desk / "runs.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, runs)) + b"\n")
+    baton("score", "runs.jsonl", *cases, *by_record)
+    here = ids(baton("score", "--lf", "--json"))
+    baton("score", "runs.jsonl", *cases, *by_record)
+    assert ids(baton("score", "--lf", "--json", "--jobs", "2")) == here
+    assert "c001" in here
+    assert "c000" not in here
+
+
+def test_a_case_whose_recording_is_missing_is_an_error_by_workers_too(
+    baton: Run, desk: Path
+) -> None:
+    (desk / "runs.jsonl").write_bytes(msgspec.json.encode(trace("c000", "billing")) + b"\n")
+    line = ["score", "runs.jsonl", "-d", "cases.yaml", "-k", "c004", "--json"]
+    here = baton(*line)
+    assert ids(baton(*line, "--jobs", "2")) == ids(here) == ["c004"]

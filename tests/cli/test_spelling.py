@@ -129,6 +129,13 @@ def test_old_names_are_understood_and_said_to_be_old(
     assert (folder / "c.yaml").exists()
 
 
+def test_a_file_for_otlp_is_understood_and_said_to_be_old(baton: Run, folder: Path) -> None:
+    outcome = baton("export", "refund.sse", "--otlp", "spans.jsonl")
+    assert outcome.code == 0
+    assert "note: --otlp FILE of `baton export` is -o FILE now; the next version" in outcome.err
+    assert (folder / "spans.jsonl").exists()
+
+
 def test_export_needs_a_file_or_an_address(baton: Run, folder: Path) -> None:
     for words in ([], ["-o", "a.jsonl", "--otlp", "b.jsonl"]):
         outcome = baton("export", "refund.sse", *words)

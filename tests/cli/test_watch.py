@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,17 +25,25 @@ CONFIG = """dataset: cases.yaml
 providers: [{type: python, target: "desk.py:answer"}]
 reporters: [{type: json, output_path: report.yaml}]
 """
+Run = Callable[..., Any]
 Until = Callable[[str], list[str]]
 
 
 @pytest.fixture
-def until(tmp_path: Path) -> Iterator[Until]:
+def options() -> list[str]:
+    """What `baton watch` is called with."""
+    return ["--trust", "."]
+
+
+@pytest.fixture
+def until(tmp_path: Path, options: list[str]) -> Iterator[Until]:
     """Watch a folder; return what waits for a line, and gives all lines up to it."""
     (tmp_path / "desk.py").write_text(AGENT)
     (tmp_path / "cases.yaml").write_text(CASES)
     (tmp_path / "baton.yaml").write_text(CONFIG)
+    (tmp_path / "own.yaml").write_text(CONFIG)
     process = subprocess.Popen(
-        [sys.executable, "-m", "baton", "watch", "--trust", "."],
+        [sys.executable, "-m", "baton", "watch", *options],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -79,6 +88,30 @@ def test_a_changed_case_is_played_alone_and_changed_agents_play_all(
     said = "".join(until("agents"))
     assert "notes.json" not in said
     assert "cases.yaml:2" in said
+
+
+@pytest.mark.parametrize(
+    "options", [["-c", "own.yaml", "-k", "two"], ["desk.py:answer", "-c", "own.yaml", "-k", "two"]]
+)
+def test_a_config_that_is_named_and_the_cases_that_are_chosen_are_watched(
+    until: Until, tmp_path: Path
+) -> None:
+    assert "1 of 1: 1 passed" in "".join(until("watching"))
+    cases = tmp_path / "cases.yaml"
+    cases.write_text(CASES.replace("input: hi", "input: hey"))  # no case that is chosen
+    until("changed: cases.yaml")
+    cases.write_text(CASES.replace("input: ho", "input: hey"))
+    assert "1 of 1: 1 passed" in "".join(until("passed   "))
+    own = tmp_path / "own.yaml"
+    own.write_text(own.read_text() + "name: renamed\n")
+    assert "changed: own.yaml" in "".join(until("passed   "))
+
+
+def test_a_malformed_expression_ends_the_watch_at_once(baton: Run, tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text(AGENT)
+    (tmp_path / "cases.yaml").write_text(CASES)
+    outcome = baton("watch", "desk.py:answer", "cases.yaml", "-k", "(two")
+    assert (outcome.code, "`)` is missing" in outcome.err) == (2, True)
 
 
 ONE = {"a": ("f.yaml", "1"), "b": ("f.yaml", "2")}

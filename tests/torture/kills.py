@@ -172,7 +172,7 @@ _SCORE = ("score", "runs", "--jobs", "2")
 
 
 def _export(folder: Path) -> tuple[str, ...]:
-    return ("export", str(folder), "--otlp", "out.jsonl")
+    return ("export", str(folder), "-o", "out.jsonl")
 
 
 def _record(folder: Path) -> None:

@@ -41,7 +41,7 @@ def export_command(
         The file to write: FILE.jsonl, FILE.json or FILE.pb.
     otlp
         The address of an endpoint to send to, http://HOST:4318; `env` for that of
-        OTEL_EXPORTER_OTLP_ENDPOINT with OTEL_EXPORTER_OTLP_HEADERS. A file may stand here, too.
+        OTEL_EXPORTER_OTLP_ENDPOINT with OTEL_EXPORTER_OTLP_HEADERS.
     only
         Of evaluations only spans, or only results.
     agents
@@ -62,12 +62,14 @@ def export_command(
     retry_delay
         Seconds before the second attempt; doubled for each further one.
     """
-    from baton.export.sink import NotDelivered
+    from baton.export.sink import NotDelivered, is_endpoint
     from baton.session.export import export_recordings
 
     if (output is None) == (otlp is None):
         where = "`-o FILE.jsonl`, `--otlp ADDRESS` or `--otlp env`"
         raise InputError(f"say where to: give one of {where}{', not two' if otlp else ''}")
+    if otlp is not None and not is_endpoint(otlp):
+        note("--otlp FILE of `baton export` is -o FILE now; the next version knows only that")
     try:
         done, target = export_recordings(
             recordings,

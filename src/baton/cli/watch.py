@@ -10,7 +10,7 @@ from baton.model import Terminated
 from baton.session.watch import watch
 
 from .messages import DEBUG, debugging, note
-from .options import Dataset, Paths, trust_in
+from .options import ConfigPath, Dataset, Keyword, Paths, trust_in
 
 _CLEANING = 15.0
 """Seconds that an evaluation has to end its agents' processes: some steps of up to 5 each."""
@@ -19,6 +19,8 @@ _CLEANING = 15.0
 def watch_command(
     *target: str,
     dataset: Dataset = (),
+    config: ConfigPath = None,
+    keyword: Keyword = None,
     trust: Paths = (),
 ) -> int:
     """Evaluate, then evaluate again what a changed file affects, until Ctrl-C.
@@ -31,15 +33,31 @@ def watch_command(
         A config or an agent, then datasets, as for `baton eval`.
     dataset
         One more dataset; datasets given here or as arguments override those of the config.
+    config
+        A config, or criteria of ADK (a test_config.json of any name). With an agent, that one
+        plays instead of the config's.
+    keyword
+        Only cases that the expression fits: a word is part of the id or of a tag, with `and`, `or`,
+        `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
     trust
         A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.
     """
 
     def play(agent: Sequence[str], datasets: Sequence[str]) -> int:
-        return _evaluate([*agent, *_given("--dataset", datasets), *_given("--trust", trust)])
+        words = [*agent, *_given("--dataset", datasets), *_given("--trust", trust)]
+        words += _given("--config", [] if config is None else [config])
+        return _evaluate([*words, *_given("-k", [] if keyword is None else [keyword])])
 
-    return watch(target, dataset, play, trust=trust_in(trust), note=note)
+    return watch(
+        target,
+        dataset,
+        play,
+        config=None if config is None else str(config),
+        keyword=keyword,
+        trust=trust_in(trust),
+        note=note,
+    )
 
 
 def _given(flag: str, values: Sequence[object]) -> list[str]:

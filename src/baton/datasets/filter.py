@@ -54,6 +54,19 @@ FIELDS: Fields = {"id": TEXT, "tag": TEXT, _METADATA: TEXT}
 """What a case may be filtered by; labels count as metadata."""
 
 
+def keep_of(keyword: str | None, ids: Sequence[str] | None) -> Keep | None:
+    """Return what keeps cases that an expression fits and whose id is listed; ``None`` for all.
+
+    Raises:
+        InputError: the expression is malformed.
+    """
+    if keyword is None and ids is None:
+        return None
+    fits = None if keyword is None else matching(keyword)
+    wanted = None if ids is None else frozenset(ids)
+    return lambda case: (fits is None or fits(case)) and (wanted is None or case.id in wanted)
+
+
 def _filter(text: str) -> Keep:
     if text.startswith(_METADATA):
         # A key may hold a colon, and the value be empty.

@@ -142,6 +142,10 @@ class Sink(Protocol):
         """Release everything; an incomplete file is removed."""
 
 
+def _is_address(target: str) -> bool:
+    return target.startswith(("http://", "https://"))
+
+
 def open_sink(
     target: str, *, encoding: Encoding | None, headers: Mapping[str, str], limits: Limits
 ) -> Sink:
@@ -151,7 +155,7 @@ def open_sink(
         InputError: the file cannot be written, its suffix says no format, the address is none, or
             protobuf lacks its library.
     """
-    if target.startswith(("http://", "https://")):
+    if _is_address(target):
         return open_endpoint(target, encoding=encoding, headers=headers, limits=limits)
     path = Path(target)
     if path.suffix == ".pb":
@@ -307,6 +311,11 @@ def _need_proto() -> None:
 
 
 _ENDPOINT, _HEADERS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"
+
+
+def is_endpoint(target: str) -> bool:
+    """Tell an address, or the `env` that stands for one, from a file."""
+    return target == "env" or _is_address(target)
 
 
 def target_of(otlp: str, headers_from: str | None) -> tuple[str, dict[str, str]]:

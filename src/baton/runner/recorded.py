@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baton.model import Case, CaseResult, Dataset, Evaluation, Trace, content_version
+from baton.model import (
+    Case,
+    CaseResult,
+    Dataset,
+    Evaluation,
+    InputError,
+    Trace,
+    content_version,
+    counted,
+)
 from baton.model.redact import ON, Redaction, is_redacted
 from baton.store import EvaluationWriter, repeat_of
 
@@ -43,6 +52,21 @@ def find_case(trace: Trace, dataset: Dataset, redaction: Redaction = ON) -> Matc
         return Match(None, redaction.text(f"no case for {name}: {by}"))
     names = ", ".join(f"`{dataset.cases[place].id}`" for place in places[:5])
     return Match(None, redaction.text(f"{len(places)} cases for {name}: {names} share {by}"))
+
+
+def kept_traces(
+    keep_case: Callable[[Case], bool], dataset: Dataset | None, redaction: Redaction
+) -> Callable[[Trace], bool]:
+    """Return what tells the traces of cases that are kept; without cases, by the traces' ids."""
+    if dataset is None:
+        return lambda trace: keep_case(Case(id=trace.case or trace.id, turns=[]))
+    places = {place for place, case in enumerate(dataset) if keep_case(case)}
+    return lambda trace: find_case(trace, dataset, redaction).position in places
+
+
+def none_chosen(traces: int) -> InputError:
+    """Return the error that no trace was chosen of so many."""
+    return InputError(f"none of {counted(traces, 'trace')} is among those that are chosen")
 
 
 def name_of(trace_id: str, location: str | None) -> str:

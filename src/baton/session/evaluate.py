@@ -517,7 +517,7 @@ def _begin(
     options: EvaluateOptions,
 ) -> _Begun:
     """Find out what is to be evaluated; of the config only what it says is read yet."""
-    asked = _with_config(asked)
+    asked = with_config(asked)
     if asked.limit is not None and asked.limit < 1:
         raise InputError(f"{option('limit')} has to be at least 1, got {asked.limit}")
     start = begin(
@@ -541,7 +541,7 @@ def _begin(
     return _Begun(target, start)
 
 
-def _with_config(asked: Request) -> Request:
+def with_config(asked: Request) -> Request:
     """Tell what a config that was given as an option is: by its content, and by what is beside it.
 
     Criteria of ADK are no config of ours; a config without an agent is the target itself.

@@ -12,14 +12,15 @@ import msgspec
 
 from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
-from baton.datasets.filter import matching
+from baton.datasets.filter import keep_of
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
-from baton.model import Case, InputError, Trace, counted
+from baton.model import Dataset, InputError, Trace
 from baton.model.option_names import option
 from baton.readers import iter_traces
 from baton.readers.shards import BYTES, is_address, iter_shards
 from baton.runner.plan import Plan, Specs
-from baton.runner.recorded import find_case, score_in_memory, score_to_folder
+from baton.runner.recorded import kept_traces, none_chosen, score_in_memory, score_to_folder
+from baton.store import rows_of
 
 from .evaluation import Evaluation
 from .file_kinds import cases_in, given_as
@@ -145,8 +146,6 @@ def score_files(
     ready = _prepare(again.traces, again.dataset, again.evaluators, options, chosen)
     plan, inputs, note = ready.plan, ready.inputs, ready.note
     backend_spec = _backend(ready, backend, workers)
-    if ready.keep is not None and backend_spec is not None:
-        raise InputError(f"{chosen.name} cannot be used with a backend, or with addresses")
     if backend_spec is not None and jobs != 1:
         raise InputError(f"{option('jobs')} cannot be used with a backend; use {option('workers')}")
     config = inputs.config
@@ -167,7 +166,7 @@ def score_files(
     }
     cases = inputs.dataset.files if inputs.dataset else ()
     check_outputs(config, reports, [*ready.files, *cases, inputs.definitions])
-    backend_spec = backend_spec or _processes(jobs, ready, chosen)
+    backend_spec = backend_spec or _processes(jobs, ready)
     if backend_spec is None:
         folder: Path | None = score_to_folder(plan, _read(ready, problems), inputs.dataset, **how)
     else:
@@ -181,6 +180,8 @@ def score_files(
             options,
             evaluators=names_only(again.evaluators),
             recorded=True,
+            keyword=keyword,
+            cases=ready.ids,
             criteria=str(inputs.criteria.file) if inputs.criteria else None,
         )
         shards = iter_shards(
@@ -288,17 +289,15 @@ class _Chosen(NamedTuple):
     keyword: str | None = None
     last: Path | None = None
 
-    def keep(self) -> Callable[[Case], bool] | None:
-        """Return what tells them by id and tags; ``None`` for all; raises InputError."""
-        fits = None if self.keyword is None else matching(self.keyword)
-        is_open = None
-        if self.last is not None:
-            from .resume import open_cases_of  # it loads what plays agents
-
-            is_open = open_cases_of(self.last)
-        if fits is None and is_open is None:
+    def ids(self, cases: Dataset | None) -> list[str] | None:
+        """Return the ids of what did not pass, of traces where there are no cases."""
+        if self.last is None:
             return None
-        return lambda case: (fits is None or fits(case)) and (is_open is None or is_open(case.id))
+        from .resume import open_cases_of  # it loads what plays agents
+
+        is_open = open_cases_of(self.last)
+        every = cases.ids if cases is not None else [row.case_id for row in rows_of(self.last)]
+        return list(filter(is_open, every))
 
     @property
     def name(self) -> str:
@@ -310,7 +309,8 @@ class _Chosen(NamedTuple):
 class _Ready(NamedTuple):
     """What scores, and what is scored; ``traces`` are records and paths, with globs expanded.
 
-    ``keep`` tells the traces to score, where only some cases are.
+    ``keep`` tells the traces to score, where only some cases are; ``ids`` are of what did not pass
+    last time.
     """
 
     plan: Plan
@@ -319,6 +319,7 @@ class _Ready(NamedTuple):
     exclude: Sequence[Path]
     note: Note
     keep: Callable[[Trace], bool] | None = None
+    ids: list[str] | None = None
 
     @property
     def words(self) -> list[str]:
@@ -356,8 +357,9 @@ def _prepare(
         given, dataset = _without_cases(given, has_cases, note)
     inputs = inputs_of(options, dataset, given.agents)
     config = inputs.config
-    keep_case, keep = chosen.keep(), None
     every = inputs.dataset
+    ids = chosen.ids(every)
+    keep_case = keep_of(chosen.keyword, ids)
     if keep_case is not None and every is not None:
         places = [place for place, case in enumerate(every) if keep_case(case)]
         if not places:
@@ -366,12 +368,8 @@ def _prepare(
     plan = prepare(inputs, evaluators, options)
     if keep_case is not None and chosen.last is not None and inputs.dataset is not None:
         plan = gated_by_some(plan, inputs.dataset, note)
-    if keep_case is not None and every is not None:
-        wanted = frozenset(places)
-        keep = lambda trace: find_case(trace, every, plan.redaction).position in wanted  # noqa: E731
-    elif keep_case is not None:
-        keep = lambda trace: keep_case(Case(id=trace.case or trace.id, turns=[]))  # noqa: E731
-    ready = _Ready(plan, inputs, given.traces, given.exclude, note, keep)
+    keep = None if keep_case is None else kept_traces(keep_case, every, plan.redaction)
+    ready = _Ready(plan, inputs, given.traces, given.exclude, note, keep, ids)
     for text in trust_in(options).notes:
         note(text)
     if inputs.dataset is not None:
@@ -485,7 +483,7 @@ def _backend(ready: _Ready, backend: str | None, workers: int | None) -> dict[st
     return {"type": "local"} if chosen is None and at_address else chosen
 
 
-def _processes(jobs: int, ready: _Ready, chosen: _Chosen) -> dict[str, Any] | None:
+def _processes(jobs: int, ready: _Ready) -> dict[str, Any] | None:
     """Return the backend that ``jobs`` stands for; ``None`` for this process alone."""
     plan, inputs, note = ready.plan, ready.inputs, ready.note
     if jobs < 1:
@@ -494,9 +492,6 @@ def _processes(jobs: int, ready: _Ready, chosen: _Chosen) -> dict[str, Any] | No
         return None
     if plan.needs_judge:
         note(f"{option('jobs', 1)}, as judges are asked: they wait for answers, not for processors")
-        return None
-    if ready.keep is not None:
-        note(f"{option('jobs', 1)}, as {chosen.name} leaves only some cases")
         return None
     # Each process reads the cases again, and a pipe (`-d <(generate)`) can be read only once.
     if any(not Path(file).is_file() for file in (inputs.dataset.files if inputs.dataset else ())):
@@ -540,7 +535,7 @@ def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
     if problems is None:
         return
     if count and not kept and ready.inputs.dataset is None:
-        raise InputError(f"none of {counted(count, 'trace')} is among those that are chosen")
+        raise none_chosen(count)
     if not count:
         raise _no_trace(ready.files, errors)
     problems += [str(problem) for error in errors for problem in error.problems]

@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 from baton.config import Config
 from baton.config.trust import NOBODY, Trust
 from baton.datasets import load_dataset
+from baton.datasets.filter import choose, keep_of
 from baton.model import InputError, Terminated, counted
 
 from .agents import find_target
+from .evaluate import with_config
 from .prepare import Note, log_note
+from .resume import Request
 
 Play = Callable[[Sequence[str], Sequence[str]], int]
 """Takes the agent, as it was named, and datasets; plays them, and returns the exit code."""
@@ -58,15 +61,20 @@ class Watched(NamedTuple):
 
 
 def watched(
-    config: Config | None, provider: Mapping[str, Any] | None, datasets: Sequence[str]
+    config: Config | None,
+    provider: Mapping[str, Any] | None,
+    datasets: Sequence[str],
+    criteria: str | None = None,
 ) -> Watched:
-    """Return what an evaluation of a config or an agent rests on."""
+    """Return what an evaluation of a config or an agent, or of both, rests on."""
     cases = [_path(name) for name in datasets]
+    rest = [*_code(provider or {}, Path())]
+    rest += [] if criteria is None else [Path(criteria).resolve()]
     if config is None:
-        return Watched(cases, [*_code(provider or {}, Path())])
-    rest = [Path(config.file), *config.rubric_paths]
+        return Watched(cases, rest)
+    rest += [Path(config.file), *config.rubric_paths]
     rest += [Path(config.agents)] if config.agents else []
-    for options in config.providers:
+    for options in config.providers if provider is None else ():
         stated = {name: getattr(options, name, None) for name in ("path", "target")}
         rest += _code(stated, config.folder)
     written = {Path(each.output_path).resolve() for each in config.reporters if each.output_path}
@@ -80,10 +88,15 @@ def changed(before: Seen, after: Seen) -> list[Path]:
     )
 
 
-def case_hashes(datasets: Sequence[str]) -> dict[str, tuple[str, str]] | None:
-    """Return file and content hash of every case, by id; ``None`` where they cannot be read."""
+def case_hashes(
+    datasets: Sequence[str], keyword: str | None = None
+) -> dict[str, tuple[str, str]] | None:
+    """Return file and content hash of every case that ``keyword`` fits, by id.
+
+    ``None`` where they cannot be read, or none is left.
+    """
     try:
-        dataset = load_dataset(list(datasets))
+        dataset = choose(load_dataset(list(datasets)), keyword=keyword)
     except InputError:
         return None
     return {
@@ -146,6 +159,8 @@ def watch(
     dataset: Sequence[str],
     play: Play,
     *,
+    config: str | None = None,
+    keyword: str | None = None,
     trust: Trust = NOBODY,
     note: Note = log_note,
 ) -> int:
@@ -158,6 +173,8 @@ def watch(
         dataset: more datasets; those that are given go before those of the config.
         play: plays and scores. It has to do so in another process: code that was imported here
             would stay as it was.
+        config: a config or criteria of ADK, as for `baton eval --config`.
+        keyword: watch only cases that this expression fits.
         trust: whether a config that is found may name code.
         note: takes what has changed; the logger `baton` warns when left out.
 
@@ -165,14 +182,16 @@ def watch(
         The exit code of the last evaluation.
 
     Raises:
-        InputError: there is no such config or agent, or no dataset.
+        InputError: there is no such config or agent, or no dataset; or the expression is malformed.
     """
-    asked = find_target(target, trust)
+    keep_of(keyword, None)  # an expression that is malformed is one error, before anything plays
+    request = with_config(Request(config=config, target=list(target)))
+    asked = find_target(request.target, trust, config=request.config)
     datasets = [*asked.datasets, *dataset] or (asked.config.dataset if asked.config else [])
     if not datasets:
         raise InputError("name a dataset: baton watch AGENT DATASET, or `dataset:` in the config")
-    files = watched(asked.config, asked.provider, datasets)
-    seen, cases = files.files(), case_hashes(datasets)
+    files = watched(asked.config, asked.provider, datasets, request.criteria)
+    seen, cases = files.files(), case_hashes(datasets, keyword)
     agent = target[: max(0, len(target) - len(asked.datasets))]
     code = play(agent, datasets)
     note(f"watching {counted(len(seen), 'file')}; Ctrl-C ends it")
@@ -184,7 +203,7 @@ def watch(
                 continue
             time.sleep(_PAUSE)
             seen = files.files()
-            before, cases = cases, case_hashes(datasets)
+            before, cases = cases, case_hashes(datasets, keyword)
             only = all(files.is_case(file) for file in different)
             chosen = affected(before, cases) if only else None
             here = Path.cwd()

@@ -13,7 +13,7 @@ from baton import __version__
 from baton.config import Config, load_config
 from baton.config.judge import JudgeFlags
 from baton.config.trust import Trust
-from baton.datasets.filter import choose
+from baton.datasets.filter import choose, keep_of
 from baton.judges.settings import settings_of
 from baton.model import InputError
 from baton.providers.base import ConfiguredProvider
@@ -21,6 +21,7 @@ from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.backends.registry import make_backend
 from baton.runner.backends.work import JobWorker, Setup
 from baton.runner.plan import Plan, Specs, judge_options
+from baton.runner.recorded import kept_traces
 
 from .agents import build_agent
 from .prepare import (
@@ -108,14 +109,21 @@ def _set_up(recipe: Recipe) -> Setup:
     config = load_config(recipe.config) if recipe.config is not None else None
     inputs = load_inputs(config, recipe.dataset or None, recipe.agents)
     dataset = inputs.dataset
-    if dataset is not None:
+    every, keep_case = dataset, None
+    if recipe.recorded:
+        keep_case = keep_of(recipe.keyword, recipe.cases)
+        if dataset is not None and keep_case is not None:
+            places = [place for place, case in enumerate(dataset) if keep_case(case)]
+            dataset = dataset.subset(places)
+            inputs = msgspec.structs.replace(inputs, dataset=dataset)
+    elif dataset is not None:
         dataset = choose(dataset, recipe.filters, recipe.limit, recipe.keyword)
         if recipe.cases is not None:
             wanted = set(recipe.cases)
             places = [place for place, name in enumerate(dataset.ids) if name in wanted]
             dataset = dataset.subset(places)
         inputs = msgspec.structs.replace(inputs, dataset=dataset)
-    elif not recipe.recorded:
+    else:
         raise InputError("a recipe without a dataset: there is nothing to play")
     plan = prepare(
         inputs,
@@ -138,4 +146,5 @@ def _set_up(recipe: Recipe) -> Setup:
     def provider_of(variant: int) -> ConfiguredProvider[Any]:
         return build_agent(config, recipe.provider, variant, inputs.catalog or {})
 
-    return Setup(plan_of, dataset, inputs.catalog, provider_of)
+    keep = None if keep_case is None else kept_traces(keep_case, every, plan.redaction)
+    return Setup(plan_of, dataset, inputs.catalog, provider_of, keep)

@@ -25,7 +25,7 @@ from baton.runner.collect import FolderResults
 from baton.runner.live import RunFolder, finished_slots, notices_of, slots
 from baton.runner.plan import Plan, RunOptions, check_overrides
 from baton.runner.player import check_sessions
-from baton.runner.recorded import Merge, error_result
+from baton.runner.recorded import Merge, error_result, none_chosen
 from baton.store import EvaluationWriter
 
 from .protocol import Backend, Job, Outcome, Play, Recipe
@@ -179,7 +179,8 @@ def score_on(
 ) -> Path | None:
     """Let workers read and score traces, and write the results in the traces' order.
 
-    Returns the folder; ``None``, and no folder is made, when no trace was read. Order and content
+    Returns the folder; ``None``, and no folder is made, when no trace was read. Without a dataset,
+    that none of those that were read is chosen raises InputError. Order and content
     of the results are those of one process. ``input_problems`` take what was wrong with files,
     also those of whoever yields the shards, and what was not scored as its worker was lost.
     """
@@ -188,6 +189,7 @@ def score_on(
     lines: dict[str, int] = {}
     merge = Merge(dataset)
     results: FolderResults | None = None
+    left_out = 0
     with ExitStack() as entered:
         entered.enter_context(backend)
         jobs = (Job(recipe=recipe, shard=shard) for shard in shards)
@@ -212,7 +214,10 @@ def score_on(
                 lines[shard.files[0]] = before + outcome.lines
             for text in outcome.notes:
                 on_note(text)
-            if results is None and (outcome.scored or outcome.broken):
+            left_out += outcome.left_out
+            # Cases that are left and met no trace are errors, also where no trace was chosen.
+            begins = outcome.scored or outcome.broken or (left_out and dataset is not None)
+            if results is None and begins:
                 writer = EvaluationWriter(root, name, header=header, repeats=repeats)
                 results = entered.enter_context(FolderResults(plan, writer, input_problems))
             if results is not None:
@@ -236,6 +241,8 @@ def score_on(
                             usage=scored.result.row.usage,
                         )
                         results.add(merge.second(placed, row.repeat, trace))
+        if results is None and left_out:
+            raise none_chosen(left_out)
         if results is None:
             return None
         for result in merge.unmet():

@@ -21,7 +21,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Paths start in ``folder``, also on other machines. ``baton`` is the version that a worker has
     to have. ``judge`` are the flags of the judge; keys come from the environment of the worker.
     ``provider`` is the spec of an agent that was named without a config, ``cases`` are the only
-    ones of the dataset to take, ``run`` tells the time-out and how often errors are played again.
+    ones of the dataset to take (without a dataset, ids of traces), ``run`` tells the time-out and
+    how often errors are played again.
     ``trusted`` are files that may name code, though nobody named them, each with its sha256.
     ``redact`` is what is taken out of traces.
     """
@@ -81,7 +82,8 @@ class ScoredTrace(msgspec.Struct, array_like=True):
 class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What came of a job: the ``results`` of a case that was played, or of a shard what was scored.
 
-    ``scored`` stands in the order of the traces. ``agents`` has the definitions in them, each
+    ``scored`` stands in the order of the traces, and ``left_out`` counts those that were not
+    chosen. ``agents`` has the definitions in them, each
     once, and ``reasons`` why evaluators scored nothing, the first of each. ``problems`` are of
     files, their lines counted from where the shard starts; it has ``lines`` of them. A shard that
     Baton itself failed on is ``broken``. A ``fault`` is of the worker: no job can be done there.
@@ -94,6 +96,7 @@ class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
     problems: list[Problem] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
     lines: int = 0
+    left_out: int = 0
     broken: bool = False
     fault: str | None = None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from baton.model import CaseResult, Dataset, InputError, Problem, Provider
+from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trace
 from baton.model.visible import exception_line
 from baton.readers import Catalog
 from baton.readers.shards import Shard, ShardReader
@@ -25,12 +25,16 @@ _JOBS = msgspec.json.Decoder(Job)
 
 
 class Setup(NamedTuple):
-    """What a recipe comes to; plan and provider are those of a variant, from 0."""
+    """What a recipe comes to; plan and provider are those of a variant, from 0.
+
+    ``keep`` tells the recorded traces to score, where only some cases are.
+    """
 
     plan: Callable[[int], Plan]
     dataset: Dataset | None
     catalog: Catalog | None
     provider: Callable[[int], Provider]
+    keep: Callable[[Trace], bool] | None = None
 
 
 class JobWorker:
@@ -164,7 +168,15 @@ def _score(setup: Setup, shard: Shard) -> Outcome:
         outcome.notes.append,
     )
     plan = setup.plan(0)
-    scored = (score_one(plan, trace, setup.dataset) for trace in reader.traces())
+
+    def chosen() -> Iterator[Trace]:
+        for trace in reader.traces():
+            if setup.keep is None or setup.keep(trace):
+                yield trace
+            else:
+                outcome.left_out += 1
+
+    scored = (score_one(plan, trace, setup.dataset) for trace in chosen())
     collect(plan, scored, _Encoding(outcome))
     outcome.lines = reader.lines
     return outcome
