@@ -17,6 +17,12 @@ from baton.cli import main
 pytestmark = pytest.mark.heavy
 MANY = 5_000
 SECONDS = 2.0
+MOODY = """
+import itertools
+counter = itertools.count()
+def moody(message):
+    return {"output": "ok", "agents": ["desk", "billing" if next(counter) in (0, 3) else "weather"]}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +115,32 @@ def test_a_case_shows_chain_tree_and_the_steps_that_prove_it(many: Path, tab: Br
     )
     click(tab, "#view .jump")
     tab.until("document.querySelector('#view .flash')")
+
+
+def test_repeats_that_failed_alike_are_one_row_which_opens_each(
+    tmp_path: Path, tab: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(MOODY)
+    (tmp_path / "cases.yaml").write_text(
+        "cases:\n  - {id: refund, input: hi, agents: [desk, billing]}\n"
+    )
+    line = ["eval", "shop.py:moody", "cases.yaml", "-e", "agent_chain", "--concurrency", "1"]
+    assert main([*line, "--repeat", "5", "--html", "report.html"]) == 1
+    tab.open(tmp_path / "report.html", "#case4")
+    links = "[...document.querySelectorAll('#view .repeats a')].map(one => one.textContent).join()"
+    tab.until(f"{links} === '2,3,5'")
+    rows = "[...document.querySelectorAll('#list .id')].map(one => one.textContent).join('|')"
+    assert tab.run(rows) == "refund  failed 3 of 5|refund  passed 2 of 5"
+    assert tab.run("document.querySelector('#list [aria-current]').dataset.number") == "1"
+    click(tab, "#view .repeats a")
+    tab.until("document.querySelector('#view .about').textContent.includes('repeat 2 of 5')")
+    tab.press("k")
+    tab.press("j")
+    tab.until("document.querySelector('#view .about').textContent.includes('repeat 1 of 5')")
+    click(tab, ".chip.failed")
+    assert (tab.run(rows), count(tab)) == ("refund  failed 3 of 5", "3 of 5")
+    assert tab.errors == []
 
 
 @pytest.fixture

@@ -16,6 +16,9 @@ from tests.conftest import Baton, report_of
 from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
 
+from baton.model import Status
+from baton.testing.build import evaluation, result
+
 
 class Page:
     """A page taken apart."""
@@ -44,6 +47,21 @@ def desk(baton: Baton, folder: Path, cases: int) -> Page:
     file = folder / "report.html"
     assert baton(*write_desk(folder, cases), "--html", file).code == 1
     return Page(file.read_text("utf-8"))
+
+
+def test_repeats_of_which_the_same_is_said_are_one_row_of_the_list(tmp_path: Path) -> None:
+    statuses: dict[str, Status] = {"+": "passed", "-": "failed", "e": "error"}
+    made = evaluation(
+        *(
+            result(statuses[mark], id=name, position=position, repeat=repeat)
+            for position, (name, marks) in enumerate([("a", "+-+-e"), ("b", "--"), ("c", "+-")])
+            for repeat, mark in enumerate(marks)
+        )
+    )
+    file = tmp_path / "report.html"
+    made.to_html(file)
+    rows = Page(file.read_text("utf-8")).data["rows"]
+    assert [row.get("same") for row in rows] == [None, None, 0, 1, None, None, 5, None, None]
 
 
 def test_it_holds_every_case_with_scores_place_tags_and_trace(baton: Baton, tmp_path: Path) -> None:

@@ -76,13 +76,14 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
     needed = rule.get("mean") if isinstance(rule, dict) else None
     number, size = 0, 0
     views: list[bytes] = []
+    alike = _Alike()
     prices = evaluation.header.prices
     for result, trace_or_why in evaluation.with_traces():
         if trace_or_why.trace is not None and prices is not None:
             priced = fill_costs(trace_or_why.trace, prices)
             trace_or_why = FoundTrace(priced, trace_or_why.why)  # noqa: PLW2901 - it was read again
         place = {"block": number, "place": len(views)}
-        rows.append(list_row(result, trace_or_why.trace, tables) | place)
+        rows.append(list_row(result, trace_or_why.trace, tables) | place | alike(result, len(rows)))
         views.append(_ENCODER.encode(case_view(result, trace_or_why, needed)))
         size += len(views[-1])
         if size >= _BLOCK:
@@ -90,6 +91,22 @@ def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) 
             number, size, views = number + 1, 0, []
     if views:
         yield _packed(views)
+
+
+class _Alike:
+    """Finds the repeats of a case of which the list says the same: it shows them once."""
+
+    def __init__(self) -> None:
+        self._position = -1
+        self._first: dict[tuple[object, ...], int] = {}
+
+    def __call__(self, result: CaseResult, number: int) -> Plain:
+        """Return the number of the first row that says the same, where it is another one."""
+        if result.position != self._position:  # repeats of a case come together
+            self._position, self._first = result.position, {}
+        verdicts = [(s.evaluator, s.status, s.value, s.reason) for s in result.scores]
+        first = self._first.setdefault((result.status, result.error, *verdicts), number)
+        return {} if first == number else {"same": first}
 
 
 def _packed(views: list[bytes]) -> str:

@@ -1,6 +1,7 @@
 // One case: its verdicts with their reasons and evidence, then what happened.
 
-function showCase(view, row, names, repeats) {
+// `alike` are the repeats of the case of which the same is said, this one among them.
+function showCase(view, row, alike, names, repeats) {
   const places = new Map();
   const status = names.statuses[row.status];
   const tree = view.trace ? traceTree(view.trace, places) : null;
@@ -13,6 +14,7 @@ function showCase(view, row, names, repeats) {
     document.getElementById("view"),
     el("header", {}, el("h3", { dir: "auto" }, row.id), pill(status)),
     el("p", { class: "about" }, about.map((text) => el("span", { dir: "auto" }, text))),
+    alike.length > 1 && repeatLinks(row, alike, status, repeats),
     row.tags.length > 0 && el("p", { class: "tags" }, row.tags.map((tag) => el("span", { dir: "auto" }, names.tags[tag]))),
     view.error && el("p", { class: "callout error", dir: "auto" }, sentence(view.error)),
     el("h4", {}, "Scores"),
@@ -20,6 +22,12 @@ function showCase(view, row, names, repeats) {
     el("h4", {}, "What happened"),
     tree || el("p", { class: "gap", dir: "auto" }, "No trace is shown: " + (view.untold || "nothing was recorded") + "."),
   );
+}
+
+function repeatLinks(row, alike, status, repeats) {
+  const links = alike.map((one) =>
+    el("a", { href: "#case" + one.number, "aria-current": one === row ? "true" : null }, String(one.repeat + 1)));
+  return el("p", { class: "repeats" }, el("span", { class: "label" }, status + " " + alike.length + " of " + repeats + ", repeats"), links);
 }
 
 function scorePart(one, places) {

@@ -24,6 +24,7 @@ class CaseList {
     RANK = names.statuses.map((status) => worst.indexOf(status));
     rows.forEach((row, index) => {
       row.number = index;
+      row.first = row.same ?? index;
       row.text = [row.id, row.reason, row.input, ...row.tags.map((tag) => names.tags[tag])].join("\n").toLowerCase();
     });
     this.tools();
@@ -105,9 +106,26 @@ class CaseList {
     });
     this.matching.sort(ORDERS[this.order.value]);
     this.say(routing);
+    this.fold();
     this.drawn = 0;
     this.list.replaceChildren();
     this.draw();
+  }
+
+  // Keeps one row of the repeats of a case of which the same is said.
+  fold() {
+    this.alike = new Map();
+    for (const row of this.matching) {
+      if (!this.alike.has(row.first)) this.alike.set(row.first, []);
+      this.alike.get(row.first).push(row);
+    }
+    this.matching = [...this.alike.values()].map((rows) => rows[0]);
+  }
+
+  // Returns the place in the list where a row is shown, maybe together with others.
+  placeOf(number_) {
+    const { first } = this.rows[number_] ?? {};
+    return this.matching.findIndex((row) => row.first === first);
   }
 
   say(routing) {
@@ -150,13 +168,18 @@ class CaseList {
       el(
         "span",
         { class: "what" },
-        el("span", { class: "id", dir: "auto" }, row.id, this.repeats > 1 && el("small", {}, "  " + (row.repeat + 1))),
+        el("span", { class: "id", dir: "auto" }, row.id, this.repeats > 1 && el("small", {}, "  " + this.repeatText(row))),
         el("span", { class: "why", dir: "auto" }, row.reason.replaceAll("`", "") || row.input || this.chain(row)),
       ),
       el("span", { class: "side" }, el("span", { class: "dots" }, dots), el("span", {}, spent.join(" · "))),
     );
-    if (row.number === this.current) link.setAttribute("aria-current", "true");
+    if (this.current !== null && row.first === this.rows[this.current].first) link.setAttribute("aria-current", "true");
     return el("div", { role: "listitem" }, link);
+  }
+
+  repeatText(row) {
+    const times = this.alike.get(row.first).length;
+    return times > 1 ? this.names.statuses[row.status] + " " + times + " of " + this.repeats : String(row.repeat + 1);
   }
 
   chain(row) {
@@ -166,10 +189,10 @@ class CaseList {
   // Marks a row as the chosen one; draws up to it where it matches.
   mark(number_) {
     this.current = number_;
-    const place = this.matching.findIndex((row) => row.number === number_);
+    const place = this.placeOf(number_);
     while (place >= this.drawn) this.draw();
     for (const old of this.list.querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
-    const link = this.list.querySelector('[data-number="' + number_ + '"]');
+    const link = this.list.querySelector('[data-number="' + this.matching[place]?.number + '"]');
     if (link) {
       link.setAttribute("aria-current", "true");
       showWithin(document.getElementById("left"), link);
@@ -179,7 +202,7 @@ class CaseList {
 
   // Returns the number of the case that is `step` places on in the list.
   beside(step) {
-    const place = this.matching.findIndex((row) => row.number === this.current);
+    const place = this.placeOf(this.current);
     const next = place < 0 ? 0 : Math.min(Math.max(place + step, 0), this.matching.length - 1);
     return this.matching.length ? this.matching[next].number : null;
   }

@@ -20,7 +20,7 @@ async function open(number_) {
   LIST.mark(number_);
   const views = await unpack(row.block);
   if (LIST.current !== number_) return;
-  showCase(views[row.place], row, DATA.names, DATA.summary.repeats);
+  showCase(views[row.place], row, DATA.rows.filter((one) => one.first === row.first), DATA.names, DATA.summary.repeats);
   document.getElementById("view").scrollTop = 0;
 }
 
