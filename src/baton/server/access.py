@@ -200,7 +200,7 @@ class Access:
         """
         self._store = store
         self.settings = settings or AccessSettings()
-        self._proxies = [_network(text) for text in self.settings.trusted_proxies]
+        self._proxies = [network_of(text) for text in self.settings.trusted_proxies]
         self._identity = self.settings.identity_header.lower()
         own = {*_LOCAL_NAMES, socket.gethostname()}
         self._hosts = {name.casefold() for name in (*own, *self.settings.hosts)}
@@ -437,7 +437,8 @@ def _is_loopback(host: str) -> bool:
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def _network(text: str) -> _Network:
+def network_of(text: str) -> _Network:
+    """Read an address or a network; raises InputError for what is none."""
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:

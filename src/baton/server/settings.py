@@ -1,0 +1,268 @@
+"""`server.yaml` and the options of `baton serve`: what a server may be told.
+
+Parts that other modules know how to read (`rules:`, `alerts:`, `judge:`) are plain data here, and
+checked there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from baton.config.load import interpolate
+from baton.formats.document import Document, read_bytes
+from baton.formats.explain import Path as Place
+from baton.formats.spelling import snake
+from baton.model import InputError, Problem
+from baton.model.redact import OFF, Redaction, redaction_of
+
+from .access import AccessSettings, Right, network_of
+from .retention import Retention
+
+MIB = 1 << 20
+_Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_Time = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts: an unknown key stops the server from starting."""
+
+
+class LimitSettings(_Strict):
+    """What a server takes. Sizes are bytes.
+
+    Of a request: its ``body`` as it comes, and ``unpacked``; its ``spans`` (or log records).
+    ``requests`` may be in flight at once, with ``memory`` for all their bodies; ``queue`` bodies
+    may wait to be read. An ``upload`` is a recording or an archive of them; ``upload_unpacked``
+    and ``upload_files`` are for what is in it. Of a conversation, ``conversation_spans`` and
+    ``conversation_bytes`` are read; what is beyond is counted as dropped.
+    """
+
+    body: _Count = 20 * MIB
+    unpacked: _Count = 64 * MIB
+    spans: _Count = 50_000
+    requests: _Count = 64
+    memory: _Count = 256 * MIB
+    queue: _Count = 200_000
+    upload: _Count = 64 * MIB
+    upload_unpacked: _Count = 256 * MIB
+    upload_files: _Count = 5_000
+    conversation_spans: _Count = 100_000
+    conversation_bytes: _Count = 64 * MIB
+
+
+class Settings(_Strict):
+    """What a server is told, by `server.yaml` and by options, which override it.
+
+    ``grpc_port`` of 0 is chosen by the system, ``null`` listens on none. ``db`` is
+    `postgresql://...`; without it the store is in ``folder``. ``quiet`` is how many seconds of
+    silence complete a conversation; without it the server learns that.
+
+    ``content`` is what is kept of the texts of spans: ``keep``, ``none``, or ``hashed`` (equal
+    texts stay equal). ``redact`` is as in a config; named here, bodies are redacted before they are
+    kept at all, and otherwise only records are. ``keep_inbox`` is how many seconds a body stays
+    after it was read. ``projects`` are made at the start. ``agents`` may be played by
+    `baton submit`; results go to the OpenTelemetry endpoint ``otlp``.
+    """
+
+    host: str = "127.0.0.1"
+    port: _Port = 4318
+    grpc_port: _Port | None = 4317
+    db: str | None = None
+    folder: str = ".baton/server"
+    quiet: _Time | None = None
+    content: Literal["keep", "none", "hashed"] = "keep"
+    redact: bool | str | list[str] | dict[str, Any] | None = None
+    limits: LimitSettings = msgspec.field(default_factory=LimitSettings)
+    retention: Retention = Retention()
+    keep_inbox: _Time = 3600.0
+    projects: list[str] = msgspec.field(default_factory=list)
+    hosts: list[str] = msgspec.field(default_factory=list)
+    trusted_proxies: list[str] = msgspec.field(default_factory=list)
+    identity_header: str = "X-Forwarded-User"
+    identity_rights: list[Right] = msgspec.field(default_factory=lambda: ["read", "review"])
+    rules: list[Any] = msgspec.field(default_factory=list)
+    alerts: dict[str, Any] = msgspec.field(default_factory=dict)
+    judge: dict[str, Any] | None = None
+    agents: dict[str, Any] = msgspec.field(default_factory=dict)
+    otlp: str | None = None
+
+    @property
+    def store(self) -> str | Path:
+        """What `open_store` takes."""
+        return self.db or Path(self.folder)
+
+    @property
+    def redaction(self) -> Redaction:
+        """What is redacted in records."""
+        return redaction_of(self.redact)
+
+    @property
+    def body_redaction(self) -> Redaction:
+        """What is redacted in bodies before they are kept: nothing, unless `redact:` is there."""
+        return OFF if self.redact is None else self.redaction
+
+    @property
+    def access(self) -> AccessSettings:
+        """Who may reach the server, beside those with keys."""
+        return AccessSettings(
+            hosts=self.hosts,
+            trusted_proxies=self.trusted_proxies,
+            identity_header=self.identity_header,
+            identity_rights=self.identity_rights,
+        )
+
+
+_UNITS = {
+    "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "ms": 0.001,
+    "m": 60.0, "min": 60.0, "minute": 60.0, "minutes": 60.0,
+    "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+    "d": 86400.0, "day": 86400.0, "days": 86400.0,
+    "w": 604800.0, "week": 604800.0, "weeks": 604800.0,
+}  # fmt: skip
+_SIZES = {
+    "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4,
+    "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+}  # fmt: skip
+_MEASURE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+_TIMES: tuple[Place, ...] = (("quiet",), ("keep_inbox",))
+_BYTES: tuple[Place, ...] = (
+    ("retention", "bytes"),
+    *(
+        ("limits", name)
+        for name in (
+            "body", "unpacked", "memory", "upload", "upload_unpacked", "conversation_bytes",
+        )
+    ),
+)  # fmt: skip
+
+
+def load_settings(
+    file: Path | None,
+    options: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Read `server.yaml`, where there is one, and put the options that are not ``None`` over it.
+
+    Raises:
+        InputError: every problem, with its line and the nearest name.
+    """
+    stated: dict[str, Any] = {}
+    document = Document("server.yaml", b"", "yaml")
+    if file is not None:
+        document = Document(str(file), read_bytes(file), "yaml")
+        value = document.value()
+        if value is not None and not isinstance(value, dict):
+            raise InputError(document.problem("the settings of a server are a mapping"))
+        env = os.environ if environment is None else environment
+        stated = interpolate(document, value or {}, env)
+    problems: list[Problem] = []
+    for places, units, what in ((_TIMES, _UNITS, "90 s, 5 min, 30 d"), (_BYTES, _SIZES, "10 GB")):
+        for place in places:
+            _measure(document, stated, place, units, what, problems)
+    if problems:
+        raise InputError(problems)
+    settings = document.convert(stated, Settings)
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    settings = msgspec.structs.replace(settings, **given)
+    for name, check in (
+        ("redact", lambda: settings.redaction),
+        ("trusted_proxies", lambda: [network_of(text) for text in settings.trusted_proxies]),
+    ):
+        try:
+            check()
+        except InputError as error:
+            problems += [document.problem_at((name,), each.message) for each in error.problems]
+    if problems:
+        raise InputError(problems)
+    return settings
+
+
+def _measure(
+    document: Document,
+    stated: dict[str, Any],
+    place: Place,
+    units: Mapping[str, float],
+    examples: str,
+    problems: list[Problem],
+) -> None:
+    """Put a number in the place of a measure like `30 d`, where one is written."""
+    holder: Any = stated
+    for step in place:
+        key = next((key for key in holder if snake(str(key)) == step), None)
+        if key is None:
+            return
+        if step == place[-1]:
+            break
+        holder = holder[key]
+        if not isinstance(holder, dict):
+            return
+    if not isinstance(holder[key], str):
+        return
+    match = _MEASURE.fullmatch(holder[key].strip())
+    unit = units.get(match[2].lower()) if match is not None else None
+    if match is None or unit is None:
+        message = f"`{holder[key][:40]}` is no measure; write a number with its unit: {examples}"
+        problems.append(document.problem_at(place, message))
+        return
+    number = float(match[1]) * unit
+    holder[key] = int(number) if units is _SIZES else number
+
+
+class LiveSettings:
+    """Settings that follow their file: what is changed there is valid without a restart.
+
+    Addresses, the store and the folder stay those of the start. A file that is wrong changes
+    nothing: ``tell`` hears why, once.
+    """
+
+    def __init__(
+        self, file: Path | None, options: Mapping[str, Any], tell: Callable[[str], None]
+    ) -> None:
+        """Read the settings.
+
+        Raises:
+            InputError: they are wrong.
+        """
+        self._file = file
+        self._options = options
+        self._tell = tell
+        self._state = self._look()
+        self.now = load_settings(file, options)
+
+    def reload(self) -> bool:
+        """Read the file again if it was changed; ``True`` where the settings are others now."""
+        state = self._look()
+        if self._file is None or state == self._state:
+            return False
+        self._state = state
+        try:
+            new = load_settings(self._file, self._options)
+        except InputError as error:
+            self._tell(f"the settings stay as they were:\n{error}")
+            return False
+        old = self.now
+        self.now = msgspec.structs.replace(new, **{name: getattr(old, name) for name in _FIXED})
+        changed = [name for name in _FIXED if getattr(new, name) != getattr(old, name)]
+        if changed:
+            self._tell(f"changed only with a restart: {', '.join(changed)}")
+        return self.now != old
+
+    def _look(self) -> tuple[int, int, int] | None:
+        if self._file is None:
+            return None
+        try:
+            state = self._file.stat()
+        except OSError:
+            return None
+        return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+_FIXED = ("host", "port", "grpc_port", "db", "folder", "hosts", "trusted_proxies")
+"""What is used at the start only."""

@@ -1,0 +1,90 @@
+"""`server.yaml` is checked like a config, and followed while the server runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from baton.model import InputError
+from baton.server.settings import LiveSettings, load_settings
+
+
+def _write(folder: Path, text: str) -> Path:
+    file = folder / "server.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_without_a_file_everything_has_a_value() -> None:
+    settings = load_settings(None, {"port": 0, "db": None})
+    assert (settings.host, settings.port, settings.grpc_port) == ("127.0.0.1", 0, 4317)
+    assert settings.store == Path(".baton/server")
+    assert settings.redaction.is_on
+    assert not settings.body_redaction.is_on
+
+
+def test_times_and_sizes_have_units(tmp_path: Path) -> None:
+    text = (
+        "quiet: 0.2 s\nkeep_inbox: 2 h\nretention: {days: 30, bytes: 10 GB}\n"
+        "limits: {body: 1 MiB, spans: 10}\n"
+    )
+    settings = load_settings(_write(tmp_path, text))
+    assert (settings.quiet, settings.keep_inbox) == (0.2, 7200.0)
+    assert (settings.retention.days, settings.retention.bytes) == (30, 10_000_000_000)
+    assert (settings.limits.body, settings.limits.spans) == (1 << 20, 10)
+
+
+def test_every_problem_has_its_line(tmp_path: Path) -> None:
+    text = "prot: 4318\nlimits:\n  spans: 0\ncontent: hash\n"
+    with pytest.raises(InputError) as raised:
+        load_settings(_write(tmp_path, text))
+    said = str(raised.value)
+    assert "server.yaml:1: prot" in said
+    assert "did you mean `port`" in said
+    assert "server.yaml:3: limits.spans" in said
+    assert "server.yaml:4: content" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("host: localhost\nquiet: 5 parsecs\n", 2, "no measure"),
+        ("host: localhost\nredact: [emial]\n", 2, "did you mean `email`"),
+        ("host: localhost\ndb: ${BATON_NO_SUCH}\n", 2, "is not set"),
+        ("- host\n", None, "mapping"),
+        ("trusted_proxies: [nowhere]\n", 1, "not an address"),
+    ],
+)
+def test_a_wrong_value_is_told(tmp_path: Path, text: str, line: int | None, what: str) -> None:
+    with pytest.raises(InputError, match=what) as raised:
+        load_settings(_write(tmp_path, text))
+    assert raised.value.problems[0].line == line
+
+
+def test_options_go_before_the_file(tmp_path: Path) -> None:
+    file = _write(tmp_path, "port: 1\nfolder: ${WHERE}\n")
+    settings = load_settings(file, {"port": 2, "folder": None}, {"WHERE": "store"})
+    assert (settings.port, settings.folder) == (2, "store")
+
+
+def test_a_changed_file_is_followed_and_a_wrong_one_changes_nothing(tmp_path: Path) -> None:
+    told: list[str] = []
+    file = _write(tmp_path, "quiet: 1\nport: 1\n")
+    live = LiveSettings(file, {"host": "::1"}, told.append)
+    assert not live.reload()
+
+    def change(text: str, at: int) -> bool:
+        _write(tmp_path, text)
+        os.utime(file, (at, at))
+        return live.reload()
+
+    assert change("quiet: 2\nport: 2\n", 1)
+    assert (live.now.quiet, live.now.port, live.now.host) == (2.0, 1, "::1")
+    assert told == ["changed only with a restart: port"]
+    assert not change("quite: 3\n", 2)
+    assert live.now.quiet == 2.0
+    assert "did you mean `quiet`" in told[1]
+    assert not live.reload()
+    assert len(told) == 2
