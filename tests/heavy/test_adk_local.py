@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tests.providers.conftest import CaseCancelled, Surroundings, make_provider
 
-from baton.model import Case, Content, ExpectedTurn
+import baton
+from baton.model import Case, Content, ExpectedTurn, Said, Trace
 
 pytestmark = [
     pytest.mark.heavy,
@@ -72,3 +73,32 @@ def test_a_case_that_is_ended_keeps_what_its_agents_did(apps: Path) -> None:
     (turn,) = trace.turns
     assert (turn.status, turn.error) == ("incomplete", "the case was ended before the turn was")
     assert [dispatch.to_agent for dispatch in turn.dispatches] == ["courier_agent"]
+
+
+def test_agents_in_this_process_tell_what_they_were_given(apps: Path) -> None:
+    case = Case(id="report", turns=[ExpectedTurn(input=Content(text="Write the report."))])
+
+    async def run() -> Trace:
+        options = {"type": "adk_local", "path": str(apps / "report_pipeline")}
+        async with make_provider(options) as provider:
+            return await provider(case)
+
+    trace = asyncio.run(run())
+    (turn,) = trace.turns
+    said = {
+        step.id: step.content.plain()
+        for run in turn.runs
+        for step in run.steps
+        if isinstance(step, Said)
+    }
+    given = [[said[r.id] for r in run.context or [] if r.id in said] for run in turn.runs]
+    plan, market, risks, draft, *_ = said.values()
+    assert [run.agent for run in turn.runs[:4]] == [
+        "planner", "researcher_a", "researcher_b", "writer",
+    ]  # fmt: skip
+    assert given[:4] == [[], [plan], [plan], [plan, market, risks]]
+    assert draft in given[4]
+    assert {dispatch.basis for dispatch in turn.dispatches} == {"structure"}
+    scores = baton.score([trace], evaluators=["context_carried"]).results[0].scores
+    assert {score.status for score in scores} <= {"passed", "skipped"}
+    assert "passed" in {score.status for score in scores}

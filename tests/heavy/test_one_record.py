@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import baton
-from baton.model import Case, Content, Evaluation, ExpectedTurn, ToolCall, Trace
+from baton.model import Case, Content, Dispatch, Evaluation, ExpectedTurn, ToolCall, Trace
 from baton.model.views import agent_chain
 from baton.testing.build import case
 
@@ -46,7 +46,7 @@ def facts(trace: Trace) -> list[dict[str, Any]]:
             "output": turn.output,
             "chain": agent_chain(trace, turn),
             "dispatches": [
-                (d.kind, d.mode, d.basis, d.from_agent, d.to_agent, d.status, d.result, d.depth)
+                (d.kind, d.mode, _basis(d), d.from_agent, d.to_agent, d.status, d.result, d.depth)
                 for d in turn.dispatches
             ],
             "runs": [(run.agent, run.status, run.output, run.usage) for run in turn.runs],
@@ -59,6 +59,11 @@ def facts(trace: Trace) -> list[dict[str, Any]]:
         }
         for turn in trace.turns
     ]
+
+
+def _basis(dispatch: Dispatch) -> str | None:
+    """Leave out how a sequence is known: only agents in this process tell of their workflow."""
+    return None if dispatch.kind == "sequence" else dispatch.basis
 
 
 def cases_of(recorder: Any, app: str) -> list[Case]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -160,3 +161,53 @@ def test_a_function_states_its_agents_in_one_way(tmp_path: Path) -> None:
     provider = {"type": "python", "target": f"{tmp_path}/depot.py:desk"}
     (result,) = baton.evaluate([build.case("Go.", id="bus")], provider, ["agent_chain"]).results
     assert "leave one of them out" in (result.error or "")
+
+
+def passed_on(folder: Path, context: str) -> baton.CaseResult:
+    """Play a program whose desk passes control on without the number of the order."""
+    folder.mkdir()
+    program = f"""
+    import baton
+
+    def desk(message):
+        with baton.record_agent("desk", message, context=[]) as desk:
+            desk.said("One moment.")
+            with baton.record_dispatch("cashier", "Refund the order.", kind="transfer"):
+                with baton.record_agent("cashier", "Refund the order.", context={context}) as cashier:
+                    cashier.output = "Done."
+        return cashier.output
+    """
+    (folder / "shop.py").write_text(dedent(program))
+    case = build.case("Please refund order 5521.", id="refund")
+    provider = {"type": "python", "target": f"{folder}/shop.py:desk"}
+    (result,) = baton.evaluate([case], provider, ["context_carried"]).results
+    assert result.trace is not None, result.error
+    assert integrity_problems(result.trace) == []
+    return result
+
+
+def test_a_program_states_what_else_its_agents_were_given(tmp_path: Path) -> None:
+    told = passed_on(tmp_path / "a", "[message, {'tone': 'kind'}]")
+    assert told.trace is not None
+    (turn,) = told.trace.turns
+    desk, cashier = turn.runs
+    assert desk.context == []
+    given = [(ref.id, ref.text) for ref in cashier.context or ()]
+    assert given == [(turn.id, None), (None, '{"tone":"kind"}')]
+    assert [score.status for score in told.scores] == ["passed"]
+    lost = passed_on(tmp_path / "b", "[]")
+    assert [score.status for score in lost.scores] == ["failed"]
+    assert "was not told `5521`" in lost.scores[0].reason
+    untold = passed_on(tmp_path / "c", "None")
+    assert [score.status for score in untold.scores] == ["skipped"]
+
+
+def test_what_an_earlier_agent_answered_is_referred_to() -> None:
+    with baton.record_turn("Go.") as recorded:
+        with baton.record_agent("lab", "Go.", context=[]) as lab:
+            lab.output = "It leaks."
+        with baton.record_agent("clerk", "Write.", context=["Go.", "It leaks.", "Be kind."]):
+            pass
+    first, second = recorded.turn.runs
+    given = [(ref.id, ref.text) for ref in second.context or ()]
+    assert given == [(recorded.turn.id, None), (first.id, None), (None, "Be kind.")]

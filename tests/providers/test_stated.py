@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import msgspec
 import pytest
 
 import baton
@@ -242,3 +243,82 @@ def test_the_agents_of_a_swarm_get_the_state_though_it_resets_theirs(tmp_path: P
     asyncio.run(answer("hi", {"seat": 4}))
     asyncio.run(answer("hi", {}))
     assert team.said == [[("plan", "free"), ("seat", 4)], [("plan", "free")]]
+
+
+TASK = """
+    def reply(message):
+        return {
+            "output": "Refunded.",
+            "trajectory": ["desk", "billing"],
+            "interactions": [
+                {"node_name": "desk", "dependencies": [], "messages": ["Refund order 7."]},
+                {"node_name": "billing", "dependencies": ["desk"], "messages": ["Refunded."]},
+            ],
+            "environment_state": [{"name": "refunds", "state": {"7": "done"}}],
+        }
+"""
+
+
+def test_what_a_task_of_strands_returns_is_the_record_that_it_describes(play: Play) -> None:
+    stated = case(
+        "Refund order 7.", agents=["desk", "billing"], final_state={"refunds": {"7": "done"}}
+    )
+    result = play(TASK, stated, "agent_chain", "state_equals")
+    assert [score.status for score in result.scores] == ["passed", "passed"], result.error
+    trace = result.trace
+    assert trace is not None
+    assert integrity_problems(trace) == []
+    (turn,) = trace.turns
+    assert turn.output == Content(text="Refunded.")
+    assert [run.output and run.output.text for run in turn.runs] == ["Refund order 7.", "Refunded."]
+    assert not known(trace, turn, "dispatches")
+    assert trace.dropped[0].what.startswith("a dependency of an interaction")
+
+
+def test_a_trajectory_of_a_task_may_name_tools_and_their_calls(play: Play) -> None:
+    code = """
+        def reply(message):
+            calls = [{"name": "find", "input": {"id": 7}, "tool_result": "lamp", "is_error": False}]
+            return {"output": "A lamp.", "trajectory": [*calls, "tell"]}
+    """
+    one = case("Order 7?", tool_calls=[("find", {"id": 7}), "tell"])
+    again = msgspec.structs.replace(one, turns=one.turns * 2)
+    for played in (one, again):
+        result = play(code, played, "tool_calls")
+        assert [score.status for score in result.scores] == ["passed"], result.error
+        assert result.trace is not None
+        assert integrity_problems(result.trace) == []
+
+
+def test_a_session_that_a_task_returns_is_read_as_a_file_of_one_is() -> None:
+    span = {
+        "span_info": {
+            "session_id": "s", "span_id": "a", "trace_id": "t",
+            "start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-01T00:00:01Z",
+        },
+        "span_type": "invoke_agent",
+        "user_prompt": "Hi", "agent_response": "Hello.", "available_tools": [],
+    }  # fmt: skip
+    session: dict[str, Any] = {
+        "session_id": "s",
+        "traces": [{"trace_id": "t", "session_id": "s", "spans": [span]}],
+    }
+
+    class Dumped:
+        """Stands for the pydantic model of the SDK."""
+
+        def model_dump(self, mode: str) -> dict[str, Any]:
+            assert mode == "json"
+            return session
+
+    stated = stated_turn({"output": "Hello.", "trajectory": Dumped()}, "turn3")
+    assert [run.id.startswith("turn3-") for run in stated.turn.runs] == [True]
+    assert stated.turn.runs[0].input == Content(text="Hi")
+    session["traces"] *= 2
+    with pytest.raises(ProviderError, match="a session of 2 traces"):
+        stated_turn({"output": "Hello.", "trajectory": session}, "turn1")
+
+
+def test_an_answer_with_a_key_of_a_task_alone_is_structured_output() -> None:
+    answer = {"trajectory": ["up", "down"]}
+    assert stated_turn(answer, "t").turn.output == Content(data=answer)

@@ -43,6 +43,7 @@ from baton.model import (
     Trace,
     Turn,
     Unit,
+    counted,
     known,
 )
 from baton.model.score import passes
@@ -586,6 +587,13 @@ class DispatchDetails(Details, kw_only=True):
         return mapping
 
 
+_BY_ORDER = (
+    "no dispatch to judge but {} known only from the order of runs: record what models are given, "
+    "hand over definitions of ADK's workflow agents with their `sub_agents` (`agents`), or set "
+    "`order: true`"
+)
+
+
 class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
     """Gives one score for each dispatch that it is about."""
 
@@ -611,13 +619,17 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         A dispatch of a turn that broke is judged as far as it came.
         """
         scores: list[Score] = []
+        by_order = 0
         for turn in trace.turns:
             for dispatch in turn.dispatches:
                 names = (dispatch.to_agent, context.agent_names.get(dispatch.to_agent))
                 wanted = self.agents
                 meant = wanted is None or any(name in wanted for name in names)
                 sure = self.order or dispatch.basis != "order"
-                if dispatch.kind == "return" or not meant or not sure:
+                if dispatch.kind == "return" or not meant:
+                    continue
+                if not sure:
+                    by_order += 1
                     continue
                 answer = self.answer(trace, turn, dispatch, context)
                 if isinstance(answer, NotRecorded):
@@ -642,6 +654,8 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         if scores:
             return scores
         nothing = nothing_to_judge(trace, "no dispatch")
+        if by_order and nothing.status == "skipped":
+            return [self.unscored("skipped", _BY_ORDER.format(counted(by_order, "dispatch")))]
         return [self.unscored(nothing.status, nothing.reason)]
 
     @abstractmethod

@@ -124,6 +124,16 @@ class Row(msgspec.Struct, kw_only=True):
     actual_environment_state: list[Any] | None = None
 
 
+class TaskOutput(msgspec.Struct, kw_only=True):
+    """What a task function of the evaluation SDK returns."""
+
+    output: Any
+    trajectory: Session | list[Any] | None = None
+    interactions: list[Interaction] | None = None
+    environment_state: list[Any] | None = None
+    input: Any = msgspec.UNSET
+
+
 class Report(msgspec.Struct, kw_only=True):
     """A report: rows side by side with their reasons."""
 

@@ -77,7 +77,11 @@ class Usage(Record, kw_only=True):
 
 
 class AgentCard(Record, kw_only=True):
-    """What is known of an agent from its definition."""
+    """What is known of an agent from its definition.
+
+    ``shares_history`` tells whether it is given what the user and other agents said before, as by
+    ``include_contents`` of Google ADK.
+    """
 
     description: str | None = None
     tools: list[str] | Literal["all"] | None = None
@@ -87,6 +91,7 @@ class AgentCard(Record, kw_only=True):
     kind: Literal["agent", "workflow", "human"] = "agent"
     aliases: list[str] = msgspec.field(default_factory=list)
     sub_agents: list[str] = msgspec.field(default_factory=list)
+    shares_history: bool | None = None
 
 
 class Said(Record, kw_only=True, tag_field="type", tag="said"):

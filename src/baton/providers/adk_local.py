@@ -32,6 +32,7 @@ from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.functions import named
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
+from baton.readers.catalog import SHARES_HISTORY
 
 
 class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
@@ -184,7 +185,11 @@ class _Agents:
                 unknown = f"no agent `{options.agent}`; {suggestion(options.agent, names)}"
                 raise InputError(Problem(path="agent", message=unknown))
             app = root = match
-        return cls(app, folder.name, await _catalog(root), options.streaming)
+        # What these change of requests is in no definition.
+        plain = not (
+            getattr(app, "plugins", None) or getattr(app, "events_compaction_config", None)
+        )
+        return cls(app, folder.name, await _catalog(root, plain=plain), options.streaming)
 
     async def open(self, key: SessionKey, state: dict[str, Any]) -> None:
         """Create a session."""
@@ -246,8 +251,11 @@ def _all(agent: Any) -> Iterator[Any]:
         yield from _all(child)
 
 
-async def _catalog(root: Any) -> Catalog:
-    """Read the tree of agents, those behind an AgentTool included."""
+async def _catalog(root: Any, *, plain: bool) -> Catalog:
+    """Read the tree of agents, those behind an AgentTool included.
+
+    ``plain`` tells that nothing but the agents themselves decides what their models get.
+    """
     catalog: Catalog = {}
     waiting = [root]
     while waiting:
@@ -263,6 +271,17 @@ async def _catalog(root: Any) -> Catalog:
             tools=None if tools is None else [tool.name for tool in tools],
             sub_agents=[child.name for child in below],
             kind="agent" if tools is not None else "workflow",
+            shares_history=_shares_history(agent) if plain else None,
         )
         waiting += [*below, *(tool.agent for tool in tools or () if hasattr(tool, "agent"))]
     return catalog
+
+
+def _shares_history(agent: Any) -> bool | None:
+    """Read ``include_contents``; a callback or a mode may give the model something else."""
+    if getattr(agent, "before_model_callback", None) or getattr(agent, "mode", None) not in (
+        None,
+        "chat",
+    ):
+        return None
+    return SHARES_HISTORY.get(str(getattr(agent, "include_contents", None)))

@@ -209,11 +209,14 @@ class _Conversation:
     def _trace(self, exchanges: list[Exchange], state: dict[str, Any] | None) -> Trace:
         events: list[Event] = []
         names: dict[str, None] = {}
+        first_of_sessions: set[str] = set()
         for number, exchange in enumerate(exchanges, 1):
             ids = (event.invocation_id for event in exchange.answer.wire.events)
             name = next((id_ for id_ in ids if id_), f"turn{number}")
             name = name if name not in names else f"{name}-{number}"
             names[name] = None
+            if number > 1 and exchange.session != exchanges[number - 2].session:
+                first_of_sessions.add(name)
             # ADK does not repeat the user's message in its answer.
             message = WireContent(role="user", parts=[Part(text=exchange.message)])
             events.append(Event(author="user", invocation_id=name, content=message))
@@ -235,6 +238,8 @@ class _Conversation:
             case=self._case.id,
             state=state,
             begins=SessionInput(app_name=key.app, user_id=key.user, state=self._case.state),
+            whole=True,
+            first_of_sessions=first_of_sessions,
         )
         for turn, exchange in zip(trace.turns, exchanges, strict=True):
             turn.started, turn.ended = exchange.sent, exchange.ended

@@ -7,19 +7,25 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from baton.formats.explain import explain, path_text
+from baton.formats.strands import Session, TaskOutput
 from baton.model import (
     AgentRun,
     Content,
     Dispatch,
+    Dropped,
     GotBack,
     HandedOff,
     ProviderError,
+    Said,
     ToolCall,
     Turn,
     Usage,
     suggestion,
     usage_problems,
 )
+from baton.readers.builder import TraceBuilder
+from baton.readers.strands.reader import list_turn, state_of
+from baton.readers.strands.session import SessionTurns
 
 from .functions import NOT_JSON, as_json
 
@@ -157,19 +163,90 @@ class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Stated(NamedTuple):
-    """A turn, and what all its agents used together."""
+    """A turn, what all its agents used together, and what has no place in the turn."""
 
     turn: Turn
     usage: Usage | None
+    dropped: tuple[Dropped, ...] = ()
 
 
 def stated_turn(answer: Any, id_: str) -> Stated:
     """Turn text or a dict into a turn; a dict with none of our keys is structured output.
 
+    So is what a task function of Strands' evaluation SDK returns: ``output`` with ``trajectory``
+    (names of tools, calls, nodes, or a ``Session``), ``interactions`` or ``environment_state``.
+
     Raises:
         ProviderError: it is neither, or a key or value of the dict is wrong.
     """
+    if isinstance(answer, dict) and _is_task_output(answer):
+        return _of_task(answer, id_)
     return turn_of(_read(answer), id_)
+
+
+def _is_task_output(answer: dict[Any, Any]) -> bool:
+    """Tell what a task of Strands returns; ``trajectory`` alone may be structured output."""
+    keys = {*TaskOutput.__struct_fields__}
+    return {*answer} <= keys and "output" in answer and bool({*answer} - {"output", "input"})
+
+
+def _of_task(answer: dict[str, Any], id_: str) -> Stated:
+    plain = {key: _dumped(value) for key, value in answer.items()}
+    try:
+        wire = msgspec.convert(msgspec.json.decode(as_json(plain)), TaskOutput)
+    except NOT_JSON as error:
+        raise ProviderError(f"the function returned what is not JSON: {error}") from None
+    except msgspec.ValidationError as error:
+        raise ProviderError(f"the function returned a dict with faults: {error}") from None
+    if isinstance(wire.trajectory, Session):
+        read = SessionTurns(wire.trajectory)
+        if len(read.turns) != 1:
+            raise ProviderError(
+                f"the function returned a session of {len(read.turns)} traces: it has to hold the "
+                "one of this message; clear the exporter before each call"
+            )
+        turn, dropped = read.turns[0], read.dropped()
+        if wire.interactions:
+            what = "an interaction beside a session"
+            dropped.append(Dropped(what=what, count=len(wire.interactions)))
+    else:
+        turn, dropped = list_turn(wire.trajectory, wire.interactions, TraceBuilder())
+    _set_ids(turn, id_)
+    turn.state, lost = state_of(wire.environment_state)
+    turn.output, turn.status = content_of(wire.output), "completed"
+    turn.unknown = [name for name in turn.unknown if name != "output"]
+    if wire.input is not msgspec.UNSET:
+        turn.input = content_of(wire.input)
+    return Stated(turn, None, (*dropped, *lost))
+
+
+def _dumped(value: Any) -> Any:
+    """Return the plain data of objects of the SDK, which are pydantic models."""
+    if isinstance(value, list):
+        return [_dumped(each) for each in value]
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else value
+
+
+def _set_ids(turn: Turn, id_: str) -> None:
+    """Give a turn that was read by itself ids that no other turn has."""
+
+    def own(id__: str | None) -> str | None:
+        return id__ if id__ is None else id_ if id__ == turn.id else f"{id_}-{id__}"
+
+    for run in turn.runs:
+        run.id, run.started_by = f"{id_}-{run.id}", [f"{id_}-{each}" for each in run.started_by]
+        for ref in run.context or ():
+            ref.id = own(ref.id)
+        for step in run.steps:
+            step.id = f"{id_}-{step.id}"
+            if not isinstance(step, Said):
+                step.dispatch = own(step.dispatch)
+    for made in turn.dispatches:
+        made.id, made.runs = f"{id_}-{made.id}", [f"{id_}-{each}" for each in made.runs]
+        made.from_run, made.call = own(made.from_run), own(made.call)
+        made.continues, made.answers = own(made.continues), own(made.answers)
+    turn.id = id_
 
 
 def with_recorded(stated: Stated, recorded: Turn) -> Stated:

@@ -191,7 +191,8 @@ class Python(ConfiguredProvider[PythonOptions]):
         stated = stated_turn(answer, f"turn{index + 1}")
         if recorded.turn.runs:
             stated = with_recorded(stated, recorded.turn)
-        stated.turn.input = case.turns[index].input if case.turns else None
+        if stated.turn.input is None:
+            stated.turn.input = case.turns[index].input if case.turns else None
         stated.turn.started, stated.turn.ended = sent, time.time()
         return stated
 
@@ -204,6 +205,7 @@ class Python(ConfiguredProvider[PythonOptions]):
 
     def _trace(self, case: Case, played: list[Stated]) -> Trace:
         usage = sum_usage([stated.usage for stated in played])
+        state = played[-1].turn.state
         return Trace(
             schema_version=SCHEMA_VERSION,
             id=case.id,
@@ -211,8 +213,15 @@ class Python(ConfiguredProvider[PythonOptions]):
             source=Source(format="python", location=self.options.target),
             turns=[stated.turn for stated in played],
             agents=self.around.agents,
+            state=state,
             usage=usage,
-            unknown=["run.context", "state", "turn.state", *([] if usage else ["usage"])],
+            unknown=[
+                "run.context",
+                "turn.state",
+                *([] if state is not None else ["state"]),
+                *([] if usage else ["usage"]),
+            ],
+            dropped=[each for stated in played for each in stated.dropped],
         )
 
 

@@ -26,7 +26,7 @@ message of a case; ``record_turn`` does it for a program that calls its agents i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -39,6 +39,7 @@ from baton.model import (
     Dispatch,
     GotBack,
     HandedOff,
+    Ref,
     Said,
     Source,
     ToolCall,
@@ -158,18 +159,29 @@ def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedT
 
 
 @contextmanager
-def record_agent(name: str, input: Any = None) -> Iterator[RecordedAgent]:
+def record_agent(
+    name: str, input: Any = None, *, context: Sequence[Any] | None = None
+) -> Iterator[RecordedAgent]:
     """Record an agent at work: what it is given, and in the block what it does and answers.
 
     An agent inside the block of another was called by that one: unless
     :func:`record_dispatch` says more, its input is the prompt and its answer the result.
+
+    Args:
+        name: what it is called.
+        input: the message or task that sets it to work.
+        context: all that its model is given beside, instructions apart: earlier messages, answers
+            of other agents; ``[]`` for nothing. Left out, it is unknown.
     """
     at = _AT.get()
     if at is None:  # nothing is recorded: the program runs as it is
         yield RecordedAgent(RecordedTurn(None, ""), AgentRun(id="", agent=name))
         return
     if at.run is not None and at.dispatch is None:
-        with record_dispatch(name, input, basis="structure"), record_agent(name, input) as agent:
+        with (
+            record_dispatch(name, input, basis="structure"),
+            record_agent(name, input, context=context) as agent,
+        ):
             yield agent
         return
     turn = at.turn
@@ -177,6 +189,7 @@ def record_agent(name: str, input: Any = None) -> Iterator[RecordedAgent]:
         id=turn.new_id("run"),
         agent=name,
         input=content_of(_plain(input)),
+        context=None if context is None else [_given(turn.turn, each) for each in context],
         started=time.time(),
         unknown=list(_NOT_TOLD),
     )
@@ -284,6 +297,16 @@ def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
         dispatch.unknown.append("result")
     if not dispatch.runs:
         dispatch.unknown.append("runs")
+
+
+def _given(turn: Turn, value: Any) -> Ref:
+    """Refer to the message or answer of the turn that a value is; else hold its text."""
+    content = content_of(_plain(value))
+    if content is not None and content == turn.input:
+        return Ref(id=turn.id)
+    same = (run for run in turn.runs if run.output is not None and run.output == content)
+    ref = next((Ref(id=run.id) for run in same), None)
+    return ref or Ref(text=content.plain() if content is not None else "")
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,9 @@ from baton.model import AgentCard, InputError
 
 Catalog = dict[str, AgentCard]
 
+SHARES_HISTORY = {"default": True, "none": False}
+"""What ``include_contents`` of an ADK agent says."""
+
 _ROOT = re.compile(rb'"root(AgentName|_agent_name)"')
 _AGENT_TOOL_SCHEMA = {
     "type": "object",
@@ -60,6 +63,9 @@ def app_info_catalog(value: dict[str, Any]) -> Catalog:
             instructions=info.get("instruction") or None,
             tools=tools,
             sub_agents=list(info.get("sub_agents") or info.get("subAgents") or ()),
+            shares_history=SHARES_HISTORY.get(
+                str(info.get("include_contents") or info.get("includeContents"))
+            ),
         )
     return catalog
 

@@ -79,6 +79,10 @@ def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, setup: Progr
     if trace.usage is None:
         trace.usage = sum_usage([each.stated.usage if each.stated else None for each in played])
         _settle(trace.unknown, "usage", is_known=trace.usage is not None)
+    last = played[-1].stated if played else None
+    if last is not None and last.turn.state is not None and trace.state is None:
+        trace.state = last.turn.state
+        _settle(trace.unknown, "state", is_known=True)
     trace.dropped += [Dropped(what=what, count=n) for what, n in sorted(seen.lost.items())]
     notes = {
         "instrumentors": setup.instrumentors,
@@ -177,8 +181,11 @@ def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> T
             trace.dropped.append(Dropped(what=unused, count=count))
     else:
         turn = stated or Turn(id="", unknown=["output", "runs", "dispatches"])
+        trace.dropped += played.stated.dropped if played.stated is not None else ()
     turn.id = f"turn{number}"
     turn.input = played.input
+    if stated is not None and stated.state is not None:
+        turn.state = stated.state
     if stated is not None and stated.output is not None:
         turn.output = stated.output
         if turn.status in ("failed", "incomplete"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -36,8 +36,7 @@ from .stated import NOT_STATED, details_of, note_tools, read_stated, read_stated
 from .turn import Session, is_bookkeeping, read_turn
 from .wire import Wire, dropped_keys, session_attributes
 
-# Context: ADK gives an agent the events of the session that its branch may see, but one that is
-# defined with `include_contents="none"` only those of its own turn. No event says which it is.
+# The context of a run is told only where `history.py` finds it out from definitions.
 _NEVER_TOLD = ["run.context", "run.tools_offered", "run.inside", "turn.state"]
 
 
@@ -52,20 +51,26 @@ def read_conversation(
     untold: Sequence[str] = (),
     app_details: Sequence[Any] = (),
     begins: SessionInput | None = None,
+    whole: bool = False,
+    branches: bool = True,
+    first_of_sessions: Container[str] = (),
 ) -> Trace:
     """Turn events, in the order they came, into a trace.
 
     ADK's own order is kept: times are not sorted by, for a paused call is answered with an
     earlier one. Partial chunks are left out, as the whole text follows them.
     ``untold`` names what else this source does not record, ``app_details`` are what it says of
-    the agents, invocation by invocation, and ``begins`` is the session at its start.
+    the agents, invocation by invocation, and ``begins`` is the session at its start. ``whole``
+    tells that nothing came before, ``branches`` that events name theirs, and
+    ``first_of_sessions`` are invocations that begin another session.
     """
-    whole, dropped = _whole_events(wire.events)
-    session = Session(catalog)
-    groups = _by_invocation(whole)
+    kept, dropped = _whole_events(wire.events)
+    session = Session(catalog, whole=whole and not _rewritten(wire.events), branches=branches)
+    groups = _by_invocation(kept)
     for number, (invocation, events) in enumerate(groups, 1):
         torn = wire.torn and number == len(groups)
-        read_turn(session, invocation or f"turn{number}", events, torn)
+        another = invocation in first_of_sessions
+        read_turn(session, invocation or f"turn{number}", events, torn, another_session=another)
     turns = session.builder.finish()
     note_tools(session.builder, app_details)
     trace = Trace(
@@ -86,6 +91,15 @@ def read_conversation(
     for turn in turns:
         _name_unknown_in(turn)
     return trace
+
+
+def _rewritten(events: list[Event]) -> bool:
+    """Tell whether agents get another history than the events: a summary, or a part taken back."""
+    return any(
+        event.actions is not None
+        and (event.actions.compaction or event.actions.rewind_before_invocation_id)
+        for event in events
+    )
 
 
 def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
@@ -186,6 +200,7 @@ def recorded_case(
         untold=_NO_TIMES,
         app_details=details_of(case),
         begins=case.session_input,
+        branches=False,
     )
 
 
@@ -201,7 +216,7 @@ def _read_mixed(
     Somebody added a turn by hand to a recorded session, for example. What is not recorded differs
     from turn to turn, so it is named in the turns' own objects.
     """
-    session = Session(catalog)
+    session = Session(catalog, branches=False)
     stated: list[Turn] = []
     dropped = dropped_keys(extra_keys)
     for number, wire in enumerate(case.conversation or ()):
@@ -366,6 +381,8 @@ def _session_trace(
         begins=SessionInput(
             app_name=session.app_name, user_id=session.user_id, state=_state_before(session)
         ),
+        # A server may be asked for the last events only.
+        whole=bool(session.events) and session.events[0].author == "user",
     )
 
 

@@ -12,6 +12,7 @@ from baton.model.trace import TurnStatus
 from baton.readers.builder import TraceBuilder, ends_early, not_before
 from baton.readers.catalog import Catalog
 
+from .history import History, passed_by_workflow
 from .wire import add_usage, error_of, result_content, said_content
 
 _MAIN_LANE = ""
@@ -38,11 +39,14 @@ class OpenCall:
 class Session:
     """What lasts from turn to turn of a conversation: its builder, and calls that are open.
 
-    ``asked_about`` holds which call each request to a person is about, both by id.
+    ``asked_about`` holds which call each request to a person is about, both by id. ``whole`` tells
+    that the recording begins with the session, ``branches`` that events name their branch.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, *, whole: bool = False, branches: bool = True) -> None:
         self.builder = TraceBuilder(catalog)
+        self.branches = branches
+        self.history = History(catalog, whole=whole and branches)
         self.calls: dict[str, OpenCall] = {}
         self.asked_about: dict[str, str] = {}
 
@@ -131,9 +135,15 @@ class Lanes:
         return ([self._before_fan_out] if self._before_fan_out else []), self._group
 
 
-def read_turn(session: Session, id_: str, events: list[Event], torn: bool = False) -> Turn:
+def read_turn(
+    session: Session,
+    id_: str,
+    events: list[Event],
+    torn: bool = False,
+    another_session: bool = False,
+) -> Turn:
     """Read one invocation; ``torn`` when its stream was truncated."""
-    reader = _TurnReader(session, id_, events)
+    reader = _TurnReader(session, id_, events, another_session=another_session)
     for event in events:
         reader.read(event)
     return reader.finish(torn)
@@ -159,10 +169,13 @@ class _TurnReader:
     ``_transfers`` are the turn's transfers that no answer refused, in the order they were made.
     """
 
-    def __init__(self, session: Session, id_: str, events: list[Event]) -> None:
+    def __init__(
+        self, session: Session, id_: str, events: list[Event], *, another_session: bool
+    ) -> None:
         self._session = session
         self._builder = session.builder
         self._turn = self._builder.turn(id_)
+        session.history.begin(self._turn, another_session=another_session)
         self._transfers: list[Dispatch] = []
         authors: set[str] = set()
         for event in events:
@@ -294,16 +307,22 @@ class _TurnReader:
         before, group = self._lanes.enter(origin, run)
         if first:
             run.input = self._turn.input
+        if event.isolation_scope is None:
+            self._session.history.give(self._turn, run, event.branch or "")
         due = due or self._into_workflow(run)
         if due is not None:
             self._builder.start(due, run)
             return run
         for sender in before:
-            # A workflow agent went on from one agent to the next: only their order tells so.
+            # A workflow agent went on from one agent to the next: without definitions only their
+            # order tells so, and without branches they may have run side by side.
             dispatch = self._builder.dispatch(
                 self._turn, "sequence", sender, run.agent, run.started
             )
-            dispatch.basis, dispatch.group = "order", group
+            by_workflow = self._session.branches and passed_by_workflow(
+                self._builder.catalog, sender.agent, run.agent
+            )
+            dispatch.basis, dispatch.group = "structure" if by_workflow else "order", group
             self._builder.start(dispatch, run)
         return run
 

@@ -252,7 +252,7 @@ def _trace(
         turns, dropped = [listed.turn], [*dropped, *listed.dropped]
     turns = turns or [Turn(id="turn1", unknown=["runs", "dispatches", "started", "ended"])]
     _complete(turns, row, reason)
-    state, lost = _state(row.actual_environment_state)
+    state, lost = state_of(row.actual_environment_state)
     dropped += lost
     if state is not None:
         unknown.remove("state")
@@ -270,7 +270,7 @@ def _trace(
     )
 
 
-def _state(states: list[Any] | None) -> tuple[dict[str, Any] | None, list[Dropped]]:
+def state_of(states: list[Any] | None) -> tuple[dict[str, Any] | None, list[Dropped]]:
     """Read the states of the environment by name; of two with one name the first counts."""
     if states is None:
         return None, []

@@ -1,0 +1,90 @@
+"""What ADK gives an agent of the session so far, where its definition tells.
+
+An agent sees the events of the session that its branch may see. One that is defined with
+``include_contents="none"`` sees only what came after the last words of somebody else, and no event
+says which of both it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from baton.model import AgentRun, GotBack, Ref, Said, ToolCall, Turn
+from baton.readers.catalog import Catalog
+
+# A session of 1,000 turns would have half a million references: each run names all before it.
+_MOST = 20_000
+
+
+class History:
+    """The runs of one session, in the order they began."""
+
+    def __init__(self, catalog: Catalog, *, whole: bool) -> None:
+        """Take definitions; ``whole`` tells that nothing of the session came before."""
+        tells = any(card.shares_history is not None for card in catalog.values())
+        self._catalog = catalog
+        self._whole = whole and tells
+        self._turns: list[Turn] = []
+        self._branches: dict[str, str] = {}
+        self._left = _MOST
+
+    def begin(self, turn: Turn, *, another_session: bool) -> None:
+        """Go on with a turn."""
+        if another_session:
+            self._turns = []
+        self._turns.append(turn)
+
+    def give(self, turn: Turn, run: AgentRun, branch: str) -> None:
+        """Say what the first request of a run held, where that is known."""
+        self._branches[run.id] = branch
+        card = self._catalog.get(run.agent)
+        if not self._whole or card is None or card.shares_history is None or turn.input is None:
+            return
+        if not card.shares_history:
+            if turn.runs[0] is run:
+                run.context = []
+            return
+        refs = list(self._seen_by(turn, run, branch))
+        if len(refs) <= self._left:
+            self._left -= len(refs)
+            run.input, run.context = turn.input, refs
+
+    def _seen_by(self, turn: Turn, run: AgentRun, branch: str) -> Iterator[Ref]:
+        for each in self._turns:
+            if each is not turn and each.input is not None:
+                yield Ref(id=each.id)
+            for other in each.runs:
+                theirs = self._branches.get(other.id)
+                if other is run or theirs is None or not _sees(branch, theirs):
+                    continue
+                for step in other.steps:
+                    said = isinstance(step, Said) and not step.thought
+                    if said or isinstance(step, ToolCall | GotBack):
+                        yield Ref(id=step.id)
+
+
+def _sees(branch: str, other: str) -> bool:
+    """Tell whether what was said in another branch is given to an agent in this one.
+
+    ``fan_out.a`` and ``fan_out.b`` run side by side, and what comes after both has no branch.
+    """
+    return not branch or not other or branch == other or branch.startswith(f"{other}.")
+
+
+def passed_by_workflow(catalog: Catalog, sender: str, receiver: str) -> bool:
+    """Tell whether it is a workflow that sets one agent to work after the other.
+
+    That is so where the nearest agent that both are below is none that talks.
+    """
+    parents = {child: name for name, card in catalog.items() for child in card.sub_agents}
+    above = _above(parents, sender)
+    shared = next((name for name in _above(parents, receiver) if name in above), None)
+    return shared is not None and catalog[shared].kind == "workflow"
+
+
+def _above(parents: dict[str, str], agent: str) -> list[str]:
+    above: list[str] = []
+    while (parent := parents.get(agent)) is not None and parent not in above:
+        above.append(parent)
+        agent = parent
+    return above
