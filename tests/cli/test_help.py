@@ -16,9 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from baton.cli.verbs import GROUPS, TABLE, Example
+from baton.testing import build
+from baton.testing.build import run, transfer
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).parent.parent.parent
@@ -71,6 +74,47 @@ def test_the_help_fits_a_narrow_terminal() -> None:
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.splitlines()]
     assert len(lines) > 300
     assert [line for line in lines if len(line) > 60] == []
+
+
+NAMES = ("a_router_with_a_long_name", "an_expert_on_refunds", "an_expert_on_parcels")
+
+
+def test_what_commands_print_fits_a_narrow_terminal(tmp_path: Path, baton: Run) -> None:
+    runs = [
+        build.trace(
+            f"case_{number}",
+            run(NAMES[0], transfer(target)),
+            run(target),
+            id=f"case_{number}",
+            case=f"case_{number}",
+        )
+        for number, target in enumerate([*NAMES[1:], NAMES[1], "weather"])
+    ]
+    (tmp_path / "recordings_of_a_day.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, runs)))
+    cases = [{"id": f"case_{n}", "input": "hi", "agents": list(NAMES[:2])} for n in range(4)]
+    (tmp_path / "cases.json").write_bytes(msgspec.json.encode({"cases": cases}))
+    line = ["score", "recordings_of_a_day.jsonl", "-d", "cases.json", "-e", "agent_chain"]
+    baton(*line)
+    baton(*line)
+    first, second = sorted(map(str, Path(".baton/evaluations").iterdir()))
+    commands = (
+        [*line, "-e", "dispatch_routing", "-e", "dispatch_target_known"],
+        ["trend"],
+        ["compare", first, second],
+        ["show", "recordings_of_a_day.jsonl"],
+        ["list"],
+        ["check", "cases.json"],
+    )
+    code = f"from baton.cli import main\nfor words in {commands!r}: main(words); print('=====')"
+    text = in_terminal([sys.executable, "-c", code], columns=60)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", text).split("=====")
+    assert all(map(str.strip, shown[:-1]))
+    assert len(shown) == len(commands) + 1
+    lines = [line.strip() for line in "".join(shown).splitlines()]
+    # A word that is too long, such as a path, stays whole; what goes to stderr is for programs too.
+    long = [line for line in lines if len(line) > 60 and " " in line]
+    assert [line for line in long if not line.startswith("note: ")] == []
+    assert "…" not in "".join(shown[:3])
 
 
 def in_terminal(command: list[str], *, columns: int) -> str:

@@ -85,10 +85,16 @@ def _print(points: list[Point], axis: str) -> None:
         line = sparkline([point.value for point in own])
         console.print(Text(f"{one_line(axis, 60)}  {one_line(models, 100)}  {line}", "bold"))
         table = Table(box=None, pad_edge=False, header_style="dim")
-        for title in ("evaluation", "value", "95 %", "cases", "errors", "commit", "dataset"):
-            table.add_column(title, justify="left" if title == "evaluation" else "right")
-        for point in own:
-            table.add_row(*(Text(cell) for cell in _cells(point)))
+        titles = ("evaluation", "value", "95 %", "cases", "errors", "commit", "dataset")
+        rows = [_cells(point) for point in own]
+        used = [place for place in range(len(titles)) if any(row[place] for row in rows)]
+        for place in used:
+            if place:
+                table.add_column(titles[place], justify="right", no_wrap=True)
+            else:  # a name is copied: it goes on below, and is never shortened
+                table.add_column(titles[place], overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(row[place]) for place in used))
         console.print(table)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import msgspec
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, missing_line, p_text
@@ -35,7 +36,8 @@ def print_compared(compared: Compared, out: IO[str], *, limit: int = MOST) -> No
         console.print(Text(f"  {one_line(line, 300)}", "dim"))
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("axis", "before", "after", "difference", "p", "cases", ""):
-        table.add_column(title, justify="left" if title in ("axis", "") else "right")
+        left: JustifyMethod = "left" if title in ("axis", "") else "right"
+        table.add_column(title, justify=left, overflow="fold")
     for axis in compared.comparison.axes:
         table.add_row(*_cells(axis), style=STYLES[axis.change])
     console.print(table)

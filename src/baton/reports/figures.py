@@ -196,12 +196,19 @@ def print_routing(cells: Sequence[RoutingCell], console: Console) -> None:
         max(row[place].cell_len for row in rows if place < len(row))
         for place in range(len(rows[0]))
     ]
+    if sum(widths) + 2 * len(widths) - 2 > console.width and console.is_terminal:
+        # Too narrow for shares with their counts: the shares alone are left.
+        for row in rows[1 : len(shown) + 1]:
+            row[-2:] = [Text(cell.plain.partition(" (")[0]) for cell in row[-2:]]
+        widths[-2:] = [
+            max(row[place].cell_len for row in rows[: len(shown) + 1]) for place in (-2, -1)
+        ]
     console.print()
     for first, *others in rows:
         line = first.copy().append(" " * (widths[0] - first.cell_len))
         for cell_text, width in zip(others, widths[1:], strict=False):
             line.append(" " * (width - cell_text.cell_len + 2)).append_text(cell_text)
-        console.print(line)
+        console.print(line, soft_wrap=True)
     if len(agents) > len(shown):
         left = len(agents) - len(shown)
         console.print(Text(f"… and {left} more agents; the JSON report has them all", "dim"))

@@ -245,7 +245,7 @@ def repeat_text(result: CaseResult, repeats: int, times: int) -> str:
 
 def _counts(evaluation: Reportable) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("evaluator")
+    table.add_column("evaluator", overflow="fold")
     for status in STATUSES:
         table.add_column(status, justify="right")
     rows: list[tuple[str, dict[str, int]]] = [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -108,6 +110,18 @@ class Console(RichConsole):
         """Leave it to the command line, where Rich would end the process with code 1."""
         raise BrokenPipeError
 
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print; a line that a terminal is too narrow for goes on below, between words.
+
+        With ``soft_wrap=True`` it does not, as in a table.
+        """
+        is_line = len(objects) == 1 and isinstance(objects[0], str | RichText)
+        if self.is_terminal and is_line and how.get("soft_wrap") is None:
+            (one,) = objects
+            line = self.render_str(one) if isinstance(one, str) else one
+            objects, how["sep"] = tuple(wrapped(line, self.width)), "\n"
+        super().print(*objects, **how)
+
     def render_str(self, text: str, **more: Any) -> RichText:
         """Take a plain string, such as a cell of a table, as a text of anybody."""
         return super().render_str(
@@ -126,6 +140,32 @@ class Console(RichConsole):
             if style is not None and style.link:
                 style = style.update_link(None)
             yield Segment(visible(text), style)
+
+
+_WORD = re.compile(r"\S+\s*")
+
+
+def wrapped(text: RichText, width: int) -> list[RichText]:
+    """Break lines that are too long between words; what is left stands two further in.
+
+    A word that is too long, such as a path, stays whole, so that it can be copied.
+    """
+    lines: list[RichText] = []
+    for line in text.split("\n", allow_blank=True):
+        plain = line.plain
+        indent = len(plain) - len(plain.lstrip())
+        below = " " * (indent + 2)
+        breaks, used, is_empty = [], indent, True
+        for word in _WORD.finditer(plain):
+            if not is_empty and used + cell_len(word[0].rstrip()) > width:
+                breaks.append(word.start())
+                used = len(below)
+            used += cell_len(word[0])
+            is_empty = False
+        for number, piece in enumerate(line.divide(breaks)):
+            piece.rstrip()
+            lines.append(RichText.assemble(below, piece) if number else piece)
+    return lines
 
 
 def console_for(out: IO[str]) -> Console:
