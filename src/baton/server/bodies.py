@@ -53,6 +53,9 @@ class Bodies(Protocol):
     def get(self, places: Iterable[Place]) -> Mapping[Place, bytes]:
         """Return bodies by place; what was deleted is left out."""
 
+    def remove(self, places: Iterable[Place]) -> None:
+        """Delete bodies that nothing names any more; their room is used again."""
+
     def segments(self) -> list[Segment]:
         """List the segments, the oldest first."""
 
@@ -129,6 +132,19 @@ class FileBodies:
         return unpacked
 
     @available()
+    def remove(self, places: Iterable[Place]) -> None:
+        """Delete bodies that nothing names any more; their room is used again."""
+        by_day: dict[str, list[tuple[int]]] = {}
+        for place in places:
+            by_day.setdefault(place.day, []).append((place.number,))
+        for day, numbers in by_day.items():
+            if self._file(day).exists():
+                connection = self._connect(day)
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany("DELETE FROM body WHERE id = ?", numbers)
+                connection.execute("COMMIT")
+
+    @available()
     def segments(self) -> list[Segment]:
         """List the segments, the oldest first."""
         listed = []
@@ -181,8 +197,9 @@ class FileBodies:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             if create:
-                table = "CREATE TABLE IF NOT EXISTS body (id INTEGER PRIMARY KEY, data BLOB)"
-                connection.execute(table)
+                # A number is never used again, also when its body was removed.
+                columns = "id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB"
+                connection.execute(f"CREATE TABLE IF NOT EXISTS body ({columns})")
             while len(opened) >= _MOST_OPEN:
                 opened.pop(next(iter(opened))).close()
             opened[day] = connection
@@ -232,6 +249,17 @@ class PartitionBodies:
                 rows = connection.execute(query, {"day": day, "numbers": numbers})
                 unpacked.update({Place(day, n): self._codec.unpack(data) for n, data in rows})
         return unpacked
+
+    @available()
+    def remove(self, places: Iterable[Place]) -> None:
+        """Delete bodies that nothing names any more; their room is used again."""
+        by_day: dict[str, list[int]] = {}
+        for place in places:
+            by_day.setdefault(place.day, []).append(place.number)
+        query = text("DELETE FROM body WHERE day = :day AND id = ANY(:numbers)")
+        with self._engine.begin() as connection:
+            for day, numbers in by_day.items():
+                connection.execute(query, {"day": day, "numbers": numbers})
 
     @available()
     def segments(self) -> list[Segment]:

@@ -203,6 +203,15 @@ def body_records(body: bytes, form: str, report: Report) -> Iterator[Record]:
     return _kept(proto_records(body, Place(), report, limits), report)
 
 
+def records_of(file: InputFile, report: Report) -> Iterator[Record]:
+    """Yield the spans and log records of a file, as ``body_records`` does.
+
+    Raises:
+        InputError: the file cannot be read, is none of the known forms, or is over a limit.
+    """
+    return _kept(file_records(file, report, Limits()), report)
+
+
 def _fill(store: TraceStore, file: Path | InputFile, report: Report, limits: Limits) -> None:
     flushed = 0
     for record in _kept(file_records(file, report, limits), report):

@@ -40,15 +40,12 @@ class BatchFile:
         self._offsets = array("Q")
         self._lengths = array("L")
         self._before = array("l")
-        self._encoder = msgspec.msgpack.Encoder()
-        self._decoder = msgspec.msgpack.Decoder(Batch)
 
     def write(self, batches: dict[int, Batch], last: array[int]) -> None:
         """Write a batch for each trace, and note it as the last of the trace in ``last``."""
         written = []
         for number, batch in batches.items():
-            _take_resources(batch)
-            data = self._encoder.encode(batch)
+            data = pack(batch)
             written.append(data)
             self._offsets.append(self._end)
             self._lengths.append(len(data))
@@ -62,14 +59,29 @@ class BatchFile:
         """Yield the batches of a trace, the last one first."""
         while last >= 0:
             self._file.seek(self._offsets[last])
-            batch = self._decoder.decode(self._file.read(self._lengths[last]))
-            _give_resources(batch)
-            yield batch
+            yield unpack(self._file.read(self._lengths[last]))
             last = self._before[last]
 
     def close(self) -> None:
         """Remove the file."""
         self._file.close()
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Batch)
+
+
+def pack(batch: Batch) -> bytes:
+    """Encode a batch, each resource once. Its spans and records have none afterwards."""
+    _take_resources(batch)
+    return _ENCODER.encode(batch)
+
+
+def unpack(data: bytes) -> Batch:
+    """Decode what ``pack`` encoded."""
+    batch = _DECODER.decode(data)
+    _give_resources(batch)
+    return batch
 
 
 def _take_resources(batch: Batch) -> None:

@@ -1,0 +1,508 @@
+"""Which traces belong together, whether they are complete, and the records that are read of them.
+
+What a trace is tied to (a session, a conversation id, a linked trace) brings it together with
+others. All that is brought together is read at once, exactly as a file with the same spans is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, func, select, update
+
+from baton import __version__
+from baton.model import Dropped, InputError, Problem, Trace
+from baton.model.redact import ON, Redaction
+from baton.readers.otlp.reader import traces_of
+from baton.readers.otlp.span import Conversation, Event, Span, tame
+from baton.readers.otlp.wire.conversations import components, group
+
+from .bodies import Bodies, BodyGone, Place, get_one
+from .database import EVERY_PROJECT
+from .rows import State, narrow, slices
+from .schema import chunk, conversation, conversation_trace, tie, trace
+from .spans import LABEL, LINK, MOST_QUIET, open_chunk, quiet_times
+from .store import Store
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """When conversations are read, and how much of one.
+
+    ``quiet`` fixes the silence (seconds) that completes one; else it is learnt. An open one is
+    read every ``show`` seconds; one that is never quiet counts as complete each ``max_age``
+    seconds. Of one at most ``spans`` spans and ``bytes`` bytes of them are read, of which the
+    beginning and the end.
+    """
+
+    quiet: float | None = None
+    show: float = 30.0
+    max_age: float = 3600.0
+    spans: int = 100_000
+    bytes: int = 64 << 20
+    redaction: Redaction = ON
+
+
+DEFAULT = Bounds()
+
+
+class Member(NamedTuple):
+    """A trace of a conversation, as its row says."""
+
+    trace_id: str
+    first_seen: float
+    last_seen: float
+    spans: int
+    root: bool
+    changed: bool
+    read: float | None
+    shown: float | None
+
+
+_MEMBER = [trace.c[name] for name in Member._fields]
+
+
+class Component(NamedTuple):
+    """Traces that belong together, in the order they were first seen."""
+
+    project: int
+    members: list[Member]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the traces."""
+        return [member.trace_id for member in self.members]
+
+    @property
+    def spans(self) -> int:
+        """How many spans arrived, those that came twice counted twice."""
+        return sum(member.spans for member in self.members)
+
+    @property
+    def last_seen(self) -> float:
+        """When the last of it arrived."""
+        return max(member.last_seen for member in self.members)
+
+
+class Decision(NamedTuple):
+    """What to do with a component now: read it (and as what), or look again when it is due."""
+
+    state: State | None
+    due: float
+
+
+class Recorded(NamedTuple):
+    """A record that was read, with what rows say of it beside the record."""
+
+    trace: Trace
+    traces: list[str]
+    spans: int
+    service: str | None
+    agent_versions: dict[str, str]
+    resource: dict[str, Any]
+
+
+class ReadAll(NamedTuple):
+    """What was read of a component. ``gone``: retention deleted some of its spans."""
+
+    records: list[Recorded]
+    gone: bool
+
+
+def take(connection: Connection, horizon: float, limit: int) -> list[Component]:
+    """Return conversations of which something arrived, and that are due.
+
+    With PostgreSQL their rows are locked until the transaction ends; those of which another worker
+    has some are passed over.
+    """
+    candidates = (
+        select(trace.c.project, trace.c.trace_id)
+        .where(trace.c.changed, trace.c.due <= horizon)
+        .order_by(trace.c.due)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    by_project: dict[int, list[str]] = defaultdict(list)
+    for project, id_ in connection.execute(candidates, execution_options=EVERY_PROJECT):
+        by_project[project].append(id_)
+    taken = []
+    for project, ids in by_project.items():
+        together = closures(connection, project, ids)
+        members = _members(connection, project, [id_ for some in together for id_ in some])
+        for some in together:
+            if all(id_ in members for id_ in some):
+                listed = sorted((members[id_] for id_ in some), key=_first_seen)
+                taken.append(Component(project, listed))
+    return taken
+
+
+def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[list[str]]:
+    """Return the sets of traces that belong together, of those that ``ids`` lead to."""
+    keys: dict[str, None] = dict.fromkeys(ids)
+    pairs: list[tuple[str, str]] = []
+    asked: set[str] = set()
+    new = list(keys)
+    while new:
+        others: dict[str, None] = {}
+        for some in slices(new):
+            query = select(tie.c.trace_id, tie.c.other).where(
+                tie.c.project == project, tie.c.trace_id.in_(some)
+            )
+            for id_, other in connection.execute(query):
+                pairs.append((id_, other))
+                others[other] = None
+        # A link may lead here as well as from here.
+        others.update(dict.fromkeys(narrow(LINK + id_) for id_ in new))
+        unasked = [other for other in others if other not in asked]
+        asked.update(unasked)
+        tied = list(_tied(connection, project, unasked))
+        pairs += tied
+        linked = [other.removeprefix(LINK) for other in unasked if other.startswith(LINK)]
+        known = _known(connection, project, [id_ for id_ in linked if id_ not in keys])
+        new = [id_ for id_ in dict.fromkeys([*(id_ for id_, _ in tied), *known]) if id_ not in keys]
+        keys.update(dict.fromkeys(new))
+    own = [(id_, narrow(LINK + id_)) for id_ in keys]
+    nodes = dict.fromkeys([*keys, *(other for pair in (*pairs, *own) for other in pair)])
+    found = components(nodes, [*pairs, *own])
+    sets = [[node for node in nodes_ if node in keys] for nodes_ in found]
+    return [some for some in sets if some]
+
+
+_MOST_TRACES = 10_000
+"""Traces of one conversation that are looked at: of a session that never ends, the newest."""
+
+
+def _tied(connection: Connection, project: int, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the traces that are tied to what others are tied to."""
+    for some in slices(others):
+        query = (
+            select(tie.c.trace_id, tie.c.other)
+            .join(trace, (trace.c.project == project) & (trace.c.trace_id == tie.c.trace_id))
+            .where(tie.c.project == project, tie.c.other.in_(some))
+            .order_by(trace.c.last_seen.desc())
+            .limit(_MOST_TRACES)
+        )
+        yield from connection.execute(query)
+
+
+def _known(connection: Connection, project: int, ids: Sequence[str]) -> Iterator[str]:
+    for some in slices(ids):
+        query = select(trace.c.trace_id).where(
+            trace.c.project == project, trace.c.trace_id.in_(some)
+        )
+        yield from connection.execute(query).scalars()
+
+
+def _members(connection: Connection, project: int, ids: Sequence[str]) -> dict[str, Member]:
+    found = {}
+    for some in slices(ids):
+        query = (
+            select(*_MEMBER)
+            .where(trace.c.project == project, trace.c.trace_id.in_(some))
+            .with_for_update(skip_locked=True)
+        )
+        found.update({row.trace_id: Member(*row) for row in connection.execute(query)})
+    return found
+
+
+def _first_seen(member: Member) -> tuple[float, str]:
+    return member.first_seen, member.trace_id
+
+
+def decide(component: Component, quiet: float, bounds: Bounds, horizon: float) -> Decision:
+    """Say whether a conversation is to be read at ``horizon``, and as what.
+
+    Only times of arrival count: clocks of senders may be wrong. Roots that never come (the
+    parent may be a web server's) are waited for as long as a silence may last at most. Reading
+    takes about 0.1 ms a span, so a long one is read more seldom, and costs a few percent of the
+    time at most.
+    """
+    effort = 0.002 * component.spans
+    with_spans = [member for member in component.members if member.spans]
+    ended = bool(with_spans) and all(member.root for member in with_spans)
+    silence = quiet if ended else max(quiet, MOST_QUIET if bounds.quiet is None else quiet)
+    complete_at = component.last_seen + max(silence, min(effort, MOST_QUIET))
+    changed = [member for member in component.members if member.changed]
+    reads = [member.read for member in component.members if member.read is not None]
+    since = min(member.first_seen for member in changed or component.members)
+    too_old_at = max([since, *reads]) + max(bounds.max_age, effort)
+    if min(complete_at, too_old_at) <= horizon:
+        return Decision("complete", horizon)
+    shown = [member.shown for member in component.members if member.shown is not None]
+    show_at = max([since, *reads, *shown]) + max(bounds.show, effort)
+    if show_at <= horizon:
+        return Decision("open", min(complete_at, too_old_at, horizon + max(bounds.show, effort)))
+    return Decision(None, min(complete_at, too_old_at, show_at))
+
+
+def quiet_of(
+    connection: Connection, projects: Iterable[int], bounds: Bounds
+) -> Mapping[int, float]:
+    """Return the silence that completes a conversation, by project, in seconds."""
+    listed = list(dict.fromkeys(projects))
+    if bounds.quiet is not None:
+        return dict.fromkeys(listed, bounds.quiet)
+    return quiet_times(connection, listed)
+
+
+def read(
+    connection: Connection, bodies: Bodies, project: int, ids: Sequence[str], bounds: Bounds
+) -> ReadAll:
+    """Read the conversations of some traces from their chunks.
+
+    Raises:
+        InputError: records that Baton wrote as spans are not whole; nothing else was there.
+    """
+    chunks, arrived = _chunks(connection, project, ids)
+    chosen, beyond = _within(chunks, bounds)
+    spans: list[Span] = []
+    logs: list[Event] = []
+    lost: list[Dropped] = []
+    torn = False
+    missing = arrived - sum(each.spans for each in chunks)
+    stored = bodies.get([each.place for each in chosen])
+    for each in chosen:
+        data = stored.get(each.place)
+        if data is None:
+            missing += each.spans
+            continue
+        batch, opened = open_chunk(data)
+        spans += batch.spans
+        logs += batch.logs
+        lost += opened.lost
+        torn = torn or opened.torn
+    del stored
+    if beyond:
+        lost.append(Dropped(what=BEYOND, count=beyond))
+    if missing > 0:
+        lost.append(Dropped(what=DELETED, count=missing))
+    problems: list[Problem] = []
+    records: list[Recorded] = []
+    torn = torn or beyond > 0 or missing > 0
+    for one in group(spans, logs):
+        for made in traces_of(one, None, {}, problems, torn=torn):
+            made.dropped += lost
+            lost = []
+            redacted = bounds.redaction.trace(made)
+            records.append(_recorded(redacted, one))
+    if problems and not records:
+        raise InputError(problems)
+    for problem in problems[:1]:
+        broken = Dropped(what=ON.text(problem.message), count=len(problems))
+        records[0].trace.dropped.append(broken)
+    one_id_each(record.trace for record in records)
+    return ReadAll(records, missing > 0)
+
+
+BEYOND = "spans beyond the limit of a conversation"
+DELETED = "spans that retention deleted"
+
+
+class _ChunkRow(NamedTuple):
+    place: Place
+    spans: int
+    bytes: int
+
+
+def _chunks(
+    connection: Connection, project: int, ids: Sequence[str]
+) -> tuple[list[_ChunkRow], int]:
+    """Return the chunks of traces, in the order they were kept, and how many spans arrived."""
+    listed: list[tuple[int, _ChunkRow]] = []
+    arrived = 0
+    for some in slices(ids):
+        which = (chunk.c.project == project) & chunk.c.trace_id.in_(some)
+        query = select(chunk.c.id, chunk.c.day, chunk.c.place, chunk.c.spans, chunk.c.bytes)
+        for id_, day, number, spans, size in connection.execute(query.where(which)):
+            listed.append((id_, _ChunkRow(Place(day, number), spans, size)))
+        count = select(func.coalesce(func.sum(trace.c.spans), 0))
+        own = (trace.c.project == project) & trace.c.trace_id.in_(some)
+        arrived += int(connection.execute(count.where(own)).scalar_one())
+    listed.sort(key=lambda item: item[0])
+    return [each for _, each in listed], arrived
+
+
+def _within(chunks: list[_ChunkRow], bounds: Bounds) -> tuple[list[_ChunkRow], int]:
+    """Choose the chunks that are read, and count the spans of the others.
+
+    What is beyond the limits is left out in the middle: how it began says what was asked, and the
+    roots and the answers come at the end.
+    """
+    spans, size = sum(each.spans for each in chunks), sum(each.bytes for each in chunks)
+    if spans <= bounds.spans and size <= bounds.bytes:
+        return chunks, 0
+    left, right = 0, len(chunks)
+    room, bytes_ = bounds.spans, bounds.bytes
+    while left < right:
+        from_start = left <= len(chunks) - right
+        each = chunks[left] if from_start else chunks[right - 1]
+        room, bytes_ = room - each.spans, bytes_ - each.bytes
+        if room < 0 or bytes_ < 0:
+            break
+        left, right = (left + 1, right) if from_start else (left, right - 1)
+    return [*chunks[:left], *chunks[right:]], sum(each.spans for each in chunks[left:right])
+
+
+def _recorded(record: Trace, one: Conversation) -> Recorded:
+    ids = dict.fromkeys(span.trace_id for span in one.spans)
+    ids.update(dict.fromkeys(log.trace_id for log in one.logs if log.trace_id))
+    service = None
+    resource: dict[str, Any] = {}
+    named: dict[str, str] = {}
+    releases: set[str] = set()
+    for span in one.spans:
+        resource = resource or span.resource
+        if service is None:
+            service = _text(span.resource.get("service.name"))
+        release = _text(span.resource.get("service.version"))
+        if release is not None:
+            releases.add(release)
+        version = _text(span.attributes.get("gen_ai.agent.version"))
+        agent = _text(span.attributes.get("gen_ai.agent.name"))
+        if version is not None and agent is not None:
+            named[agent] = version
+    if len(releases) == 1:  # of several services, it is unknown which agent is whose
+        release = releases.pop()
+        agents = (run.agent for turn in record.turns for run in turn.runs)
+        named = {**dict.fromkeys(agents, release), **named}
+    return Recorded(record, [narrow(id_) for id_ in ids], len(one.spans), service, named, resource)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def one_id_each(records: Iterable[Trace]) -> None:
+    """Give records of one id numbers behind it, so that each has a row of its own."""
+    count: dict[str, int] = defaultdict(int)
+    for record in records:
+        count[record.id] += 1
+        if count[record.id] > 1:
+            record.id = f"{record.id}#{count[record.id]}"
+
+
+def encode(record: Trace) -> bytes:
+    """Return a record as its body holds it."""
+    try:
+        return msgspec.msgpack.encode(record)
+    except OverflowError:  # an integer that no program but Python's knows
+        plain = tame(msgspec.to_builtins(record))
+        return msgspec.msgpack.encode(plain)
+
+
+_TRACE = msgspec.msgpack.Decoder(Trace)
+
+
+def decode(body: bytes) -> Trace:
+    """Return the record that a body holds."""
+    return _TRACE.decode(body)
+
+
+def settle(
+    connection: Connection, component: Component, state: State, now: float, due: float
+) -> None:
+    """Note that a conversation was read, or when to look at it again if it is open."""
+    if state == "complete":
+        _change(connection, component, changed=False, read=now, due=now, error=None, reader=None)
+    else:
+        _change(connection, component, shown=now, due=due, error=None, reader=None)
+
+
+def postpone(connection: Connection, component: Component, due: float) -> None:
+    """Note when to look at a conversation again."""
+    _change(connection, component, due=due)
+
+
+def give_up(connection: Connection, component: Component, error: str) -> None:
+    """Note that a conversation could not be read, and why. More spans or a newer Baton read it."""
+    said = error.replace("\0", "\ufffd")
+    _change(connection, component, changed=False, error=said, reader=__version__)
+
+
+def _change(connection: Connection, component: Component, **values: Any) -> None:
+    for some in slices(component.ids):
+        change = update(trace).where(
+            trace.c.project == component.project, trace.c.trace_id.in_(some)
+        )
+        connection.execute(change.values(values))
+
+
+def reread(
+    connection: Connection, now: float, project: int | None = None, *, older: bool = False
+) -> int:
+    """Let conversations that could not be read be read again; return of how many traces.
+
+    ``older`` leaves those out that this version of Baton could not read.
+    """
+    change = update(trace).where(trace.c.error.is_not(None))
+    if project is not None:
+        change = change.where(trace.c.project == project)
+    if older:
+        change = change.where(trace.c.reader != __version__)
+    values = {"changed": True, "due": now, "error": None, "reader": None}
+    return connection.execute(change.values(values), execution_options=EVERY_PROJECT).rowcount
+
+
+def open_record(store: Store, project: int, key: str, bounds: Bounds = DEFAULT) -> Trace:
+    """Return a conversation as it is now, also one that is open, from what arrived of it.
+
+    Raises:
+        KeyError: nothing arrived of a conversation with this id.
+        InputError: what arrived makes no record yet.
+    """
+    with store.read() as connection:
+        query = (
+            select(conversation_trace.c.trace_id)
+            .join(
+                conversation,
+                (conversation.c.project == project)
+                & (conversation.c.id == conversation_trace.c.conversation),
+            )
+            .where(conversation_trace.c.project == project, conversation.c.key == key)
+        )
+        ids = list(connection.execute(query).scalars())
+        if not ids:
+            named = select(tie.c.trace_id).where(
+                tie.c.project == project, tie.c.other == narrow(LABEL + key)
+            )
+            ids = [
+                *connection.execute(named.limit(1)).scalars(),
+                *_known(connection, project, [key]),
+            ]
+        if not ids:
+            raise KeyError(key)
+        together = closures(connection, project, ids)
+        everything = [id_ for some in together for id_ in some]
+        found = read(connection, store.bodies, project, everything, bounds)
+    for record in found.records:
+        if narrow(record.trace.id) == key:
+            return record.trace
+    raise KeyError(key)
+
+
+def record_of(store: Store, project: int, conversation_id: int) -> Trace:
+    """Return the record of a conversation.
+
+    Raises:
+        KeyError: there is no such conversation.
+        BodyGone: retention deleted it.
+    """
+    query = select(conversation.c.day, conversation.c.place).where(
+        conversation.c.project == project, conversation.c.id == conversation_id
+    )
+    before: Place | None = None
+    while True:
+        with store.read() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise KeyError(conversation_id)
+        place = Place(*row)
+        try:
+            return decode(get_one(store.bodies, place))
+        except BodyGone:
+            # A worker may have written a new version between the two looks.
+            if place == before:
+                raise
+            before = place

@@ -1,0 +1,538 @@
+"""Records to rows of conversation, run, dispatch and score, and to the sums by hour.
+
+Runs and dispatches are of the current version only. Scores are only added. A new version takes
+what the old one gave to the sums out of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from baton.model import AgentRun, ToolCall, Trace, Usage
+from baton.model.score import case_status
+from baton.model.views import sum_usage
+
+from .bodies import Place
+from .schema import (
+    conversation,
+    conversation_trace,
+    dispatch,
+    judging,
+    label,
+    rollup,
+    run,
+    score,
+)
+
+Row = dict[str, Any]
+State = Literal["open", "complete"]
+
+
+class Reading(NamedTuple):
+    """A record on its way into rows.
+
+    ``traces`` are the ids of the traces whose spans it was read from, none for an uploaded record.
+    ``seen`` is when the last of it arrived. ``agent_versions`` are by the name of the agent.
+    ``scores`` are rows of ``score`` without project, conversation and version; ``waiting`` names
+    the rules whose judges have to be asked.
+    """
+
+    trace: Trace
+    place: Place
+    state: State
+    traces: Sequence[str]
+    spans: int
+    seen: float
+    service: str | None = None
+    agent_versions: Mapping[str, str] = {}
+    gone: bool = False
+    scores: Sequence[Row] = ()
+    waiting: Sequence[str] = ()
+
+    @property
+    def key(self) -> str:
+        """The id of the record, as rows hold it."""
+        return narrow(self.trace.id)
+
+
+def narrow(text: str) -> str:
+    """Return a name as an indexed column holds it: short, and without the letter zero.
+
+    PostgreSQL keeps no zero in a text, and no more than 2,700 bytes in an index. The end of what is
+    longer is its hash, so that two long names stay two.
+    """
+    if len(text) <= _SHORT and "\0" not in text:
+        return text
+    cut = text.replace("\0", "\ufffd").encode("utf-8", "replace")
+    if len(cut) > _NARROW:
+        digest = hashlib.sha256(cut).hexdigest()[:16]
+        cut = cut[: _NARROW - 20].decode("utf-8", "ignore").encode() + f"...{digest}".encode()
+    return cut.decode()
+
+
+_SHORT, _NARROW = 60, 240
+"""Letters that certainly are few bytes; bytes of a name, of which an index has up to six."""
+
+
+def upsert(connection: Connection, table: Table) -> Any:
+    """Begin an ``INSERT ... ON CONFLICT``; both databases have it, each with its own class."""
+    postgresql_ = connection.dialect.name == "postgresql"
+    return (postgresql.insert if postgresql_ else sqlite.insert)(table)
+
+
+def write(
+    connection: Connection,
+    project: int,
+    readings: Sequence[Reading],
+    now: float,
+    *,
+    traces: Iterable[str] = (),
+    unchanged: Iterable[str] = (),
+) -> list[Place]:
+    """Write conversations that were read, each with what depends on it.
+
+    ``traces`` are all that were looked at: a conversation of some of them whose id is neither that
+    of a record nor in ``unchanged`` is deleted, and what people said of it goes to the one that has
+    its spans now. Returns the places of records that nothing names any more.
+    """
+    by_key = {reading.key: reading for reading in readings}
+    before = _stored(connection, project, by_key, traces)
+    for key in unchanged:
+        before.pop(key, None)
+    vanished = [row for key, row in before.items() if key not in by_key]
+    old = [row["id"] for row in before.values()]
+    sums = _Sums()
+    _take_out(connection, project, before, sums)
+    successors = _successors(connection, project, vanished, by_key)
+    for table in (run, dispatch, conversation_trace):
+        _delete(connection, table, project, old)
+    for some in slices(old):  # no judge is asked about a version that is no longer there
+        waits = judging.c.conversation.in_(some) & (judging.c.state != "done")
+        connection.execute(delete(judging).where(judging.c.project == project, waits))
+    made = [_conversation_row(project, reading, now) for reading in by_key.values()]
+    ids = _write_conversations(connection, project, made, before)
+    added: dict[Table, list[Row]] = {
+        table: [] for table in (conversation_trace, run, dispatch, score, judging)
+    }
+    for row, reading in zip(made, by_key.values(), strict=True):
+        of = {"project": project, "conversation": ids[reading.key]}
+        runs, dispatches = _rows_of(reading, of, row)
+        scores = [{**of, "version": row["version"], **each} for each in reading.scores]
+        _give_verdicts(dispatches, scores)
+        sums.add(row, dispatches, scores)
+        added[run] += runs
+        added[dispatch] += dispatches
+        added[score] += scores
+        added[conversation_trace] += [
+            {**of, "trace_id": id_} for id_ in dict.fromkeys(reading.traces)
+        ]
+        added[judging] += [
+            {
+                **of,
+                "version": row["version"],
+                "rule": rule,
+                "state": "waiting",
+                "attempts": 0,
+                "due": now,
+                "created": now,
+            }
+            for rule in dict.fromkeys(reading.waiting)
+        ]
+    for row in vanished:
+        to = ids.get(successors.get(row["key"], ""))
+        if to is not None:
+            theirs = (label.c.project == project) & (label.c.conversation == row["id"])
+            connection.execute(update(label).where(theirs).values(conversation=to))
+    gone = [row["id"] for row in vanished]
+    for table in (score, judging):
+        _delete(connection, table, project, gone)
+    for some in slices(gone):
+        which = (conversation.c.project == project) & conversation.c.id.in_(some)
+        connection.execute(delete(conversation).where(which))
+    for table, rows in added.items():
+        if rows:
+            connection.execute(insert(table), rows)
+    sums.write(connection, project)
+    return [Place(row["day"], row["place"]) for row in before.values()]
+
+
+def add_scores(
+    connection: Connection,
+    project: int,
+    conversation_id: int,
+    version: int,
+    rows: Sequence[Row],
+) -> None:
+    """Add scores that came later, as those of judges do.
+
+    ``rows`` are as in :class:`Reading`. Verdicts and sums follow if the version is still the
+    current one; the scores of an older one are only kept.
+    """
+    of = {"project": project, "conversation": conversation_id}
+    scores = [{**of, "version": version, **row} for row in rows]
+    if not scores:
+        return
+    query = select(conversation).where(
+        conversation.c.project == project, conversation.c.id == conversation_id
+    )
+    found = connection.execute(query.with_for_update()).mappings().one_or_none()
+    if found is None:
+        return
+    connection.execute(insert(score), scores)
+    if found["version"] != version:
+        return
+    mine = (dispatch.c.project == project) & (dispatch.c.conversation == conversation_id)
+    dispatches = [dict(row) for row in connection.execute(select(dispatch).where(mine)).mappings()]
+    sums = _Sums()
+    sums.add(found, dispatches, scores, with_dispatches=False)
+    before = {row["id"]: row["verdict"] for row in dispatches}
+    _give_verdicts(dispatches, scores)
+    for row in dispatches:
+        if row["verdict"] != before[row["id"]]:
+            one = update(dispatch).where(mine, dispatch.c.id == row["id"])
+            connection.execute(one.values(verdict=row["verdict"]))
+    failed = sum(row["status"] == "failed" for row in scores)
+    statuses = [row["status"] for row in scores]
+    change = update(conversation).where(
+        conversation.c.project == project, conversation.c.id == conversation_id
+    )
+    verdict = case_status([*([found["verdict"]] if found["verdict"] else []), *statuses])
+    connection.execute(change.values(verdict=verdict, failed=found["failed"] + failed))
+    sums.write(connection, project)
+
+
+def slices(ids: Iterable[Any]) -> Iterable[list[Any]]:
+    """Cut a list: databases have a limit of variables in a statement."""
+    listed = list(ids)
+    return (listed[at : at + 500] for at in range(0, len(listed), 500))
+
+
+def _delete(connection: Connection, table: Table, project: int, ids: Sequence[int]) -> None:
+    for some in slices(ids):
+        which = table.c.conversation.in_(some)
+        connection.execute(delete(table).where(table.c.project == project, which))
+
+
+def _stored(
+    connection: Connection, project: int, keys: Iterable[str], traces: Iterable[str]
+) -> dict[str, Row]:
+    """Return the rows of conversations with these keys, or with spans of these traces, by key."""
+    rows: dict[str, Row] = {}
+    query = (
+        select(conversation).where(conversation.c.project == project).order_by(conversation.c.id)
+    )
+    of_traces = query.join(
+        conversation_trace,
+        (conversation_trace.c.project == project)
+        & (conversation_trace.c.conversation == conversation.c.id),
+    )
+    queries = [
+        *(query.where(conversation.c.key.in_(some)) for some in slices(keys)),
+        *(of_traces.where(conversation_trace.c.trace_id.in_(some)) for some in slices(traces)),
+    ]
+    for each in queries:
+        rows.update((row["key"], dict(row)) for row in connection.execute(each).mappings())
+    return rows
+
+
+def _take_out(connection: Connection, project: int, before: Mapping[str, Row], sums: _Sums) -> None:
+    """Take what conversations gave to the sums out of them, before their rows are deleted."""
+    by_id = {row["id"]: row for row in before.values()}
+    dispatches: dict[int, list[Row]] = defaultdict(list)
+    scores: dict[int, list[Row]] = defaultdict(list)
+    for some in slices(by_id):
+        which = (dispatch.c.project == project) & dispatch.c.conversation.in_(some)
+        for made in connection.execute(select(dispatch).where(which)).mappings():
+            dispatches[made["conversation"]].append(dict(made))
+        which = (score.c.project == project) & score.c.conversation.in_(some)
+        for given in connection.execute(select(score).where(which)).mappings():
+            if given["version"] == by_id[given["conversation"]]["version"]:
+                scores[given["conversation"]].append(dict(given))
+    for id_, row in by_id.items():
+        sums.add(row, dispatches[id_], scores[id_], sign=-1)
+
+
+def _successors(
+    connection: Connection,
+    project: int,
+    vanished: Sequence[Row],
+    by_key: Mapping[str, Reading],
+) -> dict[str, str]:
+    """Return the key of the conversation that has the spans of each vanished one now."""
+    owner = {id_: key for key, reading in by_key.items() for id_ in reading.traces}
+    found: dict[str, str] = {}
+    for row in vanished:
+        query = select(conversation_trace.c.trace_id).where(
+            conversation_trace.c.project == project,
+            conversation_trace.c.conversation == row["id"],
+        )
+        for (id_,) in connection.execute(query.order_by(conversation_trace.c.trace_id)):
+            if id_ in owner:
+                found.setdefault(row["key"], owner[id_])
+    return found
+
+
+def _write_conversations(
+    connection: Connection, project: int, made: Sequence[Row], before: Mapping[str, Row]
+) -> dict[str, int]:
+    """Write rows of conversations, each with its next version; returns their numbers by key."""
+    new: list[Row] = []
+    ids: dict[str, int] = {}
+    changed: list[Row] = []
+    for row in made:
+        old = before.get(row["key"])
+        row["version"] = 1 if old is None else old["version"] + 1
+        if old is None:
+            new.append(row)
+        else:
+            ids[row["key"]] = old["id"]
+            changed.append({**row, "of_project": project, "of_id": old["id"]})
+    if new:
+        added = insert(conversation).returning(conversation.c.key, conversation.c.id)
+        ids.update(connection.execute(added, new).all())
+    if changed:
+        which = conversation.c.project == bindparam("of_project")
+        change = update(conversation).where(which, conversation.c.id == bindparam("of_id"))
+        connection.execute(change, changed)
+    return ids
+
+
+def _conversation_row(project: int, reading: Reading, now: float) -> Row:
+    trace, turns, seen = reading.trace, reading.trace.turns, reading.seen
+    usage = trace.usage or Usage()
+    agents = dict.fromkeys(run.agent for turn in turns for run in turn.runs)
+    starts = [at for turn in turns if (at := _time(turn.started, seen)) is not None]
+    ends = [at for turn in turns if (at := _time(turn.ended, seen)) is not None]
+    statuses = [each["status"] for each in reading.scores]
+    asked = next((turn.input.plain() for turn in turns if turn.input), None)
+    return {
+        "project": project,
+        "key": reading.key,
+        "state": reading.state,
+        "source": narrow(trace.source.format),
+        "framework": _name(trace.source.framework),
+        "service": _name(reading.service),
+        "agents": msgspec.json.encode(list(agents)[:_MOST_AGENTS]).decode(),
+        "preview": None
+        if asked is None
+        else " ".join(asked[:1000].split())[:200].replace("\0", ""),
+        "started": min(starts, default=None),
+        "ended": max(ends, default=None),
+        "seen": seen,
+        "read": now,
+        "status": turns[-1].status if turns else "incomplete",
+        "turns": len(turns),
+        "runs": sum(len(turn.runs) for turn in turns),
+        "dispatches": sum(len(turn.dispatches) for turn in turns),
+        "spans": reading.spans,
+        "input_tokens": _count(usage.input_tokens),
+        "output_tokens": _count(usage.output_tokens),
+        "cost_usd": _cost(usage.cost_usd),
+        "verdict": case_status(statuses) if statuses else None,
+        "failed": statuses.count("failed"),
+        "day": reading.place.day,
+        "place": reading.place.number,
+        "gone": reading.gone,
+    }
+
+
+_MOST_AGENTS = 100
+"""Agents that a row names; the record has all."""
+
+
+def _rows_of(reading: Reading, of: Row, row: Row) -> tuple[list[Row], list[Row]]:
+    """Make the rows of the runs and dispatches of a record."""
+    seen, versions = reading.seen, reading.agent_versions
+    runs: dict[str, Row] = {}
+    dispatches: dict[str, Row] = {}
+    for number, turn in enumerate(reading.trace.turns):
+        by_id: dict[str, AgentRun] = {each.id: each for each in turn.runs}
+        for each in turn.runs:
+            usage = each.usage or Usage()
+            runs[narrow(each.id)] = {
+                **of,
+                "id": narrow(each.id),
+                "turn": number,
+                "agent": narrow(each.agent),
+                "agent_version": _name(versions.get(each.agent)),
+                "model": _name(each.model),
+                "status": each.status,
+                "started": _time(each.started, seen),
+                "ended": _time(each.ended, seen),
+                "input_tokens": _count(usage.input_tokens),
+                "output_tokens": _count(usage.output_tokens),
+                "cost_usd": _cost(usage.cost_usd),
+                "tool_calls": sum(type(step) is ToolCall for step in each.steps),
+            }
+        for made in turn.dispatches:
+            spent = sum_usage([by_id[id_].usage for id_ in made.runs if id_ in by_id]) or Usage()
+            started = _time(made.started, seen)
+            if started is None:
+                started = _time(turn.started, seen)
+            if started is None:
+                started = seen if row["started"] is None else row["started"]
+            dispatches[narrow(made.id)] = {
+                **of,
+                "id": narrow(made.id),
+                "turn": number,
+                "from_agent": _name(made.from_agent),
+                "to_agent": narrow(made.to_agent),
+                "agent_version": _name(versions.get(made.to_agent)),
+                "kind": made.kind,
+                "mode": made.mode,
+                "basis": made.basis,
+                "status": made.status,
+                "depth": made.depth,
+                "started": started,
+                "ended": _time(made.ended, seen),
+                "input_tokens": _count(spent.input_tokens),
+                "output_tokens": _count(spent.output_tokens),
+                "cost_usd": _cost(spent.cost_usd),
+                "service": row["service"],
+                "verdict": None,
+            }
+    return list(runs.values()), list(dispatches.values())
+
+
+def _give_verdicts(dispatches: Sequence[Row], scores: Sequence[Row]) -> None:
+    by_dispatch: dict[str, list[Any]] = defaultdict(list)
+    for each in scores:
+        if each["dispatch"] is not None:
+            by_dispatch[each["dispatch"]].append(each["status"])
+    for row in dispatches:
+        if row["id"] in by_dispatch:
+            known = [row["verdict"]] if row["verdict"] else []
+            row["verdict"] = case_status([*known, *by_dispatch[row["id"]]])
+
+
+def _name(text: str | None) -> str | None:
+    return None if text is None else narrow(text)
+
+
+def _time(at: float | None, seen: float) -> float | None:
+    """Return a time for lists and sums: never after the span that tells it has arrived.
+
+    A clock that runs ahead would put a conversation on top of all lists until that time comes.
+    """
+    if at is None or not math.isfinite(at) or at < 0:
+        return None
+    return min(at, seen)
+
+
+def _count(value: int | None) -> int | None:
+    """Return a count that sums of millions of rows have room for."""
+    return None if value is None else max(0, min(value, 10**12))
+
+
+def _cost(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+_Key = tuple[int, str, str, str, str]
+_FIGURES = (
+    "count",
+    "passed",
+    "failed",
+    "errors",
+    "skipped",
+    "value_sum",
+    "value_count",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "seconds",
+)
+_DISPATCH_STATUS = {
+    "completed": "passed",
+    "failed": "failed",
+    "refused": "failed",
+    "unanswered": "failed",
+}
+_SCORE_STATUS = {"passed": "passed", "failed": "failed", "error": "errors", "skipped": "skipped"}
+
+
+class _Sums:
+    """What conversations give to the sums by hour, or take out of them."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(_FIGURES, 0))
+
+    def add(
+        self,
+        of: Mapping[Any, Any],
+        dispatches: Sequence[Row],
+        scores: Sequence[Row],
+        *,
+        sign: int = 1,
+        with_dispatches: bool = True,
+    ) -> None:
+        """Add the dispatches and scores of a conversation, whose row is ``of``."""
+        starts = {row["id"]: row["started"] for row in dispatches}
+        began = of["seen"] if of["started"] is None else of["started"]
+        for row in dispatches if with_dispatches else ():
+            status = _DISPATCH_STATUS.get(row["status"], "skipped")
+            known = row["started"] is not None and row["ended"] is not None
+            figures = {
+                "input_tokens": row["input_tokens"] or 0,
+                "output_tokens": row["output_tokens"] or 0,
+                "cost_usd": row["cost_usd"] or 0.0,
+                "seconds": max(0.0, row["ended"] - row["started"]) if known else 0.0,
+            }
+            started = began if row["started"] is None else row["started"]
+            self._one(sign, started, row, "", status, figures)
+        for row in scores:
+            value = row["value"]
+            figures = {
+                "value_sum": value or 0.0,
+                "value_count": 0 if value is None else 1,
+                "cost_usd": row["cost_usd"] or 0.0,
+            }
+            started = starts.get(row["dispatch"])
+            evaluator = narrow(row["evaluator"])
+            status = _SCORE_STATUS[row["status"]]
+            self._one(sign, began if started is None else started, row, evaluator, status, figures)
+
+    def _one(
+        self,
+        sign: int,
+        started: float,
+        row: Row,
+        evaluator: str,
+        status: str,
+        figures: Mapping[str, float],
+    ) -> None:
+        edge = (row["from_agent"] or "", row["to_agent"] or "", row["agent_version"] or "")
+        sums = self._by_key[(int(started // 3600), *edge, evaluator)]
+        sums["count"] += sign
+        sums[status] += sign
+        for name, value in figures.items():
+            sums[name] += sign * value
+
+    def write(self, connection: Connection, project: int) -> None:
+        """Add the sums to those that are stored. Rows are locked in one order by all workers."""
+        rows = [
+            {"project": project, **dict(zip(_KEYS, key, strict=True)), **figures}
+            for key, figures in sorted(self._by_key.items())
+            if any(figures.values())
+        ]
+        if not rows:
+            return
+        added = upsert(connection, rollup)
+        summed = {name: rollup.c[name] + added.excluded[name] for name in _FIGURES}
+        keys = [rollup.c.project, *(rollup.c[name] for name in _KEYS)]
+        connection.execute(added.on_conflict_do_update(index_elements=keys, set_=summed), rows)
+        hours = {key[0] for key, figures in self._by_key.items() if figures["count"] < 0}
+        for some in slices(hours):
+            empty = rollup.c.hour.in_(some) & (rollup.c.count == 0)
+            connection.execute(delete(rollup).where(rollup.c.project == project, empty))
+
+
+_KEYS = ("hour", "from_agent", "to_agent", "agent_version", "evaluator")

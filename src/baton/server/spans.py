@@ -1,0 +1,373 @@
+"""What arrived to spans by trace: exports are decoded as files are, and kept in chunks.
+
+A chunk has the spans and log records of one trace that were read together. Chunks are only ever
+added, so that workers do not wait for each other. Rows say of each trace what brings it together
+with others, and when to look at it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import floor, log
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, case, insert, select
+
+from baton.formats.opening import InputFile
+from baton.model import Dropped, InputError
+from baton.model.redact import ON
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.wire.read import body_records, records_of
+from baton.readers.otlp.wire.streams import Report
+from baton.readers.otlp.wire.trace_store import Batch, conversation_of, pack, session_of, unpack
+
+from .bodies import Bodies, Place, day_of
+from .inbox import Item
+from .rows import narrow, slices, upsert
+from .schema import chunk, gap, tie, trace
+
+Record = Span | Event
+TraceKey = tuple[int, str]
+"""A project, and the id of a trace as rows hold it."""
+LABEL, LINK = "label:", "trace:"
+
+
+class Chunk(msgspec.Struct, array_like=True):
+    """Spans and log records of a trace, with what was lost when they were decoded.
+
+    ``lost`` stands in one chunk of what was decoded together, ``torn`` says so in all of them.
+    """
+
+    batch: bytes
+    lost: list[Dropped]
+    torn: bool
+
+
+class Loss(NamedTuple):
+    """What is wrong with a body: why it counts as not read, or what of it could not be placed."""
+
+    item: Item
+    error: str
+
+
+class Arrived:
+    """What arrived of one trace, in a batch of bodies."""
+
+    def __init__(self, received: float) -> None:
+        self.spans: list[Span] = []
+        self.logs: list[Event] = []
+        self.ties: set[str] = set()
+        self.lost: list[Dropped] = []
+        self.torn = False
+        self.root = False
+        self.first = received
+        self.last = received
+        self.gaps: list[float] = []
+
+    def at(self, received: float) -> None:
+        """Note that something of it arrived."""
+        if received > self.last:
+            self.gaps.append(received - self.last)
+        self.first, self.last = min(self.first, received), max(self.last, received)
+
+
+class Batches:
+    """Spans and log records of several bodies, by project and trace."""
+
+    def __init__(self) -> None:
+        self.traces: dict[TraceKey, Arrived] = {}
+        self.read: list[Item] = []
+        self.failed: list[Loss] = []
+        self.homeless = 0
+
+    def add(self, item: Item) -> None:
+        """Decode a body. One that breaks the reader is noted as such, and nothing of it kept."""
+        try:
+            report = Report(item.name or f"body {item.id}")
+            records = list(body_records(item.body, item.form, report))
+        except InputError as error:
+            self.failed.append(Loss(item, shown(error)))
+        except Exception as error:  # noqa: BLE001 - whatever breaks is noted, and others go on
+            self.failed.append(Loss(item, crash(error)))
+        else:
+            self._place(item, records, report)
+
+    def add_file(self, item: Item, file: InputFile) -> None:
+        """Read the spans of an uploaded file."""
+        try:
+            report = Report(item.name or file.path.name)
+            records = list(records_of(file, report))
+        except InputError as error:
+            self.failed.append(Loss(item, shown(error)))
+        except Exception as error:  # noqa: BLE001 - as above
+            self.failed.append(Loss(item, crash(error)))
+        else:
+            self._place(item, records, report)
+
+    def _place(self, item: Item, records: Sequence[Record], report: Report) -> None:
+        """Put records to their traces."""
+        lost = list(report.lost.values())
+        touched: dict[TraceKey, Arrived] = {}
+        homeless = 0
+        for record in records:
+            if isinstance(record, Span):
+                arrived = self._trace(item, record.trace_id, touched)
+                arrived.spans.append(record)
+                # One that was sent when it began, and has no end yet, will come again.
+                if record.parent_id is None and record.ended is not None:
+                    arrived.root = True
+                for link in record.links:
+                    if link.trace_id != record.trace_id:
+                        arrived.ties.add(narrow(LINK + link.trace_id))
+                session = session_of(record.attributes, record.resource)
+                if session is not None:
+                    arrived.ties.add(narrow(LABEL + session))
+                conversation = conversation_of(record.attributes)
+                if conversation is not None:
+                    arrived.ties.add(narrow(LABEL + conversation))
+            else:
+                homeless += not self._log(item, record, touched)
+        # Programs send all their logs, and most are about no conversation: that is no fault.
+        self.homeless += homeless
+        for arrived in touched.values():
+            arrived.at(item.received)
+            arrived.torn = arrived.torn or bool(lost)
+        if touched:
+            next(iter(touched.values())).lost += lost
+        error = _problem(report, lost, bool(touched))
+        if error is None:
+            self.read.append(item)
+        else:
+            self.failed.append(Loss(item, error))
+
+    def _log(self, item: Item, record: Event, touched: dict[TraceKey, Arrived]) -> bool:
+        """Put a log record to its trace, or else to the label it names; tell whether it has any."""
+        label = session_of(record.attributes, record.resource) or conversation_of(record.attributes)
+        if record.trace_id:
+            arrived = self._trace(item, record.trace_id, touched)
+        elif label is not None:
+            arrived = self._trace(item, LABEL + label, touched)
+        else:
+            return False
+        arrived.logs.append(record)
+        if label is not None:
+            arrived.ties.add(narrow(LABEL + label))
+        return True
+
+    def _trace(self, item: Item, id_: str, touched: dict[TraceKey, Arrived]) -> Arrived:
+        key = (item.project, narrow(id_))
+        arrived = touched.get(key)
+        if arrived is None:
+            arrived = self.traces.get(key)
+            if arrived is None:
+                arrived = self.traces[key] = Arrived(item.received)
+            touched[key] = arrived
+        return arrived
+
+
+def shown(error: InputError) -> str:
+    """Word what is wrong with an input, without secrets of it."""
+    return ON.text("; ".join(str(problem) for problem in error.problems))[:_LONGEST]
+
+
+def crash(error: BaseException) -> str:
+    """Word an error that no reader should raise."""
+    return ON.text(f"{type(error).__name__}: {error}")[:_LONGEST]
+
+
+_LONGEST = 2000
+"""Letters of a message in a row."""
+
+
+def _problem(report: Report, lost: Sequence[Dropped], any_kept: bool) -> str | None:
+    """Say why a body counts as not read, although what is whole of it is kept."""
+    if report.problems:
+        return shown(InputError(report.all_problems()))
+    if lost and not any_kept:
+        what = "; ".join(f"{each.what}: {each.count}" for each in lost)
+        return ON.text(what)[:_LONGEST]
+    return None
+
+
+def pieces(arrived: Arrived) -> Iterator[tuple[bytes, int]]:
+    """Yield the chunks of a trace as bytes, each with the number of its spans."""
+    step = _MOST_IN_CHUNK
+    parts = [
+        Batch(arrived.spans[at : at + step], arrived.logs[at : at + step])
+        for at in range(0, max(len(arrived.spans), len(arrived.logs), 1), step)
+    ]
+    for number, part in enumerate(parts):
+        lost = arrived.lost if number == 0 else []
+        yield from _packed(part, lost, arrived.torn)
+
+
+_MOST_IN_CHUNK = 2000
+_MOST_BYTES = 4 << 20
+"""Spans, and bytes, of a chunk, unless one span alone has more."""
+
+
+def _packed(batch: Batch, lost: list[Dropped], torn: bool) -> Iterator[tuple[bytes, int]]:
+    spans, logs = len(batch.spans), len(batch.logs)
+    data = pack(batch)
+    if len(data) > _MOST_BYTES and max(spans, logs) > 1:
+        whole = unpack(data)
+        half, other = (spans + 1) // 2, (logs + 1) // 2
+        yield from _packed(Batch(whole.spans[:half], whole.logs[:other]), lost, torn)
+        yield from _packed(Batch(whole.spans[half:], whole.logs[other:]), [], torn)
+    else:
+        yield msgspec.msgpack.encode(Chunk(data, lost, torn)), spans
+
+
+_CHUNK = msgspec.msgpack.Decoder(Chunk)
+
+
+def open_chunk(data: bytes) -> tuple[Batch, Chunk]:
+    """Return the spans and log records of a chunk, and what was lost with them."""
+    opened = _CHUNK.decode(data)
+    return unpack(opened.batch), opened
+
+
+class Kept(NamedTuple):
+    """Chunks of a trace whose bodies are committed: place, spans, bytes."""
+
+    key: TraceKey
+    arrived: Arrived
+    chunks: list[tuple[Place, int, int]]
+
+
+def keep(bodies: Bodies, batches: Batches) -> list[Kept]:
+    """Commit the chunks of all traces; rows name them afterwards.
+
+    They lie in the segment of the day they arrived on.
+    """
+    by_day: dict[str, list[tuple[Kept, bytes, int]]] = {}
+    kept = []
+    # Workers lock rows of traces in one order, so that none waits for another in a circle.
+    for key, arrived in sorted(batches.traces.items(), key=lambda item: item[0]):
+        one = Kept(key, arrived, [])
+        kept.append(one)
+        day = by_day.setdefault(day_of(arrived.last), [])
+        day.extend((one, data, spans) for data, spans in pieces(arrived))
+    for day_name, listed in by_day.items():
+        places = bodies.put(day_name, [data for _, data, _ in listed])
+        for (one, data, spans), place in zip(listed, places, strict=True):
+            one.chunks.append((place, spans, len(data)))
+    return kept
+
+
+def write(connection: Connection, kept: Sequence[Kept], quiet: Mapping[int, float]) -> None:
+    """Write the rows of traces: their chunks, what ties them to others, and when to look at them.
+
+    ``quiet`` is how long a conversation has to be quiet, by project.
+    """
+    rows, chunks, ties = [], [], []
+    for (project, id_), arrived, places in kept:
+        of = {"project": project, "trace_id": id_}
+        rows.append(
+            {
+                **of,
+                "first_seen": arrived.first,
+                "last_seen": arrived.last,
+                "spans": len(arrived.spans),
+                "logs": len(arrived.logs),
+                "root": arrived.root,
+                "changed": True,
+                "due": arrived.last + quiet[project],
+            }
+        )
+        chunks += [
+            {**of, "day": place.day, "place": place.number, "spans": spans, "bytes": size}
+            for place, spans, size in places
+        ]
+        ties += [{**of, "other": other} for other in sorted(arrived.ties)]
+    if not rows:
+        return
+    gaps = _gaps(connection, kept)
+    added = upsert(connection, trace)
+    new, old = added.excluded, trace.c
+    change = {
+        "first_seen": case((old.first_seen < new.first_seen, old.first_seen), else_=new.first_seen),
+        "last_seen": case((old.last_seen > new.last_seen, old.last_seen), else_=new.last_seen),
+        "spans": old.spans + new.spans,
+        "logs": old.logs + new.logs,
+        "root": old.root | new.root,
+        "changed": True,
+        # One that is waited for already is looked at then, however much arrives meanwhile.
+        "due": case((old.changed, old.due), else_=new.due),
+        "error": None,
+        "reader": None,
+    }
+    keys = [old.project, old.trace_id]
+    connection.execute(added.on_conflict_do_update(index_elements=keys, set_=change), rows)
+    connection.execute(insert(chunk), chunks)
+    if ties:
+        connection.execute(upsert(connection, tie).on_conflict_do_nothing(), ties)
+    if gaps:
+        counted = upsert(connection, gap)
+        summed = {"count": gap.c.count + counted.excluded.count}
+        which = [gap.c.project, gap.c.bucket]
+        of_gaps = [
+            {"project": project, "bucket": bucket, "count": count}
+            for (project, bucket), count in sorted(gaps.items())
+        ]
+        connection.execute(
+            counted.on_conflict_do_update(index_elements=which, set_=summed), of_gaps
+        )
+
+
+def _gaps(connection: Connection, kept: Sequence[Kept]) -> Counter[tuple[int, int]]:
+    """Count how long traces were quiet before more of them arrived, by project and bucket."""
+    counted: Counter[tuple[int, int]] = Counter()
+    by_project: dict[int, dict[str, Arrived]] = {}
+    for (project, id_), arrived, _ in kept:
+        by_project.setdefault(project, {})[id_] = arrived
+        counted.update((project, bucket_of(each)) for each in arrived.gaps)
+    for project, traces in by_project.items():
+        for some in slices(traces):
+            query = select(trace.c.trace_id, trace.c.last_seen).where(
+                trace.c.project == project, trace.c.trace_id.in_(some)
+            )
+            for id_, last in connection.execute(query):
+                if traces[id_].first > last:
+                    counted[project, bucket_of(traces[id_].first - last)] += 1
+    return counted
+
+
+_RATIO = 1.25
+
+
+def bucket_of(seconds: float) -> int:
+    """Return the bucket of a gap; each is a quarter longer than the one before, from 1 ms on."""
+    return max(0, floor(log(max(seconds, 1e-3) * 1e3, _RATIO)) + 1)
+
+
+def longest_of(bucket: int) -> float:
+    """Return the longest gap of a bucket, in seconds."""
+    return float(_RATIO**bucket) / 1e3
+
+
+LEAST_QUIET, MOST_QUIET = 5.0, 300.0
+_UNSEEN, _ENOUGH = 10.0, 100
+"""What holds until enough gaps were seen: exporters send every five seconds, by default."""
+
+
+def quiet_times(connection: Connection, projects: Sequence[int]) -> dict[int, float]:
+    """Return how long a conversation of each project has to be quiet to be over.
+
+    It is the 99th percentile of the gaps seen, between 5 seconds and 5 minutes.
+    """
+    times = {}
+    for project in projects:
+        query = select(gap.c.bucket, gap.c.count).where(gap.c.project == project)
+        counts = sorted(connection.execute(query))
+        total = sum(count for _, count in counts)
+        times[project] = _UNSEEN
+        below = 0
+        for bucket, count in counts if total >= _ENOUGH else ():
+            below += count
+            if below >= 0.99 * total:
+                times[project] = min(max(longest_of(bucket), LEAST_QUIET), MOST_QUIET)
+                break
+    return times

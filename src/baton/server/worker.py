@@ -1,0 +1,476 @@
+"""The worker: from the inbox to records, rows and scores, and what else is due now and then."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+from sqlalchemy import Connection, delete, exists, insert, select
+from sqlalchemy.exc import (
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    NotSupportedError,
+    ProgrammingError,
+)
+
+from baton.model import InputError, Trace
+
+from . import conversations, rows, spans, uploads
+from .bodies import Place, day_of
+from .conversations import DEFAULT, Bounds, Component, Recorded
+from .database import EVERY_PROJECT, Unavailable
+from .inbox import Inbox, Item
+from .rows import Reading, Row, State, narrow, slices
+from .schema import conversation, conversation_trace, inbox_read
+from .store import Store
+
+LOG = logging.getLogger("baton.server")
+
+_TAKE_BYTES = 8 << 20
+"""Bytes of the inbox that are read together, unpacked; they are five times as much in memory."""
+_TAKE_CONVERSATIONS = 100
+_READ_SPANS = 10_000
+"""Spans that are read before what was read is written: a second, so that a stop is prompt."""
+
+
+class Scorer(Protocol):
+    """Scores a record by rules: rows of scores, and the rules whose judges have to be asked."""
+
+    def __call__(
+        self, project: int, record: Trace, told: Recorded | None, state: State
+    ) -> tuple[Sequence[Row], Sequence[str]]:
+        """Score a record; ``told`` is what its spans say beside it, nothing for an upload."""
+        ...
+
+
+def no_rules(
+    project: int,  # noqa: ARG001 - a Scorer
+    record: Trace,  # noqa: ARG001
+    told: Recorded | None,  # noqa: ARG001
+    state: State,  # noqa: ARG001
+) -> tuple[Sequence[Row], Sequence[str]]:
+    """Score nothing."""
+    return (), ()
+
+
+class _Uploaded(NamedTuple):
+    item: Item
+    records: list[Trace]
+    error: str | None
+
+
+class Worker:
+    """Reads the inbox of a store into spans, and what is complete into records.
+
+    With SQLite there is one of it; with PostgreSQL any number.
+    """
+
+    def __init__(self, store: Store, bounds: Bounds = DEFAULT, score: Scorer = no_rules) -> None:
+        self.store = store
+        self.bounds = bounds
+        self.score = score
+        self._inbox = Inbox(store)
+        # Ids in `inbox_read` that are done in the inbox too; with the next change they are deleted.
+        self._finished: list[int] = []
+        self._is_clean = store.is_postgresql
+        # After an error of which the cause is unknown, what was taken is done one by one.
+        self._single_bodies = 0
+        self._single_conversations = 0
+
+    def take_in(self, now: float) -> int:
+        """Read bodies of the inbox into spans, and uploads into records; returns how many.
+
+        Raises:
+            Unavailable: the store is not there now; nothing is lost, and nothing was done.
+        """
+        if not self._is_clean:
+            self._clean()
+        limit = 1 if self._single_bodies else _TAKE_BYTES
+        items: list[Item] = []
+        try:
+            with self._taking_bodies() as connection:
+                items = self._inbox.take(connection, limit)
+                self._take_in(connection, items, now)
+        except Exception as error:
+            if not items or is_passing(error):
+                raise
+            if len(items) > 1:
+                self._single_bodies = len(items)
+                return len(items)
+            self._single_bodies = 0
+            LOG.warning("body %d cannot be read: %s", items[0].id, spans.crash(error))
+            with self.store.write_inbox() as connection:
+                self._inbox.fail(connection, items[0].id, spans.crash(error))
+        self._single_bodies = max(0, self._single_bodies - 1)
+        return len(items)
+
+    @contextmanager
+    def _taking_bodies(self) -> Iterator[Connection]:
+        """Open what bodies are taken with: in PostgreSQL they are locked until all is written."""
+        which = self.store.write if self.store.is_postgresql else self.store.read_inbox
+        with which() as connection:
+            yield connection
+
+    def _take_in(self, connection: Connection, items: Sequence[Item], now: float) -> None:
+        batches = spans.Batches()
+        uploaded: list[_Uploaded] = []
+        for item in items:
+            if item.kind == "recording":
+                self._read_upload(item, batches, uploaded)
+            else:
+                batches.add(item)
+        if not items:
+            return
+        kept = spans.keep(self.store.bodies, batches)
+        failed = [*batches.failed]
+        failed += [spans.Loss(each.item, each.error) for each in uploaded if each.error]
+        done = [item.id for item in batches.read]
+        done += [each.item.id for each in uploaded if each.error is None]
+        if self.store.is_postgresql:
+            self._write_taken(connection, kept, uploaded, now)
+            self._finish(connection, done, failed)
+            return
+        self._is_clean = False
+        with self.store.write() as writing:
+            self._write_taken(writing, kept, uploaded, now)
+            # After a kill from here on, these are known to be read.
+            for some in slices(self._finished):
+                gone = delete(inbox_read).where(inbox_read.c.id.in_(some))
+                writing.execute(gone, execution_options=EVERY_PROJECT)
+            in_project = {item.id: item.project for item in items}
+            if done:
+                known = [{"id": id_, "project": in_project[id_]} for id_ in done]
+                writing.execute(insert(inbox_read), known)
+        connection.rollback()  # else the inbox could not be written by the same thread
+        with self.store.write_inbox() as writing:
+            self._finish(writing, done, failed)
+        self._finished = done
+        self._is_clean = True
+
+    def _write_taken(
+        self,
+        connection: Connection,
+        kept: Sequence[spans.Kept],
+        uploaded: Sequence[_Uploaded],
+        now: float,
+    ) -> None:
+        projects = {project for (project, _), _, _ in kept}
+        spans.write(connection, kept, conversations.quiet_of(connection, projects, self.bounds))
+        for each in uploaded:
+            self._write_upload(connection, each, now)
+
+    def _finish(
+        self, connection: Connection, done: Sequence[int], failed: Sequence[spans.Loss]
+    ) -> None:
+        self._inbox.done(connection, done)
+        for item, error in failed:
+            LOG.warning("body %d cannot be read: %s", item.id, error)
+            self._inbox.fail(connection, item.id, error)
+
+    def _clean(self) -> None:
+        """Finish what was cut off between the two files: what was read is marked as done."""
+        with self.store.read() as connection:
+            query = select(inbox_read.c.id)
+            ids = list(connection.execute(query, execution_options=EVERY_PROJECT).scalars())
+        if ids:
+            with self.store.write_inbox() as connection:
+                self._inbox.done(connection, ids)
+            with self.store.write() as connection:
+                for some in slices(ids):
+                    gone = delete(inbox_read).where(inbox_read.c.id.in_(some))
+                    connection.execute(gone, execution_options=EVERY_PROJECT)
+        self._finished = []
+        self._is_clean = True
+
+    def _read_upload(self, item: Item, batches: spans.Batches, uploaded: list[_Uploaded]) -> None:
+        """Read an upload: spans go the way of all spans, other recordings are records at once."""
+        try:
+            with uploads.opened(item) as upload:
+                file = upload.spans()
+                if file is not None:
+                    batches.add_file(item, file)
+                    file.close()
+                    return
+                records, problem = upload.records(self.bounds.redaction)
+                conversations.one_id_each(records)
+                uploaded.append(_Uploaded(item, records, problem))
+        except InputError as error:
+            uploaded.append(_Uploaded(item, [], spans.shown(error)))
+        except Exception as error:  # noqa: BLE001 - whatever breaks is noted, and others go on
+            uploaded.append(_Uploaded(item, [], spans.crash(error)))
+
+    def _write_upload(self, connection: Connection, uploaded: _Uploaded, now: float) -> None:
+        item, records = uploaded.item, uploaded.records
+        bodies = [conversations.encode(record) for record in records]
+        places = self.store.bodies.put(day_of(now), bodies)
+        readings = []
+        for record, place in zip(records, places, strict=True):
+            scores, waiting = self.score(item.project, record, None, "complete")
+            readings.append(
+                Reading(
+                    trace=record,
+                    place=place,
+                    state="complete",
+                    traces=(),
+                    spans=0,
+                    seen=item.received,
+                    scores=scores,
+                    waiting=waiting,
+                )
+            )
+        if readings:
+            rows.write(connection, item.project, readings, now)
+
+    def read_due(self, now: float) -> int:
+        """Read conversations that are due; returns how many were looked at.
+
+        Raises:
+            Unavailable: the store is not there now; nothing is lost, and nothing was done.
+        """
+        # Of a conversation that looks quiet, more may wait in the inbox.
+        oldest = self._inbox.depth().oldest
+        horizon = now if oldest is None else min(now, oldest)
+        limit = 1 if self._single_conversations else _TAKE_CONVERSATIONS
+        taken: list[Component] = []
+        try:
+            with self._taking_conversations() as connection:
+                taken = conversations.take(connection, horizon, limit)
+                done = self._read(connection, taken, horizon)
+                readings = self._score(done, now)
+                if done and self.store.is_postgresql:
+                    stale = self._write(connection, done, readings, now)
+            if done and not self.store.is_postgresql:
+                with self.store.write() as connection:
+                    stale = self._write(connection, done, readings, now)
+        except Exception as error:
+            if not taken or is_passing(error):
+                raise
+            if len(taken) > 1:
+                self._single_conversations = len(taken)
+                return len(taken)
+            self._single_conversations = 0
+            with self.store.write() as connection:
+                conversations.give_up(connection, taken[0], spans.crash(error))
+        else:
+            if done and stale:
+                self.store.bodies.remove(stale)
+        self._single_conversations = max(0, self._single_conversations - 1)
+        return len(taken)
+
+    @contextmanager
+    def _taking_conversations(self) -> Iterator[Connection]:
+        """Open what conversations are taken with: in PostgreSQL they are locked until the end."""
+        which = self.store.write if self.store.is_postgresql else self.store.read
+        with which() as connection:
+            yield connection
+
+    def _read(
+        self, connection: Connection, taken: Sequence[Component], horizon: float
+    ) -> list[_Done]:
+        """Read what is due, as much as is written together."""
+        projects = [component.project for component in taken]
+        quiet = conversations.quiet_of(connection, projects, self.bounds)
+        done: list[_Done] = []
+        read = 0
+        for component in taken:
+            if read > _READ_SPANS:
+                break
+            decision = conversations.decide(
+                component, quiet[component.project], self.bounds, horizon
+            )
+            one = _Done(component, decision)
+            done.append(one)
+            if decision.state is None:
+                continue
+            read += component.spans
+            try:
+                found = conversations.read(
+                    connection, self.store.bodies, component.project, component.ids, self.bounds
+                )
+                one.gone = found.gone
+                one.records = [(each, conversations.encode(each.trace)) for each in found.records]
+            except InputError as error:
+                one.error = spans.shown(error)
+            except Unavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever breaks is noted, and others go on
+                one.error = spans.crash(error)
+        by_project: dict[int, list[_Done]] = defaultdict(list)
+        for one in done:
+            by_project[one.component.project].append(one)
+        for project, listed in by_project.items():
+            self._drop_unchanged(connection, project, listed)
+        return done
+
+    def _drop_unchanged(
+        self, connection: Connection, project: int, listed: Sequence[_Done]
+    ) -> None:
+        """Leave out records that are stored already, so that they get no new version.
+
+        Exporters send spans again whose answer was lost. And what a program uploaded of itself
+        tells more than its spans, so these do not replace it.
+        """
+        keys = [narrow(each.trace.id) for one in listed for each, _ in one.records]
+        stored: dict[str, _Stored] = {}
+        for some in slices(keys):
+            query = select(
+                conversation.c.key,
+                conversation.c.state,
+                conversation.c.day,
+                conversation.c.place,
+                exists().where(
+                    conversation_trace.c.project == project,
+                    conversation_trace.c.conversation == conversation.c.id,
+                ),
+            ).where(conversation.c.project == project, conversation.c.key.in_(some))
+            for key, state, day, number, has_spans in connection.execute(query):
+                stored[key] = _Stored(state, Place(day, number), has_spans)
+        complete = [each.place for each in stored.values() if each.state == "complete"]
+        bodies = self.store.bodies.get(complete) if complete else {}
+        for one in listed:
+            changed = []
+            for record, body in one.records:
+                key = narrow(record.trace.id)
+                before = stored.get(key)
+                if before is not None and (
+                    not before.has_spans
+                    or (one.decision.state == "complete" and bodies.get(before.place) == body)
+                ):
+                    one.unchanged.append(key)
+                else:
+                    changed.append((record, body))
+            one.records = changed
+
+    def _score(self, done: Sequence[_Done], now: float) -> list[tuple[_Done, Reading]]:
+        """Score what was read, and keep the bodies; rows name them afterwards."""
+        bodies = [body for one in done for _, body in one.records]
+        places = iter(self.store.bodies.put(day_of(now), bodies) if bodies else ())
+        readings = []
+        for one in done:
+            for record, _ in one.records:
+                state = one.decision.state or "open"
+                scores: Sequence[Row] = ()
+                waiting: Sequence[str] = ()
+                try:
+                    scores, waiting = self.score(one.component.project, record.trace, record, state)
+                except Exception as error:  # noqa: BLE001 - the record is kept in any case
+                    one.error = f"it cannot be scored: {spans.crash(error)}"
+                reading = Reading(
+                    trace=record.trace,
+                    place=next(places),
+                    state=state,
+                    traces=record.traces,
+                    spans=record.spans,
+                    seen=one.component.last_seen,
+                    service=record.service,
+                    agent_versions=record.agent_versions,
+                    gone=one.gone,
+                    scores=scores,
+                    waiting=waiting,
+                )
+                readings.append((one, reading))
+        return readings
+
+    def _write(
+        self,
+        connection: Connection,
+        done: Sequence[_Done],
+        readings: Sequence[tuple[_Done, Reading]],
+        now: float,
+    ) -> list[Place]:
+        """Write what was read; returns the places of records that nothing names any more."""
+        by_project: dict[int, list[Reading]] = defaultdict(list)
+        for one, reading in readings:
+            by_project[one.component.project].append(reading)
+        traces: dict[int, list[str]] = defaultdict(list)
+        unchanged: dict[int, list[str]] = defaultdict(list)
+        for one in done:
+            component, decision = one.component, one.decision
+            if decision.state is not None and (one.error is None or one.records):
+                traces[component.project] += component.ids
+                unchanged[component.project] += one.unchanged
+            if one.error is not None:
+                LOG.warning("trace %s cannot be read: %s", component.ids[0], one.error)
+                conversations.give_up(connection, component, one.error)
+            elif decision.state is None:
+                conversations.postpone(connection, component, decision.due)
+            else:
+                conversations.settle(connection, component, decision.state, now, decision.due)
+        stale: list[Place] = []
+        for project in sorted(traces):
+            stale += rows.write(
+                connection,
+                project,
+                by_project[project],
+                now,
+                traces=traces[project],
+                unchanged=unchanged[project],
+            )
+        return stale
+
+
+class _Done:
+    """A conversation that was looked at, and what was read of it."""
+
+    def __init__(self, component: Component, decision: conversations.Decision) -> None:
+        self.component = component
+        self.decision = decision
+        self.records: list[tuple[Recorded, bytes]] = []
+        self.unchanged: list[str] = []
+        self.gone = False
+        self.error: str | None = None
+
+
+class _Stored(NamedTuple):
+    state: str
+    place: Place
+    has_spans: bool
+
+
+def is_passing(error: Exception) -> bool:
+    """Tell whether an error is about the store, so that the same work may succeed later."""
+    cause = error.__cause__
+    of_data = (DataError, IntegrityError, InterfaceError, NotSupportedError, ProgrammingError)
+    return isinstance(error, Unavailable) and not isinstance(cause, of_data)
+
+
+class Task:
+    """What the worker does every so many seconds. ``work`` says whether there is more at once."""
+
+    def __init__(self, name: str, every: float, work: Callable[[float], object]) -> None:
+        self.name = name
+        self.every = every
+        self.work = work
+        self.due = 0.0
+        self.failures = 0
+
+    def run(self, now: float) -> None:
+        """Do it. An error is said and waited for, longer each time; nothing else is kept up."""
+        try:
+            more = bool(self.work(now))
+        except Exception as error:
+            self.failures += 1
+            if isinstance(error, Unavailable):
+                LOG.warning("%s: %s", self.name, spans.crash(error))
+            else:
+                LOG.error("%s: %s", self.name, spans.crash(error), exc_info=self.failures == 1)
+            self.due = now + min(60.0, 0.5 * 2 ** min(self.failures, 7))
+        else:
+            self.failures = 0
+            self.due = now if more else now + self.every
+
+
+def loop(tasks: Sequence[Task], stop: threading.Event) -> None:
+    """Run tasks, each when it is due, until ``stop`` is set."""
+    while not stop.is_set():
+        for task in tasks:
+            now = time.time()
+            if task.due <= now and not stop.is_set():
+                task.run(now)
+        stop.wait(max(0.0, min(task.due for task in tasks) - time.time()))
