@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from baton import __version__
 from baton.model import Dropped, InputError, Problem, Trace
@@ -20,9 +20,9 @@ from baton.readers.otlp.reader import traces_of
 from baton.readers.otlp.span import Conversation, Event, Span, tame
 from baton.readers.otlp.wire.conversations import components, group
 
-from .bodies import Bodies, BodyGone, Place, get_one
+from .bodies import BodyGone, Place, get_one
 from .database import EVERY_PROJECT
-from .rows import State, narrow, slices
+from .rows import Row, State, narrow, slices
 from .schema import chunk, conversation, conversation_trace, tie, trace
 from .spans import LABEL, LINK, MOST_QUIET, open_chunk, quiet_times
 from .store import Store
@@ -247,23 +247,60 @@ def quiet_of(
     return quiet_times(connection, listed)
 
 
-def read(
-    connection: Connection, bodies: Bodies, project: int, ids: Sequence[str], bounds: Bounds
-) -> ReadAll:
-    """Read the conversations of some traces from their chunks.
+class _ChunkRow(NamedTuple):
+    id: int
+    place: Place
+    spans: int
+    bytes: int
+
+
+class Chosen(NamedTuple):
+    """The chunks of a component that are read; spans ``beyond`` the limits, and those deleted."""
+
+    chunks: list[_ChunkRow]
+    beyond: int
+    missing: int
+
+
+def choose(
+    connection: Connection, project: int, together: Sequence[Component], bounds: Bounds
+) -> list[Chosen]:
+    """Choose what is read of each component."""
+    ids = [id_ for component in together for id_ in component.ids]
+    by_trace: dict[str, list[_ChunkRow]] = defaultdict(list)
+    columns = (
+        chunk.c.trace_id,
+        chunk.c.id,
+        chunk.c.day,
+        chunk.c.place,
+        chunk.c.spans,
+        chunk.c.bytes,
+    )
+    for some in slices(ids):
+        query = select(*columns).where(chunk.c.project == project, chunk.c.trace_id.in_(some))
+        for id_, number, day, place, spans, size in connection.execute(query):
+            by_trace[id_].append(_ChunkRow(number, Place(day, place), spans, size))
+    chosen = []
+    for component in together:
+        chunks = sorted(each for id_ in component.ids for each in by_trace[id_])
+        kept, beyond = _within(chunks, bounds)
+        missing = component.spans - sum(each.spans for each in chunks)
+        chosen.append(Chosen(kept, beyond, max(0, missing)))
+    return chosen
+
+
+def read(stored: Mapping[Place, bytes], chosen: Chosen, bounds: Bounds) -> ReadAll:
+    """Read the conversations of a component from its chunks, which ``stored`` holds.
 
     Raises:
         InputError: records that Baton wrote as spans are not whole; nothing else was there.
     """
-    chunks, arrived = _chunks(connection, project, ids)
-    chosen, beyond = _within(chunks, bounds)
+    beyond, missing = chosen.beyond, chosen.missing
     spans: list[Span] = []
     logs: list[Event] = []
     lost: list[Dropped] = []
     torn = False
-    missing = arrived - sum(each.spans for each in chunks)
-    stored = bodies.get([each.place for each in chosen])
-    for each in chosen:
+    for each in chosen.chunks:
         data = stored.get(each.place)
         if data is None:
             missing += each.spans
@@ -273,7 +310,6 @@ def read(
         logs += batch.logs
         lost += opened.lost
         torn = torn or opened.torn
-    del stored
     if beyond:
         lost.append(Dropped(what=BEYOND, count=beyond))
     if missing > 0:
@@ -298,30 +334,6 @@ def read(
 
 BEYOND = "spans beyond the limit of a conversation"
 DELETED = "spans that retention deleted"
-
-
-class _ChunkRow(NamedTuple):
-    place: Place
-    spans: int
-    bytes: int
-
-
-def _chunks(
-    connection: Connection, project: int, ids: Sequence[str]
-) -> tuple[list[_ChunkRow], int]:
-    """Return the chunks of traces, in the order they were kept, and how many spans arrived."""
-    listed: list[tuple[int, _ChunkRow]] = []
-    arrived = 0
-    for some in slices(ids):
-        which = (chunk.c.project == project) & chunk.c.trace_id.in_(some)
-        query = select(chunk.c.id, chunk.c.day, chunk.c.place, chunk.c.spans, chunk.c.bytes)
-        for id_, day, number, spans, size in connection.execute(query.where(which)):
-            listed.append((id_, _ChunkRow(Place(day, number), spans, size)))
-        count = select(func.coalesce(func.sum(trace.c.spans), 0))
-        own = (trace.c.project == project) & trace.c.trace_id.in_(some)
-        arrived += int(connection.execute(count.where(own)).scalar_one())
-    listed.sort(key=lambda item: item[0])
-    return [each for _, each in listed], arrived
 
 
 def _within(chunks: list[_ChunkRow], bounds: Bounds) -> tuple[list[_ChunkRow], int]:
@@ -400,33 +412,47 @@ def decode(body: bytes) -> Trace:
     return _TRACE.decode(body)
 
 
-def settle(
-    connection: Connection, component: Component, state: State, now: float, due: float
-) -> None:
-    """Note that a conversation was read, or when to look at it again if it is open."""
-    if state == "complete":
-        _change(connection, component, changed=False, read=now, due=now, error=None, reader=None)
-    else:
-        _change(connection, component, shown=now, due=due, error=None, reader=None)
+class Outcome(NamedTuple):
+    """What became of a component: when to look at it again, what was read of it, or an error."""
+
+    component: Component
+    state: State | None
+    due: float
+    error: str | None = None
 
 
-def postpone(connection: Connection, component: Component, due: float) -> None:
-    """Note when to look at a conversation again."""
-    _change(connection, component, due=due)
-
-
-def give_up(connection: Connection, component: Component, error: str) -> None:
-    """Note that a conversation could not be read, and why. More spans or a newer Baton read it."""
-    said = error.replace("\0", "\ufffd")
-    _change(connection, component, changed=False, error=said, reader=__version__)
-
-
-def _change(connection: Connection, component: Component, **values: Any) -> None:
-    for some in slices(component.ids):
-        change = update(trace).where(
-            trace.c.project == component.project, trace.c.trace_id.in_(some)
-        )
-        connection.execute(change.values(values))
+def settle(connection: Connection, outcomes: Sequence[Outcome], now: float) -> None:
+    """Note what became of components. One with an error waits for more spans, or a newer Baton."""
+    read: list[Row] = []
+    shown: list[Row] = []
+    later: list[Row] = []
+    failed: list[Row] = []
+    for component, state, due, error in outcomes:
+        for id_ in component.ids:
+            row = {"of_project": component.project, "of_trace": id_}
+            if error is not None:
+                failed.append({**row, "new_error": error.replace("\0", "\ufffd")})
+            elif state == "complete":
+                read.append({**row, "new_due": due})
+            elif state == "open":
+                shown.append({**row, "new_due": due})
+            else:
+                later.append({**row, "new_due": due})
+    due_then: dict[str, Any] = {"due": bindparam("new_due")}
+    fine = {"error": None, "reader": None}
+    error_now = {"error": bindparam("new_error"), "reader": __version__}
+    for rows, values in (
+        (read, {**due_then, **fine, "changed": False, "read": now}),
+        (shown, {**due_then, **fine, "shown": now}),
+        (later, due_then),
+        (failed, {**error_now, "changed": False}),
+    ):
+        if rows:
+            change = update(trace).where(
+                trace.c.project == bindparam("of_project"),
+                trace.c.trace_id == bindparam("of_trace"),
+            )
+            connection.execute(change.values(values), rows)
 
 
 def reread(
@@ -474,8 +500,11 @@ def open_record(store: Store, project: int, key: str, bounds: Bounds = DEFAULT) 
         if not ids:
             raise KeyError(key)
         together = closures(connection, project, ids)
-        everything = [id_ for some in together for id_ in some]
-        found = read(connection, store.bodies, project, everything, bounds)
+        members = _members(connection, project, [id_ for some in together for id_ in some])
+        all_of_it = Component(project, sorted(members.values(), key=_first_seen))
+        chosen = choose(connection, project, [all_of_it], bounds)[0]
+        stored = store.bodies.get([each.place for each in chosen.chunks])
+    found = read(stored, chosen, bounds)
     for record in found.records:
         if narrow(record.trace.id) == key:
             return record.trace

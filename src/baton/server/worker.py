@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
@@ -23,12 +23,13 @@ from baton.model import InputError, Trace
 
 from . import conversations, rows, spans, uploads
 from .bodies import Place, day_of
-from .conversations import DEFAULT, Bounds, Component, Recorded
+from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox, Item
 from .rows import Reading, Row, State, narrow, slices
 from .schema import conversation, conversation_trace, inbox_read
-from .store import Store
+from .settings import Settings
+from .store import Store, open_store
 
 LOG = logging.getLogger("baton.server")
 
@@ -256,7 +257,8 @@ class Worker:
                 return len(taken)
             self._single_conversations = 0
             with self.store.write() as connection:
-                conversations.give_up(connection, taken[0], spans.crash(error))
+                failed = Outcome(taken[0], None, now, spans.crash(error))
+                conversations.settle(connection, [failed], now)
         else:
             if done and stale:
                 self.store.bodies.remove(stale)
@@ -289,24 +291,32 @@ class Worker:
             if decision.state is None:
                 continue
             read += component.spans
-            try:
-                found = conversations.read(
-                    connection, self.store.bodies, component.project, component.ids, self.bounds
-                )
-                one.gone = found.gone
-                one.records = [(each, conversations.encode(each.trace)) for each in found.records]
-            except InputError as error:
-                one.error = spans.shown(error)
-            except Unavailable:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever breaks is noted, and others go on
-                one.error = spans.crash(error)
         by_project: dict[int, list[_Done]] = defaultdict(list)
         for one in done:
-            by_project[one.component.project].append(one)
+            if one.decision.state is not None:
+                by_project[one.component.project].append(one)
         for project, listed in by_project.items():
+            together = [one.component for one in listed]
+            chosen = conversations.choose(connection, project, together, self.bounds)
+            places = [each.place for some in chosen for each in some.chunks]
+            stored = self.store.bodies.get(places)
+            for one, some in zip(listed, chosen, strict=True):
+                self._read_one(one, stored, some)
             self._drop_unchanged(connection, project, listed)
         return done
+
+    def _read_one(
+        self, one: _Done, stored: Mapping[Place, bytes], chosen: conversations.Chosen
+    ) -> None:
+        """Read a conversation. What breaks is noted, and others go on."""
+        try:
+            found = conversations.read(stored, chosen, self.bounds)
+            one.gone = found.gone
+            one.records = [(each, conversations.encode(each.trace)) for each in found.records]
+        except InputError as error:
+            one.error = spans.shown(error)
+        except Exception as error:  # noqa: BLE001 - as said
+            one.error = spans.crash(error)
 
     def _drop_unchanged(
         self, connection: Connection, project: int, listed: Sequence[_Done]
@@ -390,6 +400,7 @@ class Worker:
             by_project[one.component.project].append(reading)
         traces: dict[int, list[str]] = defaultdict(list)
         unchanged: dict[int, list[str]] = defaultdict(list)
+        outcomes = []
         for one in done:
             component, decision = one.component, one.decision
             if decision.state is not None and (one.error is None or one.records):
@@ -397,11 +408,8 @@ class Worker:
                 unchanged[component.project] += one.unchanged
             if one.error is not None:
                 LOG.warning("trace %s cannot be read: %s", component.ids[0], one.error)
-                conversations.give_up(connection, component, one.error)
-            elif decision.state is None:
-                conversations.postpone(connection, component, decision.due)
-            else:
-                conversations.settle(connection, component, decision.state, now, decision.due)
+            outcomes.append(Outcome(component, decision.state, decision.due, one.error))
+        conversations.settle(connection, outcomes, now)
         stale: list[Place] = []
         for project in sorted(traces):
             stale += rows.write(
@@ -474,3 +482,37 @@ def loop(tasks: Sequence[Task], stop: threading.Event) -> None:
             if task.due <= now and not stop.is_set():
                 task.run(now)
         stop.wait(max(0.0, min(task.due for task in tasks) - time.time()))
+
+
+def run(settings: Settings, stop: threading.Event) -> None:
+    """Work until ``stop`` is set; what is in hand is finished then.
+
+    Raises:
+        Unavailable: the store is not there at the start.
+    """
+    store = open_store(settings.store)
+    worker = Worker(store, bounds_of(settings))
+    try:
+        with store.write() as connection:
+            conversations.reread(connection, time.time(), older=True)
+        loop(tasks_of(worker), stop)
+    finally:
+        store.close()
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    """Return what settings say of when conversations are read, and how much of one."""
+    return Bounds(
+        quiet=settings.quiet,
+        spans=settings.limits.conversation_spans,
+        bytes=settings.limits.conversation_bytes,
+        redaction=settings.redaction,
+    )
+
+
+def tasks_of(worker: Worker) -> list[Task]:
+    """Return what a worker does, and how often (seconds) while there is nothing to do."""
+    return [
+        Task("reading what arrived", 0.1, worker.take_in),
+        Task("reading conversations", 0.2, worker.read_due),
+    ]
