@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.cli.test_init import alone
+from tests.conftest import ROOT
 from tests.providers.conftest import CaseCancelled, Surroundings, make_provider
 
 import baton
-from baton.model import Case, Content, ExpectedTurn, Said, Trace
+from baton.model import Case, Content, ExpectedTurn, InputError, Said, Trace
+from baton.model.views import agent_chain
 
 pytestmark = [
     pytest.mark.heavy,
@@ -102,3 +107,64 @@ def test_agents_in_this_process_tell_what_they_were_given(apps: Path) -> None:
     scores = baton.score([trace], evaluators=["context_carried"]).results[0].scores
     assert {score.status for score in scores} <= {"passed", "skipped"}
     assert "passed" in {score.status for score in scores}
+
+
+APP = """
+from google.adk.apps.app import App
+from adk_desk.agent import root_agent as desk
+app = App(name="refunds", root_agent=desk)
+nothing = 3
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """A folder with a module that holds agents of ADK by other names than `root_agent`."""
+    shutil.copytree(ROOT / "examples" / "quickstarts" / "adk_desk", tmp_path / "adk_desk")
+    (tmp_path / "app.py").write_text(APP)
+    return tmp_path
+
+
+@pytest.mark.parametrize("agent", ["app:desk", "app:app"])
+def test_an_agent_or_app_of_a_module_goes_from_green_to_red(desk: Path, agent: str) -> None:
+    words = ["--agent", agent, "--message", "Please refund order 42.", "--ci", "none"]
+    started = alone(desk, "init", *words)
+    assert started.returncode == 0, started.stderr
+    (case,) = yaml.safe_load((desk / "evals" / "first.yaml").read_text())["cases"]
+    assert case["agents"] == ["front_desk", "cashier"]
+    (provider,) = yaml.safe_load((desk / "baton.yaml").read_text())["providers"]
+    assert provider == {"type": "adk_local", "path": agent}
+    assert alone(desk, "eval").returncode == 0
+    assert alone(desk, "eval", agent, "evals/first.yaml").returncode == 0
+    file = desk / "adk_desk" / "agent.py"
+    file.write_text(file.read_text().replace('ASKS = "cashier"', 'ASKS = "warehouse"'))
+    for words in (["eval"], ["eval", agent, "evals/first.yaml"]):
+        red = alone(desk, *words)
+        assert red.returncode == 1, red.stdout + red.stderr
+        assert "handed to `warehouse`, not to `cashier`" in red.stdout
+
+
+@pytest.mark.parametrize("workers", [None, "process"])
+def test_a_config_that_names_an_agent_as_a_function_plays_it_too(
+    desk: Path, workers: str | None
+) -> None:
+    turns = [ExpectedTurn(input=Content(text="Please refund order 42."))] * 2
+    spec = {"type": "python", "target": "app:desk", "workers": workers}
+
+    async def run() -> list[list[str]]:
+        async with make_provider(spec, Surroundings(desk)) as provider:
+            trace = await provider(Case(id="ask", turns=turns))
+        return [agent_chain(trace, turn) for turn in trace.turns]
+
+    assert asyncio.run(run()) == [["front_desk", "cashier"]] * 2
+
+
+def test_what_is_no_agent_is_refused(desk: Path) -> None:
+    async def run() -> None:
+        async with make_provider({"type": "adk_local", "path": "app:nothing"}, Surroundings(desk)):
+            pass
+
+    with pytest.raises(
+        InputError, match="`app:nothing` is int, neither an agent nor an App of ADK"
+    ):
+        asyncio.run(run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
@@ -26,6 +27,7 @@ from baton.model import (
 )
 from baton.plugins import Alias, is_installed
 from baton.plugins.origin import install, requirement
+from baton.plugins.user_code import load_object
 from baton.providers.adk_options import AdkLocalOptions
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, play
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -34,9 +36,11 @@ from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
 from baton.readers.catalog import SHARES_HISTORY
 
+_OBJECT = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")
+
 
 class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
-    """Plays cases with the agents of a folder; they are imported when it is entered."""
+    """Plays cases with the agents of a folder or module; imported when it is entered."""
 
     summary = "agents of Google ADK, in this process"
     aliases = (Alias("google_adk", "google_adk"),)
@@ -66,7 +70,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         path = self.around.folder / options.path
         folder = path.resolve()  # or `.` has no name
         self._folder = folder.parent if folder.name == "__init__.py" else folder
-        if not self._folder.is_dir():
+        if not self._folder.is_dir() and _OBJECT.fullmatch(options.path) is None:
             message = f"{path}: no such folder; name the one that has `agent.py`"
             raise InputError(Problem(path="path", message=message))
         if not is_installed("google.adk"):
@@ -78,7 +82,11 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         self._limits = of_messages(options.max_answer_mib, options.max_events)
 
     async def __aenter__(self) -> Self:
-        self._agents = await _Agents.load(self._folder, self.options)
+        if self._folder.is_dir():
+            self._agents = await _Agents.load(self._folder, self.options)
+        else:
+            app = load_object(self.options.path, self.around.folder)
+            self._agents = await _Agents.of_object(app, self.options)
         self._stack.push_async_callback(self._agents.close)
         return self
 
@@ -100,7 +108,7 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
         """Open a session with its state, and forget it."""
         stated = case.session.id if not another else None
         key = SessionKey(
-            app=self.options.app_name or case.session.app or self._folder.name,
+            app=self.options.app_name or case.session.app or self._loaded.name,
             user=case.session.user or self.options.user_id,
             id=stated or f"___eval___session___{uuid.uuid4()}",
         )
@@ -156,7 +164,7 @@ class _Agents:
         from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
         from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
-        self.catalog = catalog
+        self.name, self.catalog = name, catalog
         self._app = app if isinstance(app, App) else App(name=name, root_agent=app)
         self._services: dict[str, Any] = {
             "session_service": InMemorySessionService(),
@@ -177,6 +185,23 @@ class _Agents:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             message = f"the agents cannot be loaded: {reason}"
             raise InputError(Problem(file=str(folder), message=message)) from error
+        return await cls._chosen(app, folder.name, options)
+
+    @classmethod
+    async def of_object(cls, app: Any, options: AdkLocalOptions) -> _Agents:
+        """Take an agent or an App; raises InputError when it is neither."""
+        from google.adk.agents import BaseAgent
+        from google.adk.apps.app import App
+
+        if not isinstance(app, App | BaseAgent):
+            message = (
+                f"`{options.path}` is {type(app).__name__}, neither an agent nor an App of ADK"
+            )
+            raise InputError(Problem(path="path", message=message))
+        return await cls._chosen(app, app.name, options)
+
+    @classmethod
+    async def _chosen(cls, app: Any, name: str, options: AdkLocalOptions) -> _Agents:
         root = getattr(app, "root_agent", app)
         if options.agent is not None:
             match = root.find_agent(options.agent)
@@ -189,7 +214,7 @@ class _Agents:
         plain = not (
             getattr(app, "plugins", None) or getattr(app, "events_compaction_config", None)
         )
-        return cls(app, folder.name, await _catalog(root, plain=plain), options.streaming)
+        return cls(app, name, await _catalog(root, plain=plain), options.streaming)
 
     async def open(self, key: SessionKey, state: dict[str, Any]) -> None:
         """Create a session."""

@@ -53,8 +53,9 @@ class AdkHttpOptions(ServerOptions, kw_only=True):
 
 
 class AdkLocalOptions(ProviderOptions, kw_only=True):
-    """Agents of Google ADK in this process; ``path`` is the folder with ``agent.py``.
+    """Agents of Google ADK in this process.
 
+    ``path`` is the folder with ``agent.py``, or an agent or App of a module (``app:root_agent``).
     ``agent`` names one below the root that is to play instead of it. One message may lead to
     ``max_events`` events of ``max_answer_mib`` together.
     """

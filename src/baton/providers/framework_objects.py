@@ -56,13 +56,21 @@ def is_framework_object(value: Any) -> bool:
     return any((package, name) in _ASK for package, name in _classes(value))
 
 
+def is_of_adk(value: Any) -> bool:
+    """Tell an agent or an App of Google ADK."""
+    return any(known in _classes(value) for known in _ADK)
+
+
+_ADK = (("google.adk", "BaseAgent"), ("google.adk", "App"))
+
+
 def _ask_of(value: Any, spec: str) -> Ask | None:
+    if is_of_adk(value):
+        raise InputError(
+            f"`{spec}` is of Google ADK, which tells what its agents do: leave out `instrument`, "
+            f"or name it as the `path` of the provider `adk_local`"
+        )
     for known in _classes(value):
-        if known == ("google.adk", "BaseAgent"):
-            raise InputError(
-                f"`{spec}` is an agent of Google ADK: call it `root_agent` in an agent.py, and "
-                "name the folder of that"
-            )
         if known == ("claude_agent_sdk", "ClaudeAgentOptions"):
             raise InputError(
                 f"`{spec}` holds options of the Claude Agent SDK: write them into a config with "

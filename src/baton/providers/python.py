@@ -23,6 +23,7 @@ from baton.model.dataset import Need
 from baton.model.views import sum_usage
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
+from baton.plugins.user_code import load_object
 from baton.tracebacks import are_shown
 
 from .answer_turns import Stated, stated_turn, with_recorded
@@ -33,7 +34,7 @@ from .base import (
     Surroundings,
     refuse_unplayable,
 )
-from .framework_objects import load_target
+from .framework_objects import is_of_adk, load_target
 from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
 from .instrument.wire import Setup, Workers
 from .recorder import RecordedTurn, record_turn
@@ -42,7 +43,7 @@ from .recorder import RecordedTurn, record_turn
 class PythonOptions(ProviderOptions, kw_only=True):
     """A function, as ``module:function``, looked for below the config's folder.
 
-    An agent, graph, crew or team of a framework may be named as well (``app:graph``).
+    An agent, graph, crew, team or App of a framework may be named as well (``app:graph``).
     It gets each message (and ``session``, a dict that lasts as long as the session, and ``case``,
     where it has parameters of these names), and returns text, a dict or a trace. With ``case``
     as its first parameter it is called once a case.
@@ -75,7 +76,10 @@ class Python(ConfiguredProvider[PythonOptions]):
         if not options.instrument and options.workers != "process":
             super().__init__(options, around)
             _refuse_idle(options)
-            self._target = Target(load_target(options.target, self.around.folder))
+            if is_of_adk(load_object(options.target, self.around.folder)):
+                self._driver = _OfAdk(options, self.around)
+            else:
+                self._target = Target(load_target(options.target, self.around.folder))
             return
         _refuse_idle(options)
         # Hooks run where the program does, as they may share its modules.
@@ -252,6 +256,36 @@ class Driver(Protocol):
 
     async def play(self, case: Case) -> Trace:
         """Play a case; raises ProviderError, and CaseCancelled with what was seen."""
+
+
+class _OfAdk:
+    """Plays cases with an agent or App of Google ADK, whose events say what its agents do."""
+
+    def __init__(self, options: PythonOptions, around: Surroundings) -> None:
+        from .adk_local import AdkLocal
+        from .adk_options import AdkLocalOptions
+
+        local = AdkLocalOptions(type="adk_local", path=options.target, hooks=options.hooks)
+        self._provider = AdkLocal(local, around)
+        self._opening = asyncio.Lock()
+        self._is_open = False
+
+    async def open(self) -> None:
+        """Do nothing: a process that plays cases opens nothing but what it plays."""
+
+    async def prepare(self) -> None:
+        async with self._opening:
+            if not self._is_open:
+                await self._provider.__aenter__()
+                self._is_open = True
+
+    async def close(self) -> None:
+        if self._is_open:
+            await self._provider.__aexit__(None, None, None)
+
+    async def play(self, case: Case) -> Trace:
+        await self.prepare()
+        return await self._provider(case)
 
 
 def _driver(setup: Setup, workers: Workers) -> Driver:

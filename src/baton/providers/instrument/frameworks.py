@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from baton.model import InputError, Problem
 from baton.plugins.user_code import load_object
-from baton.providers.framework_objects import is_framework_object
+from baton.providers.framework_objects import is_framework_object, is_of_adk
 
 GROUP = "opentelemetry_instrumentor"
 """The entry points by which packages offer instrumentors."""
@@ -78,10 +78,12 @@ class Examined(NamedTuple):
     """What an agent's module uses. ``imported`` are frameworks that its own files import.
 
     ``has_spans``: its spans tell what it does, by a framework or by spans of its own.
+    ``is_of_adk``: it is an agent or App of Google ADK.
     """
 
     imported: list[Framework]
     has_spans: bool
+    is_of_adk: bool
 
 
 _LOADING = 300.0
@@ -120,7 +122,8 @@ def examine(target: str, folder: Path) -> Examined:
     if "problems" in said:
         raise InputError(Problem(**problem) for problem in said["problems"])
     by_module = {each.module: each for each in FRAMEWORKS}
-    return Examined([by_module[name] for name in said["imported"]], said["has_spans"])
+    imported = [by_module[name] for name in said["imported"]]
+    return Examined(imported, said["has_spans"], said["is_of_adk"])
 
 
 def examine_here(target: str, folder: str, answer: str) -> None:
@@ -136,7 +139,8 @@ def examine_here(target: str, folder: str, answer: str) -> None:
         # what has to be there.
         imported = [each.module for each in FRAMEWORKS if _is_among(each.module, names)]
         used = bool(imported or frameworks_in(sys.modules) or _is_among("opentelemetry", names))
-        said = {"imported": imported, "has_spans": used or is_framework_object(value)}
+        has_spans = used or is_framework_object(value)
+        said = {"imported": imported, "has_spans": has_spans, "is_of_adk": is_of_adk(value)}
     Path(answer).write_text(json.dumps(said), encoding="utf-8")
 
 

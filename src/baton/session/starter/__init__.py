@@ -130,6 +130,9 @@ def answers_of(agent: str, message: str, ci: Ci) -> Answers:
         extra = "adk" if found["type"] == "adk_local" else ""
         return Answers(message, ci, found, [requirement(extra)])
     used = examine(found["target"], Path())
+    if used.is_of_adk:
+        spec = {"type": "adk_local", "path": found["target"]}
+        return Answers(message, ci, spec, [requirement("adk")])
     if not used.has_spans:
         return Answers(message, ci, found, [requirement()])
     lacking = unrecorded(used.imported)
