@@ -34,6 +34,8 @@ from .base import (
     Surroundings,
     refuse_unplayable,
 )
+from .claude_hearing import Messages, hear_claude, heard_into
+from .claude_hearing import trace_of as claude_trace
 from .framework_objects import is_of_adk, load_target
 from .functions import NO_SESSION, NOT_JSON, Target, as_json, worded
 from .instrument.wire import Setup, Workers
@@ -76,6 +78,7 @@ class Python(ConfiguredProvider[PythonOptions]):
         if not options.instrument and options.workers != "process":
             super().__init__(options, around)
             _refuse_idle(options)
+            hear_claude()
             if is_of_adk(load_object(options.target, self.around.folder)):
                 self._driver = _OfAdk(options, self.around)
             else:
@@ -131,7 +134,8 @@ class Python(ConfiguredProvider[PythonOptions]):
     async def _play_whole(self, case: Case, state: dict[str, Any]) -> Trace:
         sent = time.time()
         message = case.turns[0].input.plain() if len(case.turns) == 1 else None
-        with record_turn(message) as recorded:
+        heard: Messages = []
+        with record_turn(message) as recorded, heard_into(heard):
             answer = await self._target.call(case, case, copy.deepcopy(state))
         if isinstance(answer, Trace):
             trace = _checked(answer, case)
@@ -141,21 +145,25 @@ class Python(ConfiguredProvider[PythonOptions]):
                 "turns: it has to return a Trace, or take a message first"
             )
         else:
-            trace = self._finished(case, [self._turn(case, 0, answer, sent, recorded)])
+            trace = self._finished(case, [self._turn(case, 0, answer, sent, recorded)], heard)
         for turn in trace.turns:
             await self.hooks.after_turn(case, turn)
         return trace
 
     async def _play_turns(self, case: Case, state: dict[str, Any]) -> Trace:
         played: list[Stated] = []
+        heard: Messages = []
         try:
-            return await self._play_into(played, case, state)
+            with heard_into(heard):
+                return await self._play_into(played, heard, case, state)
         except asyncio.CancelledError as cancelled:
             if not played:
                 raise
-            raise CaseCancelled(self._trace(case, played)) from cancelled
+            raise CaseCancelled(self._trace(case, played, heard)) from cancelled
 
-    async def _play_into(self, played: list[Stated], case: Case, state: dict[str, Any]) -> Trace:
+    async def _play_into(
+        self, played: list[Stated], heard: Messages, case: Case, state: dict[str, Any]
+    ) -> Trace:
         session = copy.deepcopy(state)
         for index, expected in enumerate(case.turns):
             if index and expected.new_session:
@@ -179,10 +187,10 @@ class Python(ConfiguredProvider[PythonOptions]):
                     raise
                 said = f"the function raised {worded(error)}"
                 text = f"turn {index + 1}: {error if isinstance(error, ProviderError) else said}"
-                raise ProviderError(text, self._trace(case, played)) from error
-            self._finished(case, played)
-            await self.hooks.after_turn(case, played[-1].turn)
-        return self._finished(case, played)
+                raise ProviderError(text, self._trace(case, played, heard)) from error
+            trace = self._finished(case, played, heard)
+            await self.hooks.after_turn(case, trace.turns[-1])
+        return self._finished(case, played, heard)
 
     def _turn(
         self, case: Case, index: int, answer: Any, sent: float, recorded: RecordedTurn
@@ -200,14 +208,19 @@ class Python(ConfiguredProvider[PythonOptions]):
         stated.turn.started, stated.turn.ended = sent, time.time()
         return stated
 
-    def _finished(self, case: Case, played: list[Stated]) -> Trace:
+    def _finished(self, case: Case, played: list[Stated], heard: Messages) -> Trace:
         """Make the trace; raises ProviderError when the last turn broke."""
-        trace = self._trace(case, played)
+        trace = self._trace(case, played, heard)
         if played[-1].turn.error is not None:
             raise ProviderError(f"turn {len(played)}: {played[-1].turn.error}", trace)
         return trace
 
-    def _trace(self, case: Case, played: list[Stated]) -> Trace:
+    def _trace(self, case: Case, played: list[Stated], heard: Messages) -> Trace:
+        if not any(stated.turn.runs for stated in played):
+            target, catalog = self.options.target, self.around.agents
+            trace = claude_trace(heard, len(played), case.id, target, catalog)
+            if trace is not None:
+                return _with_answers(trace, case, played)
         usage = sum_usage([stated.usage for stated in played])
         state = played[-1].turn.state
         return Trace(
@@ -227,6 +240,21 @@ class Python(ConfiguredProvider[PythonOptions]):
             ],
             dropped=[each for stated in played for each in stated.dropped],
         )
+
+
+def _with_answers(trace: Trace, case: Case, played: list[Stated]) -> Trace:
+    """Say in what Claude was heard to do which messages the program got, and what it answered."""
+    trace.id = trace.case = case.id
+    for turn, stated in zip(trace.turns, played, strict=True):
+        own = stated.turn
+        turn.input, turn.started, turn.ended = own.input, own.started, own.ended
+        if own.output is not None:
+            turn.output, turn.status, turn.error = own.output, own.status, None
+        if own.error is not None:
+            turn.status, turn.error = own.status, own.error
+        known = {"input", *(["output"] if turn.output is not None else [])}
+        turn.unknown = [name for name in turn.unknown if name not in known]
+    return trace
 
 
 def _checked(trace: Trace, case: Case) -> Trace:

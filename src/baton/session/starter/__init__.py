@@ -133,6 +133,9 @@ def answers_of(agent: str, message: str, ci: Ci) -> Answers:
     if used.is_of_adk:
         spec = {"type": "adk_local", "path": found["target"]}
         return Answers(message, ci, spec, [requirement("adk")])
+    if [each.module for each in used.imported] == ["claude_agent_sdk"]:
+        # Its messages tell what its agents do, and the provider `python` hears them.
+        return Answers(message, ci, found, [requirement("claude")])
     if not used.has_spans:
         return Answers(message, ci, found, [requirement()])
     lacking = unrecorded(used.imported)
