@@ -92,7 +92,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def said(folder: Path) -> Sequence[tuple[str, str]]:
-    return [(line["trace"], line["label"]) for line in lines(folder)]
+    return [(line["trace"], line["value"]) for line in lines(folder)]
 
 
 def test_it_asks_first_where_judge_and_findings_disagree_and_writes_each_label_at_once(
@@ -112,11 +112,12 @@ def test_it_asks_first_where_judge_and_findings_disagree_and_writes_each_label_a
         assert line["at"].startswith("20")
         assert {**line, "at": ""} == {
             "trace": "trace1",
-            "dispatch": "d1",
+            "subject": "d1",
             "rubric": RUBRIC,
-            "label": "wrong",
+            "value": "wrong",
             "by": "kim",
             "at": "",
+            "origin": "baton label",
         }
         shown.press("q")
         assert shown.end() == 0
@@ -201,7 +202,7 @@ def test_scales_are_answered_with_a_number(evaluation: Path, tmp_path: Path) -> 
         shown.press("q")
         assert shown.end() == 0
     (line,) = lines(tmp_path)
-    assert (line["rubric"], line["score"]) == ("tone", 4.5)
+    assert (line["rubric"], line["value"]) == ("tone", 4.5)
 
 
 def test_labels_that_were_given_so_calibrate_the_judge(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.datasets.labels import LabelFile, LabelLine, labels_of, of_rubric, read_labels
+from baton.datasets.labels import Label, LabelFile, labels_of, of_rubric, read_labels
 from baton.model import Case, Content, Dataset, ExpectedTurn, InputError
 
 GOOD = '{"trace": "t1", "dispatch": "d1", "rubric": "r", "label": "right", "by": "kim"}'
@@ -31,20 +31,23 @@ def test_a_label_is_of_a_dispatch_of_anything_else_or_of_the_trace(tmp_path: Pat
         "",
         '{"trace": "t1", "subject": "turn1", "rubric": "r", "score": 0.5}',
         '{"trace": "t1", "rubric": "r", "label": "right", "note": "fine", "at": "2026-01-02"}',
+        '{"trace": "t1", "subject": "turn1", "rubric": "r", "value": "wrong", "by": "ann"}',
     )
     found = read_labels(path)
-    assert [(one.subject, one.label, one.score, one.where.line) for one in found] == [
-        ("d1", "right", None, 1),
-        ("turn1", None, 0.5, 3),
-        ("t1", "right", None, 4),
+    assert [(one.what, one.value, one.where and one.where.line) for one in found] == [
+        ("d1", "right", 1),
+        ("turn1", 0.5, 3),
+        ("t1", "right", 4),
+        ("turn1", "wrong", 5),
     ]
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"trace": "t", "rubric": "r"}', "2: a line has either a `label` or a `score`"),
-        ('{"trace": "t", "rubric": "r", "label": "a", "score": 1}', "2: a line has either"),
+        ('{"trace": "t", "rubric": "r", "value": "a", "score": 1}', "2: a line has one `value`"),
+        ('{"trace": "t", "rubric": "r"}', "2: a line has one `value`"),
+        ('{"trace": "t", "rubric": "r", "label": "a", "score": 1}', "2: a line has one `value`"),
         ('{"trace": "t", "dispatch": "d", "subject": "d", "rubric": "r", "label": "a"}', "2: dispatch: `dispatch` and"),
         ('{"trace": "t", "rubric": "r", "lable": "a"}', "2: lable: "),
         ('{"dispatch": "t", "rubric": "r", "label": "a"}', "2: `trace` is missing"),
@@ -84,14 +87,14 @@ def test_cases_may_have_labels_for_the_one_thing_or_for_one_of_several() -> None
     turn = ExpectedTurn(input=Content(text="hi"))
     case = Case(id="c", turns=[turn], labels={"r": "right", "r/finder": "0.5"})
     found = labels_of(Dataset([case]))
-    assert [(one.case, one.rubric, one.subject, one.label) for one in found] == [
+    assert [(one.case, one.rubric, one.subject, one.value) for one in found] == [
         ("c", "r", None, "right"),
         ("c", "r", "finder", "0.5"),
     ]
 
 
-def line(label: str = "right", rubric: str = "r", by: str | None = None) -> LabelLine:
-    return LabelLine(trace="t", dispatch=label, rubric=rubric, label=label, by=by)
+def line(label: str = "right", rubric: str = "r", by: str | None = None) -> Label:
+    return Label(trace="t", subject=label, rubric=rubric, value=label, by=by)
 
 
 def test_a_growing_file_keeps_what_was_there_even_without_a_line_end(tmp_path: Path) -> None:
@@ -110,5 +113,5 @@ def test_only_the_last_line_is_taken_back_and_only_ones_own(tmp_path: Path) -> N
     assert file.labelled("r", None) == [("t", "a"), ("t", "b")]
     assert file.take_back("other", None) is None
     taken = [file.take_back("r", None), file.take_back("r", None), file.take_back("r", None)]
-    assert [one.label if one else None for one in taken] == ["b", "a", None]
+    assert [one.value if one else None for one in taken] == ["b", "a", None]
     assert path.read_text(encoding="utf-8") == GOOD + "\n"

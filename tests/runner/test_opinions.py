@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.datasets.labels import HumanLabel
+from baton.datasets.labels import Label
 from baton.model import InputError, Location
 from baton.runner.calibration import people, placed
 from baton.runner.judged_subjects import JudgedThing
@@ -23,11 +23,11 @@ def thing(subject: str, agent: str = "finder", trace: str = "t1", case: str = "c
     )
 
 
-def said(label: str | None = "right", **more: Any) -> HumanLabel:
-    return HumanLabel(**{"rubric": "r", "trace": "t1", "subject": "d1", "label": label, "where": HERE, **more})  # fmt: skip
+def said(value: str | float = "right", **more: Any) -> Label:
+    return Label(**{"rubric": "r", "trace": "t1", "subject": "d1", "value": value, "where": HERE, **more})  # fmt: skip
 
 
-def opinions(*labels: HumanLabel, terms: Terms = LABELS) -> dict[str, Opinion]:
+def opinions(*labels: Label, terms: Terms = LABELS) -> dict[str, Opinion]:
     found = people(placed(labels, [thing("d1"), thing("d2")]), terms)
     return {subject: opinion for (_, subject), opinion in found.opinions.items()}
 
@@ -43,9 +43,9 @@ def test_the_majority_of_people_counts_and_a_tie_is_left_out() -> None:
 
 
 def test_numbers_are_put_on_the_scale_of_the_rubric() -> None:
-    assert opinions(said(None, score=4), terms=SCALE) == {"d1": Opinion(score=0.75)}
+    assert opinions(said(4.0), terms=SCALE) == {"d1": Opinion(score=0.75)}
     with pytest.raises(InputError, match=r"labels\.jsonl:4: 7 is not on the scale, which goes from 1 to 5"):  # fmt: skip
-        opinions(said(None, score=7), terms=SCALE)
+        opinions(said(7.0), terms=SCALE)
 
 
 def test_numbers_of_cases_stand_as_text() -> None:
@@ -78,7 +78,7 @@ def test_a_label_of_a_case_finds_the_only_thing_the_agent_or_the_id() -> None:
         (said(trace=None, case="c1", subject="fnider"), "did you mean `finder`"),
     ],
 )
-def test_a_label_that_finds_nothing_or_too_much_says_so(label: HumanLabel, told: str) -> None:
+def test_a_label_that_finds_nothing_or_too_much_says_so(label: Label, told: str) -> None:
     with pytest.raises(InputError) as caught:
         placed([label], [thing("d1"), thing("d2")])
     assert told in str(caught.value)

@@ -129,7 +129,7 @@ def test_an_identity_is_believed_from_a_trusted_proxy_only(store: Store) -> None
     access = Access(store, settings)
     told = {"x-forwarded-user": "kim", "x-forwarded-for": ELSEWHERE}
     caller = access.caller(told, "10.1.2.3")
-    assert caller == Caller(1, "kim", frozenset({"read", "review"}))
+    assert caller == Caller(1, "kim", frozenset({"read", "review"}), proxied=True)
     assert access.caller(told, "::ffff:10.1.2.3") == caller
     assert status(access, told, ELSEWHERE) == 401
     assert status(access, told, LOCAL) == 401

@@ -80,7 +80,7 @@ def test_verdicts_are_labelled_and_the_judge_is_held_against_the_labels(tmp_path
     labelling.give("wrong")
     taken = labelling.take_back()
     assert taken is not None
-    assert (taken.label, labelling.left) == ("wrong", 2)
+    assert (taken.value, labelling.left) == ("wrong", 2)
     while labelling.left:
         labelling.give("wrong")
     report = library.calibrate(RUBRIC, ["labels.jsonl", folder])

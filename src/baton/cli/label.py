@@ -218,4 +218,4 @@ class _Walk:
         if taken is None:
             print("nothing to undo")
         else:
-            print(f"taken back: {taken.label if taken.label is not None else taken.score}")
+            print(f"taken back: {taken.value}")

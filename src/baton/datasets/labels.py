@@ -12,91 +12,105 @@ from baton.formats.own_files import make_folder, naming, write_whole
 from baton.model import Dataset, InputError, Location, Problem, suggestion
 
 
-class LabelLine(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One line of a file of labels.
+class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one person says of one thing: a line of a file, or a row of a server.
 
-    ``dispatch`` is the id of a dispatch in the trace with the id ``trace``; ``subject`` that of
-    a turn, run or tool call, for rubrics of those; with neither, the whole trace is meant. There
-    is a ``label`` (one of the rubric's, or ``passed`` or ``failed``) or a ``score``. ``by`` says
-    who labelled, ``at`` when (ISO 8601).
+    ``subject`` is the id of a dispatch, turn, run or tool call of the trace with the id ``trace``;
+    without one, the whole trace is meant. ``value`` is a label of the rubric (or ``passed`` or
+    ``failed``), or a score. ``by`` says who labelled, ``at`` when (RFC 3339), ``origin`` how it
+    came to be (``baton label``, ``api``).
+
+    Labels of a dataset have the ``case`` instead of the trace; their ``subject`` may also be the
+    agent a dispatch goes to, and is ``None`` where the trace has only one thing to judge; a score
+    stands as text in their ``value``. ``where`` is set when they are read, and never written.
     """
 
-    trace: str
-    dispatch: str | None = None
-    subject: str | None = None
-    rubric: str
-    label: str | None = None
-    score: float | None = None
-    by: str | None = None
-    note: str | None = None
-    at: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.label is None) == (self.score is None):
-            raise ValueError("a line has either a `label` or a `score`")
-        if self.dispatch is not None and self.subject is not None:
-            raise ValueError("`dispatch` and `subject` both say what is labelled: give one")
-
-
-class HumanLabel(msgspec.Struct, frozen=True, kw_only=True):
-    """What one person says of one thing, and where that is written.
-
-    ``trace`` and ``subject`` are ids. Labels of a dataset have the ``case`` instead of the trace;
-    their ``subject`` may also be the agent a dispatch goes to, and is ``None`` where the trace
-    has only one thing to judge; a score stands as text in their ``label``.
-    """
-
-    rubric: str
     trace: str | None = None
-    case: str | None = None
     subject: str | None = None
-    label: str | None = None
-    score: float | None = None
+    rubric: str
+    value: str | float
     by: str | None = None
-    where: Location
+    at: str | None = None
+    note: str | None = None
+    origin: str | None = None
+    case: str | None = None
+    where: Location | None = None
+
+    @property
+    def what(self) -> str | None:
+        """The id of what it is about: the trace, where it is about all of it."""
+        return self.subject or self.trace
 
     @property
     def said(self) -> str:
         """What it says, for messages."""
-        return f"`{self.label}`" if self.label is not None else f"{self.score:g}"
+        return f"`{self.value}`" if isinstance(self.value, str) else f"{self.value:g}"
 
     def problem(self, message: str) -> Problem:
         """Word a problem of this label."""
-        return Problem(file=self.where.file, line=self.where.line, message=message)
+        where = self.where or Location(file=self.origin or "labels")
+        return Problem(file=where.file, line=where.line, message=message)
 
 
-def read_labels(path: Path) -> list[HumanLabel]:
+class LabelLine(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A label as it stands in a file or a request.
+
+    Files of Baton 0.1 have ``dispatch`` instead of ``subject``, and ``label`` or ``score`` instead
+    of ``value``.
+    """
+
+    trace: str
+    subject: str | None = None
+    dispatch: str | None = None
+    rubric: str
+    value: str | float | None = None
+    label: str | None = None
+    score: float | None = None
+    by: str | None = None
+    at: str | None = None
+    note: str | None = None
+    origin: str | None = None
+
+    def __post_init__(self) -> None:
+        if sum(given is not None for given in (self.value, self.label, self.score)) != 1:
+            raise ValueError("a line has one `value` (or one `label` or `score`)")
+        if self.dispatch is not None and self.subject is not None:
+            raise ValueError("`dispatch` and `subject` both say what is labelled: give one")
+
+    def as_label(self, where: Location | None = None) -> Label:
+        """Return it as a label."""
+        value = next(each for each in (self.value, self.label, self.score) if each is not None)
+        return Label(
+            trace=self.trace,
+            subject=self.subject or self.dispatch,
+            rubric=self.rubric,
+            value=value,
+            by=self.by,
+            at=self.at,
+            note=self.note,
+            origin=self.origin,
+            where=where,
+        )
+
+
+def read_labels(path: Path) -> list[Label]:
     """Read a file of labels.
 
     Raises:
         InputError: every line that is wrong, with what to write instead; one person said two
             things of the same.
     """
-    labels: list[HumanLabel] = []
     problems: list[Problem] = []
-    for number, line in label_lines(path, problems):
-        what = line.dispatch or line.subject or line.trace
-        where = Location(file=str(path), line=number)
-        labels.append(
-            HumanLabel(
-                rubric=line.rubric,
-                trace=line.trace,
-                subject=what,
-                label=line.label,
-                score=line.score,
-                by=line.by,
-                where=where,
-            )
-        )
-    first: dict[tuple[str | None, ...], HumanLabel] = {}
+    labels = list(label_lines(path, problems))
+    first: dict[tuple[str | None, ...], Label] = {}
     for label in labels:
-        key = (label.rubric, label.trace, label.subject, label.by)
+        key = (label.rubric, label.trace, label.what, label.by)
         earlier = first.setdefault(key, label)
-        if (earlier.label, earlier.score) != (label.label, label.score):
+        if earlier.value != label.value and earlier.where is not None:
             who = f" by {label.by}" if label.by else ""
             problems.append(
                 label.problem(
-                    f"`{label.subject}` is labelled {label.said}{who}, and {earlier.said} on line "
+                    f"`{label.what}` is labelled {label.said}{who}, and {earlier.said} on line "
                     f"{earlier.where.line}: take one of them out"
                 )
             )
@@ -105,36 +119,37 @@ def read_labels(path: Path) -> list[HumanLabel]:
     return labels
 
 
-def label_lines(path: Path, problems: list[Problem]) -> Iterator[tuple[int, LabelLine]]:
-    """Yield the lines of a file of labels with their numbers; faults go to ``problems``."""
+def label_lines(path: Path, problems: list[Problem]) -> Iterator[Label]:
+    """Yield the labels of a file; faults go to ``problems``."""
     for number, raw in enumerate(read_bytes(path).splitlines(), 1):
         if not raw.strip():
             continue
         try:
-            yield number, Document(str(path), raw, "json", number).decode(LabelLine)
+            line = Document(str(path), raw, "json", number).decode(LabelLine)
+            yield line.as_label(Location(file=str(path), line=number))
         except InputError as error:
             problems += error.problems
 
 
-def labels_of(dataset: Dataset) -> list[HumanLabel]:
+def labels_of(dataset: Dataset) -> list[Label]:
     """Return the labels of cases, each named ``RUBRIC`` or ``RUBRIC/SUBJECT``."""
-    labels: list[HumanLabel] = []
+    labels: list[Label] = []
     for case in dataset:
         for name, said in case.labels.items():
             rubric, _, subject = name.partition("/")
             labels.append(
-                HumanLabel(
+                Label(
                     rubric=rubric,
                     case=case.id,
                     subject=subject or None,
-                    label=said,
+                    value=said,
                     where=case.where or Location(file=dataset.name),
                 )
             )
     return labels
 
 
-def of_rubric(labels: Iterable[HumanLabel], names: Iterable[str]) -> list[HumanLabel]:
+def of_rubric(labels: Iterable[Label], names: Iterable[str]) -> list[Label]:
     """Return the labels of a rubric, by any of its names.
 
     Raises:
@@ -158,24 +173,24 @@ class LabelFile:
     def __init__(self, path: Path) -> None:
         """Read what is there; raises InputError for each line that is wrong."""
         self.path = path
-        self._lines: list[LabelLine] = []
+        self._lines: list[Label] = []
         if path.exists():
             problems: list[Problem] = []
-            self._lines = [line for _, line in label_lines(path, problems)]
+            self._lines = list(label_lines(path, problems))
             if problems:
                 raise InputError(problems)
 
     def labelled(self, rubric: str, by: str | None) -> list[tuple[str, str]]:
         """Return the ids of traces, and of what in them this person labelled by a rubric."""
         return [
-            (line.trace, line.dispatch or line.subject or line.trace)
+            (str(line.trace), str(line.what))
             for line in self._lines
             if line.rubric == rubric and line.by == by
         ]
 
-    def add(self, line: LabelLine) -> None:
+    def add(self, line: Label) -> None:
         """Write one more label."""
-        text = msgspec.json.encode(line) + b"\n"
+        text = msgspec.json.encode(msgspec.structs.replace(line, where=None)) + b"\n"
         make_folder(self.path.parent)
         with naming(self.path), self.path.open("ab+") as file:
             if file.tell():
@@ -184,7 +199,7 @@ class LabelFile:
             file.write(text)
         self._lines.append(line)
 
-    def take_back(self, rubric: str, by: str | None) -> LabelLine | None:
+    def take_back(self, rubric: str, by: str | None) -> Label | None:
         """Remove the last line and return it; ``None`` when it is of somebody or something else."""
         if not self._lines or (self._lines[-1].rubric, self._lines[-1].by) != (rubric, by):
             return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from baton.datasets.labels import HumanLabel
+from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.evidence import FINDINGS, answers_of
 from baton.evaluators.judging.subject import Subject
@@ -54,10 +55,10 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placed(
-    labels: Sequence[HumanLabel],
+    labels: Sequence[Label],
     things: Iterable[JudgedThing],
     renames: Mapping[str, str] | None = None,
-) -> dict[Key, list[HumanLabel]]:
+) -> dict[Key, list[Label]]:
     """Find what each label is about; cases call recorded agents by their ``renames``.
 
     Raises:
@@ -68,12 +69,12 @@ def placed(
     for thing in things:
         by_trace.setdefault(thing.trace, {})[thing.subject] = thing
         by_case.setdefault(thing.case, {})[thing.key] = thing
-    by_thing: dict[Key, list[HumanLabel]] = {}
+    by_thing: dict[Key, list[Label]] = {}
     problems: list[Problem] = []
     for label in labels:
         key: Key | str
         if label.trace is not None:
-            trace, subject = str(label.trace), str(label.subject)
+            trace, subject = label.trace, str(label.what)
             if trace not in by_trace:
                 key = f"no trace `{trace}` to judge; {_hint(trace, by_trace)}"
             elif subject not in by_trace[trace]:
@@ -92,7 +93,7 @@ def placed(
     return by_thing
 
 
-def people(labelled: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> People:
+def people(labelled: Mapping[Key, Sequence[Label]], terms: Terms) -> People:
     """Make one opinion of the labels of each thing.
 
     Raises:
@@ -115,7 +116,7 @@ def people(labelled: Mapping[Key, Sequence[HumanLabel]], terms: Terms) -> People
 
 
 def _of_case(
-    label: HumanLabel,
+    label: Label,
     by_case: Mapping[str, Mapping[Key, JudgedThing]],
     renames: Mapping[str, str],
 ) -> Key | str:
@@ -136,24 +137,20 @@ def _of_case(
     return f"case `{label.case}`: `{name}` may mean {len(meant)} things: write {ids}"
 
 
-def _opinions(
-    labelled: Mapping[Key, Sequence[HumanLabel]], terms: Terms
-) -> dict[Key, list[Opinion]]:
+def _opinions(labelled: Mapping[Key, Sequence[Label]], terms: Terms) -> dict[Key, list[Opinion]]:
     problems: list[Problem] = []
-    every: dict[Key, list[tuple[HumanLabel, Opinion]]] = {}
+    every: dict[Key, list[tuple[Label, Opinion]]] = {}
     for key, labels in labelled.items():
         for label in labels:
             try:
-                score = label.score
-                if score is None and label.case is not None and label.label not in terms.labels:
-                    try:
-                        score = float(label.label or "")
-                    except ValueError:
-                        score = None
-                if score is None:
-                    opinion = Opinion(label=label.label)
+                value = label.value
+                if label.case is not None and value not in terms.labels:
+                    with suppress(ValueError):
+                        value = float(value)
+                if isinstance(value, str):
+                    opinion = Opinion(label=value)
                 else:
-                    opinion = Opinion(score=terms.score(score))  # ValueError: not on the scale
+                    opinion = Opinion(score=terms.score(value))  # ValueError: not on the scale
                 every.setdefault(key, []).append((label, opinion))
             except ValueError as error:
                 problems.append(label.problem(str(error)))
@@ -214,7 +211,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def calibration_report(
     evaluator: Judged,
-    labels: Sequence[HumanLabel],
+    labels: Sequence[Label],
     things: Sequence[JudgedThing],
     turned: Mapping[str, Sequence[JudgedThing]] | None = None,
     renames: Mapping[str, str] | None = None,

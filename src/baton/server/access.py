@@ -70,11 +70,15 @@ class AccessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Caller(NamedTuple):
-    """Who asks, in which project, and what they may do. ``name`` is a key's or a person's."""
+    """Who asks, in which project, and what they may do.
+
+    ``name`` is that of a key; or of a person, where a proxy tells it (``proxied``).
+    """
 
     project: int
     name: str
     rights: frozenset[str]
+    proxied: bool = False
 
     def need(self, right: Right) -> None:
         """Raise ``Denied`` (403) without the right."""
@@ -287,7 +291,7 @@ class Access:
             given = frozenset[str]().union(
                 *(_INCLUDES[right] for right in self.settings.identity_rights)
             )
-            return Caller(self._project(wanted or DEFAULT), who[:200], given)
+            return Caller(self._project(wanted or DEFAULT), who[:200], given, proxied=True)
         # Revoking the last key does not open a server again: a key that was counts, too.
         if self._has_keys():
             raise Denied(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from baton.config import Config, load_config
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.datasets import load_dataset
-from baton.datasets.labels import HumanLabel, labels_of, of_rubric, read_labels
+from baton.datasets.labels import Label, labels_of, of_rubric, read_labels
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import names_of
 from baton.formats.evaluation_folder import is_evaluation
@@ -50,7 +50,7 @@ from .rubrics import rubric_evaluator
 class _Labels(NamedTuple):
     """Labels, the file they are in, and the cases when that is a dataset."""
 
-    labels: list[HumanLabel]
+    labels: list[Label]
     file: Path | None
     dataset: Dataset | None
 

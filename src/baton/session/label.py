@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from baton.config import load_config
-from baton.datasets.labels import LabelFile, LabelLine
+from baton.datasets.labels import Label, LabelFile
 from baton.evaluators.judged import Judged
 from baton.model import EvalContext, InputError
 from baton.runner.calibration import ToLabel, to_label
@@ -105,17 +105,15 @@ class Labelling:
         elif label not in self.choices:
             raise ValueError(f"`{label}` is not a label: {', '.join(self.choices)}")
         subject = self.now.subject
-        dispatch = subject.id if subject.unit == "dispatch" else None
         self.file.add(
-            LabelLine(
+            Label(
                 trace=subject.trace.id,
-                dispatch=dispatch,
-                subject=None if dispatch or subject.unit == "trace" else subject.id,
+                subject=None if subject.unit == "trace" else subject.id,
                 rubric=self.evaluator.type,
-                label=label,
-                score=score,
+                value=str(label) if score is None else score,
                 by=self._by,
                 at=datetime.now(UTC).isoformat(timespec="seconds"),
+                origin="baton label",
             )
         )
         self._due.pop(0)
@@ -124,10 +122,10 @@ class Labelling:
         """Ask about this one after all others."""
         self._due.append(self._due.pop(0))
 
-    def take_back(self) -> LabelLine | None:
+    def take_back(self) -> Label | None:
         """Take the last label out of the file, and ask again; return it, or ``None`` for none."""
         taken = self.file.take_back(self.evaluator.type, self._by)
         if taken is not None:
-            key = (taken.trace, taken.dispatch or taken.subject or taken.trace)
+            key = (taken.trace, taken.what)
             self._due[:0] = [place for place, one in enumerate(self.things) if one.key == key]
         return taken

@@ -1,0 +1,639 @@
+"""The JSON API under ``/api/v1``, with its OpenAPI document; health, readiness and metrics.
+
+Each endpoint is a row of ``ENDPOINTS``: routes, parameters and the OpenAPI document come from it.
+Errors are JSON: ``error`` says what is wrong, ``do`` what to do.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
+from sqlalchemy import func, select
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from baton import __version__
+from baton.datasets.labels import Label, LabelLine
+from baton.model import InputError, suggestion
+from baton.model import Problem as Fault
+from baton.model.filter import Bound, Field, Fields, Filter, Sign, Term, filter_of, term_of
+
+from . import queries, sums
+from .access import Access, Caller, Denied, Right, caller_of, need_json
+from .database import EVERY_PROJECT, Unavailable
+from .inbox import Inbox
+from .labels import add_label, labels_of
+from .paging import MOST, Page
+from .schema import inbox, judging, trace
+from .store import Store
+
+T = TypeVar("T")
+API = "/api/v1"
+_BODY = 1 << 20
+"""Bytes of a request's body: some thousand labels."""
+_VALUE = 2000
+"""Characters of a parameter."""
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class ApiState(NamedTuple):
+    """What the API shows.
+
+    ``rules`` gives those of a project as plain data; ``counters`` are figures of this process by
+    name, such as ``requests_refused``.
+    """
+
+    store: Store
+    access: Access
+    rules: Callable[[str], list[Any]] = lambda _: []
+    counters: Callable[[], Mapping[str, float]] = dict
+
+
+class Problem(msgspec.Struct, kw_only=True):
+    """A body of the inbox that could not be read, with the version of Baton that tried."""
+
+    id: int
+    kind: str
+    form: str
+    name: str | None
+    size: int
+    received: datetime
+    attempts: int
+    error: str
+    reader: str
+
+
+class Listed(msgspec.Struct, Generic[T], kw_only=True):
+    """All that there are."""
+
+    items: list[T]
+
+
+class Health(msgspec.Struct, kw_only=True):
+    """Whether the server works; ``waiting`` bodies of the inbox are still to be read."""
+
+    status: Literal["ok"]
+    version: str
+    waiting: int | None = None
+    oldest_seconds: float | None = None
+
+
+class Failure(msgspec.Struct, kw_only=True):
+    """What was wrong with a request, and what to do."""
+
+    error: str
+    do: str
+
+
+def _said(text: str, **limits: Any) -> Any:
+    return msgspec.Meta(description=text, **limits)
+
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Project(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    project: Annotated[
+        str | None, _said("The project; that of the key, or `default`, when left out.")
+    ] = None
+
+
+class _Range(_Project, kw_only=True):
+    since: Annotated[Time | None, _said("From this time on, RFC 3339.")] = None
+    until: Annotated[Time | None, _said("Before this time, RFC 3339.")] = None
+
+
+class _List(_Range, kw_only=True):
+    limit: Annotated[int, _said("Rows of a page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, _said("`next` of the page before.")] = None
+    filter: Annotated[
+        str | None, _said("A filter over the fields below: `to:refund-* depth:>=2`.")
+    ] = None
+
+
+class _Conversations(_List, kw_only=True):
+    text: Annotated[
+        Annotated[str, msgspec.Meta(min_length=2, max_length=200)] | None,
+        _said("What users, agents or tools said, in capitals or not."),
+    ] = None
+
+
+class _Scores(_List, kw_only=True):
+    every_version: Annotated[bool, _said("Those of earlier versions of a conversation, too.")] = (
+        False
+    )
+
+
+class _Labels(_Project, kw_only=True):
+    limit: Annotated[int, _said("Rows of a page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, _said("`next` of the page before.")] = None
+    conversation_id: Annotated[int | None, _said("Those of one conversation.")] = None
+    rubric: Annotated[str | None, _said("Those by one rubric.")] = None
+
+
+class _Trends(_Range, kw_only=True):
+    interval: Annotated[sums.Interval, _said("How long a step is.")] = "day"
+    evaluator: Annotated[
+        str | None, _said("Sums of its scores; of the dispatches themselves when left out.")
+    ] = None
+    from_agent: Annotated[
+        str | None,
+        _said(
+            "Dispatches of this agent.",
+        ),
+    ] = None
+    to_agent: Annotated[str | None, _said("Dispatches to this agent.")] = None
+    by_version: Annotated[bool, _said("Each version of the receiver by itself.")] = False
+
+
+class Call(NamedTuple):
+    """One request: who asks, what for, and what came with it."""
+
+    state: ApiState
+    caller: Caller
+    params: Any
+    chosen: Filter
+    path: Mapping[str, Any]
+    body: bytes
+
+
+class Endpoint(NamedTuple):
+    """A row of the API. ``fields`` are filters that are parameters as well."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    right: Right | None
+    summary: str
+    answer: Any
+    run: Callable[[Call], Any]
+    params: type[_Project] = _Project
+    fields: Fields = {}  # noqa: RUF012 - rows are never changed
+    body: Any = None
+    media: str = "application/json"
+
+
+def _conversations(call: Call) -> Any:
+    given = call.params
+    return queries.conversations(
+        call.state.store,
+        call.caller.project,
+        call.chosen,
+        text=given.text,
+        limit=given.limit,
+        cursor=given.cursor,
+    )
+
+
+def _conversation(call: Call) -> Any:
+    one = queries.one_conversation(call.state.store, call.caller.project, call.path["id"])
+    if one is None:
+        message = f"there is no conversation {call.path['id']} in this project"
+        raise Denied(404, message, f"{API}/conversations lists them")
+    return one
+
+
+def _dispatches(call: Call) -> Any:
+    given = call.params
+    return queries.dispatches(
+        call.state.store, call.caller.project, call.chosen, limit=given.limit, cursor=given.cursor
+    )
+
+
+def _scores(call: Call) -> Any:
+    given = call.params
+    return queries.scores(
+        call.state.store,
+        call.caller.project,
+        call.chosen,
+        every_version=given.every_version,
+        limit=given.limit,
+        cursor=given.cursor,
+    )
+
+
+def _edges(call: Call) -> Any:
+    since, until = _seconds(call.params.since), _seconds(call.params.until)
+    store, project = call.state.store, call.caller.project
+    return Listed(items=sums.edges(store, project, since=since, until=until))
+
+
+def _trends(call: Call) -> Any:
+    given = call.params
+    points = sums.trends(
+        call.state.store,
+        call.caller.project,
+        interval=given.interval,
+        evaluator=given.evaluator,
+        from_agent=given.from_agent,
+        to_agent=given.to_agent,
+        by_version=given.by_version,
+        since=_seconds(given.since),
+        until=_seconds(given.until),
+    )
+    return Listed(items=points)
+
+
+def _labels(call: Call) -> Any:
+    given = call.params
+    return labels_of(
+        call.state.store,
+        call.caller.project,
+        conversation_id=given.conversation_id,
+        rubric=given.rubric,
+        limit=given.limit,
+        cursor=given.cursor,
+    )
+
+
+def _label(call: Call) -> Any:
+    return add_label(call.state.store, call.caller, call.body)
+
+
+def _rules(call: Call) -> Any:
+    names = {number: name for name, number in call.state.store.projects().items()}
+    return Listed(items=call.state.rules(names[call.caller.project]))
+
+
+def _problems(call: Call) -> Any:
+    listed = Inbox(call.state.store).problems(call.caller.project)
+    rows = [
+        {**each._asdict(), "received": datetime.fromtimestamp(each.received, UTC)}
+        for each in listed
+    ]
+    return Listed(items=[msgspec.convert(row, Problem) for row in rows])
+
+
+def _deletions(call: Call) -> Any:
+    return Listed(items=queries.deletions(call.state.store))
+
+
+def _openapi(_: Call) -> Any:
+    return openapi()
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/conversations",
+        "read",
+        "Conversations, the newest first",
+        Page[queries.Conversation],
+        _conversations,
+        _Conversations,
+        queries.CONVERSATION_FIELDS,
+    ),
+    Endpoint(
+        "GET",
+        "/conversations/{id:int}",
+        "read",
+        "One conversation, with its record",
+        queries.ConversationRecord,
+        _conversation,
+    ),
+    Endpoint(
+        "GET",
+        "/dispatches",
+        "read",
+        "Dispatches, the newest first",
+        Page[queries.DispatchRow],
+        _dispatches,
+        _List,
+        queries.DISPATCH_FIELDS,
+    ),
+    Endpoint(
+        "GET",
+        "/scores",
+        "read",
+        "Scores of rules, the newest first",
+        Page[queries.ScoreRow],
+        _scores,
+        _Scores,
+        queries.SCORE_FIELDS,
+    ),
+    Endpoint(
+        "GET",
+        "/edges",
+        "read",
+        "Who dispatches to whom: counts, cost, pass rates by evaluator",
+        Listed[sums.Edge],
+        _edges,
+        _Range,
+    ),
+    Endpoint(
+        "GET",
+        "/trends",
+        "read",
+        "Sums of each hour, day or week",
+        Listed[sums.Point],
+        _trends,
+        _Trends,
+    ),
+    Endpoint("GET", "/labels", "read", "Labels, the newest first", Page[Label], _labels, _Labels),
+    Endpoint("POST", "/labels", "review", "Add a label", Label, _label, body=LabelLine),
+    Endpoint("GET", "/rules", "read", "Rules that score what arrives", Listed[Any], _rules),
+    Endpoint(
+        "GET", "/problems", "read", "What arrived and could not be read", Listed[Problem], _problems
+    ),
+    Endpoint(
+        "GET", "/deletions", "read", "What retention deleted", Listed[queries.Deletion], _deletions
+    ),
+    Endpoint("GET", "/openapi.json", None, "This document", Any, _openapi),
+)
+
+
+def routes(state: ApiState) -> list[Route]:
+    """Return the routes of the API; the state of their application needs ``state.access``."""
+    by_path: dict[str, list[Endpoint]] = {}
+    for each in ENDPOINTS:
+        by_path.setdefault(each.path, []).append(each)
+    rules = by_path["/rules"]
+    return [
+        *(_route(state, API + path, there) for path, there in by_path.items()),
+        _route(state, "/api/rules", rules),
+        *(_route(state, each.path, [each]) for each in _OUTSIDE),
+        Route(f"{API}/{{rest:path}}", _nowhere, methods=_METHODS),
+    ]
+
+
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+"""Routes take all of them, so that one that is refused gets its answer in JSON."""
+
+
+def _route(state: ApiState, path: str, endpoints: list[Endpoint]) -> Route:
+    async def handle(request: Request) -> Response:
+        try:
+            return await _answer(state, endpoints, request)
+        except Denied as denied:
+            return denied.answer()
+        except InputError as error:
+            failure = Failure(error=str(error), do=f"{API}/openapi.json says what may be sent")
+            return _json(failure, 400)
+        except Unavailable as error:
+            failure = Failure(error=str(error), do="try again in a few seconds")
+            return _json(failure, 503, {"Retry-After": "2"})
+
+    return Route(path, handle, methods=_METHODS)
+
+
+async def _answer(state: ApiState, endpoints: list[Endpoint], request: Request) -> Response:
+    method = "GET" if request.method == "HEAD" else request.method
+    endpoint = next((each for each in endpoints if each.method == method), None)
+    if endpoint is None:
+        allowed = ", ".join(each.method for each in endpoints)
+        raise Denied(405, f"{request.method} is not possible here", f"use {allowed}")
+    body = b""
+    if endpoint.method == "POST":
+        need_json(request)
+        body = await _body_of(request)
+
+    def run() -> bytes:
+        values = request.query_params.multi_items()
+        if endpoint.right is None:
+            caller = _NOBODY
+        else:
+            caller = caller_of(request, request.query_params.get("project"))
+            caller.need(endpoint.right)
+        params, chosen = _params(endpoint, values)
+        answer = endpoint.run(Call(state, caller, params, chosen, request.path_params, body))
+        return answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
+
+    content = await run_in_threadpool(run)
+    return Response(content, headers=_HEADERS, media_type=endpoint.media)
+
+
+async def _body_of(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _BODY:
+            raise Denied(413, f"the body is longer than {_BODY >> 10} KiB", "send less at once")
+    return bytes(body)
+
+
+_LATE_PLUS = re.compile(r" (\d\d:\d\d)$")
+
+
+def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filter]:
+    """Take the parameters of a request apart: those of the endpoint, and a filter.
+
+    Raises:
+        InputError: unknown ones, with the nearest names; all of them.
+    """
+    own = {field.name: field for field in msgspec.structs.fields(endpoint.params)}
+    plain: dict[str, str] = {}
+    terms: list[Term] = []
+    problems: list[Fault] = []
+    for name, value in given:
+        try:
+            if len(value) > _VALUE:
+                raise InputError(f"longer than {_VALUE} characters")
+            if name in own:
+                if name in plain:
+                    raise InputError("is given twice")
+                # A plus sign in an address means a space: `2026-01-31T09:00:00+01:00`.
+                plain[name] = _LATE_PLUS.sub(r"+\1", value) if name in _RANGE else value
+            elif name in endpoint.fields:
+                terms.append(term_of(f"{name}:{value}", endpoint.fields))
+            else:
+                known = suggestion(name, [*own, *endpoint.fields])
+                raise InputError(f"unknown parameter; {known}")
+        except InputError as error:
+            problems += [Fault(path=name, message=each.message) for each in error.problems]
+    if problems:
+        raise InputError(problems)
+    try:
+        params = msgspec.convert(plain, endpoint.params, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error).replace(" - at `$.", " - in `")) from None
+    terms += filter_of(getattr(params, "filter", None), endpoint.fields).terms
+    when = "at" if "at" in endpoint.fields else "started"
+    if when in endpoint.fields:
+        for name, sign in _RANGE.items():
+            at = getattr(params, name)
+            if at is not None:
+                terms.append(Term(field=when, bounds=((Bound(sign, at.timestamp()),),)))
+    return params, Filter(terms=tuple(terms))
+
+
+_RANGE: Mapping[str, Sign] = {"since": ">=", "until": "<"}
+
+
+async def _nowhere(request: Request) -> Response:
+    known = suggestion(request.url.path, [API + each.path for each in ENDPOINTS])
+    return _json(Failure(error=f"there is no {request.url.path[:200]}", do=known), 404)
+
+
+def _json(value: Any, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(
+        msgspec.json.encode(value),
+        status,
+        {**_HEADERS, **(headers or {})},
+        "application/json",
+    )
+
+
+def _seconds(at: datetime | None) -> float | None:
+    return None if at is None else at.timestamp()
+
+
+def _health(_: Call) -> Any:
+    return Health(status="ok", version=__version__)
+
+
+def _ready(call: Call) -> Any:
+    """Read from both parts of the store; ``Unavailable`` where one is not there."""
+    call.state.store.projects()
+    waiting, oldest = Inbox(call.state.store).depth()
+    age = None if oldest is None else max(0.0, time.time() - oldest)
+    return Health(status="ok", version=__version__, waiting=waiting, oldest_seconds=age)
+
+
+def _metrics(call: Call) -> Any:
+    """Return figures as Prometheus reads them."""
+    store, now = call.state.store, time.time()
+    waiting, oldest = Inbox(store).depth()
+    due = select(func.count(), func.min(trace.c.due)).where(trace.c.changed, trace.c.due <= now)
+    judged = select(func.count(), func.min(judging.c.created)).where(judging.c.state != "done")
+    with store.read() as connection:
+        read, read_since = connection.execute(due, execution_options=EVERY_PROJECT).one()
+        asked, asked_since = connection.execute(judged, execution_options=EVERY_PROJECT).one()
+    with store.inbox.connect() as connection:
+        stored = connection.execute(select(func.max(inbox.c.id)), execution_options=EVERY_PROJECT)
+        bodies = stored.scalar() or 0
+    problems = len(Inbox(store).problems())
+    figures: list[tuple[str, str, str, float]] = [
+        ("inbox_bodies_total", "counter", "Bodies that were accepted and stored, ever.", bodies),
+        ("inbox_waiting", "gauge", "Bodies that are to be read.", waiting),
+        ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", _age(oldest, now)),
+        ("inbox_problems", "gauge", "Bodies that could not be read, up to 1000.", problems),
+        ("traces_due", "gauge", "Traces that are to be read and scored now.", read),
+        ("scoring_lag_seconds", "gauge", "For how long the oldest is due.", _age(read_since, now)),
+        ("judging_waiting", "gauge", "Conversations that wait for a judge.", asked),
+        ("judging_oldest_seconds", "gauge", "Age of the oldest of them.", _age(asked_since, now)),
+    ]
+    figures += [
+        (f"{name}_total", "counter", "Of this process, since it started.", value)
+        for name, value in call.state.counters().items()
+    ]
+    lines = [
+        line
+        for name, kind, means, value in figures
+        for line in (
+            f"# HELP baton_{name} {means}",
+            f"# TYPE baton_{name} {kind}",
+            f"baton_{name} {value:g}" if value < 1e6 else f"baton_{name} {value:.0f}",
+        )
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _age(since: float | None, now: float) -> float:
+    return 0.0 if since is None else max(0.0, now - since)
+
+
+_NOBODY = Caller(0, "", frozenset())
+_OUTSIDE = (
+    Endpoint("GET", "/health", None, "Whether the process works", Health, _health),
+    Endpoint("GET", "/ready", None, "Whether the store can be read", Health, _ready),
+    Endpoint(
+        "GET",
+        "/metrics",
+        "read",
+        "Figures for Prometheus",
+        str,
+        _metrics,
+        media="text/plain; version=0.0.4",
+    ),
+)
+
+
+def openapi() -> dict[str, Any]:
+    """Return the OpenAPI document, made from the rows of ``ENDPOINTS`` and their types."""
+    types = [each.answer for each in (*ENDPOINTS, *_OUTSIDE)] + [
+        each.body for each in ENDPOINTS if each.body is not None
+    ]
+    reference = "#/components/schemas/{name}"
+    shapes, parts = msgspec.json.schema_components([*types, Failure], ref_template=reference)
+    schemas = dict(zip(map(_key, types), shapes, strict=False))
+    failure = {"description": "What is wrong, and what to do", "content": _content(shapes[-1])}
+    paths: dict[str, Any] = {}
+    for each, base in [*((one, API) for one in ENDPOINTS), *((one, "") for one in _OUTSIDE)]:
+        path = base + each.path.replace(":int", "")
+        media = each.media.partition(";")[0]
+        operation: dict[str, Any] = {
+            "summary": each.summary,
+            "parameters": _parameters(each),
+            "responses": {
+                "200": {
+                    "description": each.summary,
+                    "content": _content(schemas[_key(each.answer)], media),
+                },
+                "default": failure,
+            },
+            "security": [] if each.right is None else [{"key": []}],
+        }
+        if each.body is not None:
+            body = {"required": True, "content": _content(schemas[_key(each.body)])}
+            operation["requestBody"] = body
+        paths.setdefault(path, {})[each.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Baton",
+            "version": __version__,
+            "description": "Conversations of agents, their dispatches and scores.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": parts,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _key(type_: Any) -> str:
+    return repr(type_)
+
+
+def _content(schema: Any, media: str = "application/json") -> dict[str, Any]:
+    return {media: {"schema": schema}}
+
+
+_FORMS = {
+    "text": "A name or a glob; commas between alternatives, `!` before what is left out.",
+    "number": "A number, or a comparison such as `>=2`.",
+    "seconds": "A duration, such as `>=2s`.",
+    "time": "A comparison with a time, such as `>=2026-01-31`.",
+}
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    if ":int" in endpoint.path:
+        number = {"type": "integer"}
+        made.append({"name": "id", "in": "path", "required": True, "schema": number})
+    if endpoint.right is None:
+        return made
+    shape = msgspec.json.schema(endpoint.params)
+    for definition in shape["$defs"].values():
+        for name, schema in definition["properties"].items():
+            made.append({"name": name, "in": "query", "schema": schema})
+    for name, field in endpoint.fields.items():
+        made.append({"name": name, "in": "query", "schema": _field_schema(field)})
+    return made
+
+
+def _field_schema(field: Field) -> dict[str, Any]:
+    values = f" One of {', '.join(field.values)}." if field.values else ""
+    return {"type": "string", "description": _FORMS[field.kind] + values}

@@ -1,0 +1,99 @@
+"""Labels of people as rows of the store."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import msgspec
+from sqlalchemy import insert, select
+
+from baton.datasets.labels import Label, LabelLine
+from baton.formats.document import Document
+from baton.model import InputError
+
+from .access import Caller
+from .paging import Page, cursor_of, read_cursor
+from .schema import conversation
+from .schema import label as table
+from .store import Store
+
+
+def labels_of(
+    store: Store,
+    project: int,
+    *,
+    conversation_id: int | None = None,
+    rubric: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[Label]:
+    """Return labels, those that were given last first.
+
+    Raises:
+        InputError: the cursor is not of a list of labels.
+    """
+    after = read_cursor(cursor, tuple[int])
+    query = (
+        select(table, conversation.c.key, table.c.id.label("order_0"))
+        .join(conversation, conversation.c.id == table.c.conversation)
+        .where(table.c.project == project, conversation.c.project == project)
+        .order_by(table.c.id.desc())
+        .limit(limit + 1)
+    )
+    if after is not None:
+        query = query.where(table.c.id < after[0])
+    if conversation_id is not None:
+        query = query.where(table.c.conversation == conversation_id)
+    if rubric is not None:
+        query = query.where(table.c.rubric == rubric)
+    with store.read() as connection:
+        rows = connection.execute(query).mappings().all()
+    items = [
+        Label(
+            trace=row["key"],
+            subject=None if row["subject"] == row["key"] else row["subject"],
+            rubric=row["rubric"],
+            value=msgspec.json.decode(row["value"]),
+            by=row["by"],
+            at=datetime.fromtimestamp(row["at"], UTC).isoformat().replace("+00:00", "Z"),
+            note=row["note"],
+            origin=row["origin"],
+        )
+        for row in rows[:limit]
+    ]
+    return Page(items=items, next=cursor_of(rows, limit))
+
+
+def add_label(store: Store, caller: Caller, body: bytes, now: float | None = None) -> Label:
+    """Keep a label: one line as in a file of labels, about a conversation of the caller's project.
+
+    It is kept as given now; ``by`` is the caller where nobody else is named, and where a proxy
+    says who asks.
+
+    Raises:
+        InputError: it is no label, or there is no such conversation.
+    """
+    line = Document("body", body, "json").decode(LabelLine).as_label()
+    at = time.time() if now is None else now
+    by = caller.name if caller.proxied else line.by or caller.name
+    query = select(conversation.c.id)
+    query = query.where(conversation.c.project == caller.project, conversation.c.key == line.trace)
+    with store.write() as connection:
+        number = connection.execute(query).scalar()
+        if number is None:
+            raise InputError(f"there is no conversation `{line.trace}` in this project")
+        row = {
+            "project": caller.project,
+            "conversation": number,
+            "subject": line.what,
+            "rubric": line.rubric,
+            "value": msgspec.json.encode(line.value).decode(),
+            "by": by,
+            "at": at,
+            "note": line.note,
+            "origin": line.origin or "api",
+        }
+        connection.execute(insert(table).values(row))
+    stated = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+    return msgspec.structs.replace(line, by=by, at=stated, origin=row["origin"])

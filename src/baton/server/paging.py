@@ -1,0 +1,90 @@
+"""Pages of rows, the cursors between them, and rows as types."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from sqlalchemy import RowMapping
+
+from baton.model import InputError
+
+T = TypeVar("T")
+MOST = 500
+"""Rows of a page."""
+
+
+class Page(msgspec.Struct, Generic[T], kw_only=True):
+    """Some rows; ``next`` is the cursor of those that follow, ``None`` after the last ones.
+
+    Of a search for a text ``searched_to`` is the start of the oldest conversation that was looked
+    at: a page may be empty, and others follow.
+    """
+
+    items: list[T]
+    next: str | None = None
+    searched_to: datetime | None = None
+
+
+_JSON = frozenset(("agents", "subject", "details", "evidence", "judge"))
+_TIMES = frozenset(("started", "ended", "seen", "read", "at"))
+
+
+def row_as(type_: type[T], row: Mapping[Any, Any]) -> T:
+    """Return a row as a struct: JSON decoded, times as such."""
+    values = {}
+    for name in type_.__struct_fields__:  # type: ignore[attr-defined]
+        value = row[name]
+        if value is not None and name in _JSON:
+            value = msgspec.json.decode(value)
+        elif name in _TIMES:
+            value = at_of(value)
+        values[name] = value
+    return type_(**values)
+
+
+def at_of(seconds: float | None) -> datetime | None:
+    """Return a time; one that no calendar has, as spans may tell, is ``None``."""
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def cursor_of(rows: Sequence[RowMapping], limit: int) -> str | None:
+    """Return where the next page starts, if there are more rows than ``limit``.
+
+    Rows have what they are ordered by as ``order_0``, ``order_1`` and so on.
+    """
+    if len(rows) <= limit:
+        return None
+    last = rows[limit - 1]
+    return cursor_after([last[name] for name in last if name.startswith("order_")])
+
+
+def cursor_after(after: Sequence[Any]) -> str:
+    """Return the cursor that goes on after a row."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(after)).decode().rstrip("=")
+
+
+def read_cursor(cursor: str | None, shape: Any) -> list[Any] | None:
+    """Return the row that a cursor goes on after.
+
+    Raises:
+        InputError: it is not one of such a list.
+    """
+    if cursor is None:
+        return None
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        values = msgspec.json.decode(packed, type=shape)
+    except (ValueError, msgspec.DecodeError):
+        raise InputError(
+            "`cursor` is not one of this list: take `next` of the page before"
+        ) from None
+    return list(values)

@@ -1,0 +1,664 @@
+"""Conversations, dispatches and scores of a store, by filter and cursor.
+
+Lists are in the order of time, the newest first, and go on after a cursor: what arrives meanwhile
+moves nothing. A filter is that of rules and of ``--filter`` (:mod:`baton.model.filter`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, get_args
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    case,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+
+from baton.model import InputError, Trace
+from baton.model.filter import NUMBER, SECONDS, TEXT, TIME, Field, Fields, Filter, Term
+from baton.model.score import STATUSES
+from baton.model.trace import DispatchKind, DispatchStatus, TurnStatus
+
+from .bodies import BodyGone, Place, get_one
+from .paging import Page, at_of, cursor_after, cursor_of, read_cursor, row_as
+from .schema import conversation, deletion, dispatch, run, score
+from .store import Store
+
+_FEW = 5000
+"""Rows that meet a condition and are worth gathering and sorting. With more of them a list is
+walked from its newest row on, as one of the next rows will meet it."""
+_DRIVERS = 20
+"""Values of a field that are asked for one by one, each by its index."""
+_STARS = 8
+"""Stars of a glob: databases try each place for each of them."""
+_NAMES = 10_000
+"""Different names that a glob is compared with."""
+_SEARCH_SECONDS = 1.0
+"""Seconds that a search for a text may take; the next page goes on where it stopped."""
+_BATCH = 200
+"""Records that a search reads at once."""
+
+
+class Conversation(msgspec.Struct, kw_only=True):
+    """A conversation, as lists show it. ``id`` is its number here, ``key`` the id of its record.
+
+    ``verdict`` is the worst status of its scores, ``failed`` how many of them failed. ``gone``:
+    retention deleted some of its spans. ``match`` quotes what a search was for.
+    """
+
+    id: int
+    key: str
+    version: int
+    state: str
+    source: str
+    framework: str | None
+    service: str | None
+    agents: list[str]
+    preview: str | None
+    started: datetime | None
+    ended: datetime | None
+    seen: datetime
+    read: datetime
+    status: str
+    turns: int
+    runs: int
+    dispatches: int
+    spans: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    verdict: str | None
+    failed: int
+    gone: bool
+    match: str | None = None
+
+
+class ConversationRecord(msgspec.Struct, kw_only=True):
+    """A conversation with its record; instead of that ``deleted`` says why there is none."""
+
+    conversation: Conversation
+    record: Trace | None
+    deleted: str | None = None
+
+
+class DispatchRow(msgspec.Struct, kw_only=True):
+    """A dispatch, as lists show it. ``id`` is that of the record; tokens are of its runs."""
+
+    conversation_id: int
+    conversation: str
+    id: str
+    turn: int
+    from_agent: str | None
+    to_agent: str
+    agent_version: str | None
+    kind: str
+    mode: str
+    basis: str
+    status: str
+    depth: int
+    started: datetime | None
+    ended: datetime | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    service: str | None
+    verdict: str | None
+
+
+class ScoreRow(msgspec.Struct, kw_only=True):
+    """A score that a rule led to. ``version`` is that of the conversation it was made of."""
+
+    id: int
+    conversation_id: int
+    version: int
+    rule: str
+    evaluator: str
+    type: str
+    evaluator_version: str
+    unit: str
+    subject: list[str]
+    dispatch: str | None
+    from_agent: str | None
+    to_agent: str | None
+    agent_version: str | None
+    status: str
+    value: float | None
+    threshold: float | None
+    reason: str | None
+    finding: str | None
+    details: dict[str, Any]
+    evidence: list[Any]
+    judge: dict[str, Any] | None
+    cost_usd: float | None
+    at: datetime
+
+
+class Deletion(msgspec.Struct, kw_only=True):
+    """What retention deleted of a day: bodies, bytes, and how many conversations had some there."""
+
+    day: str
+    at: datetime
+    why: str
+    bodies: int
+    bytes: int
+    conversations: int
+
+
+_VERDICT = Field(values=STATUSES)
+_SCORE_FIELDS: Fields = {"evaluator": TEXT, "rule": TEXT, "finding": TEXT}
+_KINDS = Field(values=get_args(DispatchKind))
+_HAS_DISPATCH: Fields = {"to": TEXT, "from": TEXT, "kind": _KINDS, "depth": NUMBER}
+CONVERSATION_FIELDS: Fields = {
+    "conversation": TEXT,
+    "agent": TEXT,
+    **_HAS_DISPATCH,
+    **_SCORE_FIELDS,
+    "verdict": _VERDICT,
+    "state": Field(values=("open", "complete")),
+    "status": Field(values=get_args(TurnStatus)),
+    "service": TEXT,
+    "source": TEXT,
+    "framework": TEXT,
+    "started": TIME,
+    "duration": SECONDS,
+    "tokens": NUMBER,
+    "cost": NUMBER,
+    "turns": NUMBER,
+    "runs": NUMBER,
+    "dispatches": NUMBER,
+}
+"""What conversations may be filtered by. ``to``, ``from``, ``kind`` and ``depth`` are of one of its
+dispatches; with ``evaluator``, ``rule`` or ``finding``, ``verdict`` is that of one such score."""
+DISPATCH_FIELDS: Fields = {
+    "conversation_id": NUMBER,
+    **_HAS_DISPATCH,
+    **_SCORE_FIELDS,
+    "verdict": _VERDICT,
+    "mode": Field(values=("foreground", "background", "unknown")),
+    "basis": Field(values=("stated", "structure", "order")),
+    "status": Field(values=get_args(DispatchStatus)),
+    "service": TEXT,
+    "version": TEXT,
+    "started": TIME,
+    "duration": SECONDS,
+    "tokens": NUMBER,
+    "cost": NUMBER,
+}
+"""What dispatches may be filtered by; ``version`` is of the receiver."""
+SCORE_FIELDS: Fields = {
+    "conversation_id": NUMBER,
+    **_SCORE_FIELDS,
+    "verdict": _VERDICT,
+    "unit": TEXT,
+    "to": TEXT,
+    "from": TEXT,
+    "version": TEXT,
+    "at": TIME,
+    "value": NUMBER,
+}
+"""What scores may be filtered by."""
+
+
+_Columns = dict[str, ColumnElement[Any]]
+
+
+def _figures(table: Table) -> _Columns:
+    """Return what of a table is compared with numbers."""
+    tokens = func.coalesce(table.c.input_tokens, 0) + func.coalesce(table.c.output_tokens, 0)
+    unknown = and_(table.c.input_tokens.is_(None), table.c.output_tokens.is_(None))
+    return {
+        "started": table.c.started,
+        "duration": table.c.ended - table.c.started,
+        "tokens": case((unknown, None), else_=tokens),
+        "cost": table.c.cost_usd,
+    }
+
+
+_CONVERSATION_COLUMNS: _Columns = {
+    "conversation": conversation.c.key,
+    **{
+        name: conversation.c[name]
+        for name in ("state", "status", "service", "source", "framework", "verdict", "turns")
+    },
+    "runs": conversation.c.runs,
+    "dispatches": conversation.c.dispatches,
+    **_figures(conversation),
+}
+_DISPATCH_COLUMNS: _Columns = {
+    "conversation_id": dispatch.c.conversation,
+    "to": dispatch.c.to_agent,
+    "from": dispatch.c.from_agent,
+    "version": dispatch.c.agent_version,
+    **{
+        name: dispatch.c[name]
+        for name in ("kind", "depth", "mode", "basis", "status", "service", "verdict")
+    },
+    **_figures(dispatch),
+}
+_SCORE_COLUMNS: _Columns = {
+    "conversation_id": score.c.conversation,
+    "to": score.c.to_agent,
+    "from": score.c.from_agent,
+    "version": score.c.agent_version,
+    "verdict": score.c.status,
+    **{name: score.c[name] for name in ("evaluator", "rule", "finding", "unit", "at", "value")},
+}
+
+
+class _Condition:
+    """Conditions of a list about one project.
+
+    ``few`` is set where one of them gives few rows, which are then gathered and sorted.
+    """
+
+    def __init__(self, connection: Connection, project: int, columns: _Columns) -> None:
+        self._connection = connection
+        self._project = project
+        self._columns = columns
+        self.all: list[ColumnElement[bool]] = []
+        self.few = False
+
+    def add(self, terms: Iterable[Term], fields: Fields) -> None:
+        """Add terms about columns of the list itself."""
+        self.all += [self.of(self._columns[each.field], each, fields) for each in terms]
+
+    def add_about(
+        self,
+        table: Table,
+        conditions: Sequence[ColumnElement[bool]],
+        links: Sequence[tuple[ColumnElement[Any], ColumnElement[Any]]],
+        further: ColumnElement[bool] | None = None,
+    ) -> None:
+        """Ask for a row of another table.
+
+        ``links`` are columns of it and what they are equal to in the list; ``further`` has to hold
+        as well, and is not worth asking when rows are gathered.
+        """
+        theirs, own = zip(*links, strict=True)
+        rows = select(*theirs).where(table.c.project == self._project, *conditions)
+        same = [left == right for left, right in links]
+        more = [] if further is None else [further]
+        self.all.append(exists(rows.where(*same, *more)))
+        some = rows.limit(_FEW + 1).subquery()
+        if (self._connection.execute(select(func.count()).select_from(some)).scalar() or 0) <= _FEW:
+            self.few = True
+            self.all.append((own[0] if len(own) == 1 else tuple_(*own)).in_(rows))
+
+    def of(self, column: ColumnElement[Any], term: Term, fields: Fields) -> ColumnElement[bool]:
+        """Return a term about a column; what is not known meets none."""
+        field = fields[term.field]
+        if term.bounds:
+            return or_(
+                *(
+                    and_(*(column.op(sign, is_comparison=True)(n) for sign, n in bounds))
+                    for bounds in term.bounds
+                )
+            )
+        if field.values:
+            return column.in_([value for value in field.values if term.meets(value)])
+        wanted = [self._like(column, glob, term.exact) for glob in term.any_of] or [true()]
+        refused = [not_(self._like(column, glob, term.exact)) for glob in term.none_of]
+        return and_(column.is_not(None), or_(*wanted), *refused)
+
+    def names(self, column: ColumnElement[Any], terms: Sequence[Term], field: Field) -> list[str]:
+        """Return the values of an indexed column that meet terms.
+
+        Raises:
+            InputError: there are too many to compare a glob with.
+        """
+        given: Iterable[str] = field.values
+        if not given:
+            literals = [each for each in terms if each.any_of and _is_literal(each)]
+            given = literals[0].any_of if literals else self._different(column)
+        return [name for name in given if all(term.meets(name) for term in terms)]
+
+    def _different(self, column: ColumnElement[Any]) -> Iterator[str]:
+        """Yield the different values of an indexed column, each found by one look at the index."""
+        table: Table = column.table
+        least = select(func.min(column).label("name")).where(table.c.project == self._project)
+        step = least.cte(recursive=True)
+        after = least.where(column > step.c.name).scalar_subquery()
+        step = step.union_all(select(after).where(step.c.name.is_not(None)))
+        query = select(step.c.name).where(step.c.name.is_not(None)).limit(_NAMES + 1)
+        names = self._connection.execute(query).scalars().all()
+        if len(names) > _NAMES:
+            raise InputError(f"there are over {_NAMES:,} names: write one in full, without `*`")
+        yield from names
+
+    def _like(self, column: ColumnElement[Any], glob: str, exact: bool) -> ColumnElement[bool]:
+        same = column == glob
+        if exact or not _MAGIC.search(glob):
+            return same
+        if glob.count("*") > _STARS or len(glob) > 1000:
+            raise InputError(f"`{glob[:50]}` is too long for a glob, or has over {_STARS} stars")
+        if self._connection.dialect.name == "sqlite":
+            return or_(same, column.op("GLOB", is_comparison=True)(glob.replace("[!", "[^")))
+        return or_(same, column.op("~", is_comparison=True)(_as_regex(glob)))
+
+
+def _newest(
+    connection: Connection,
+    query: Select[Any],
+    order: Sequence[ColumnElement[Any]],
+    condition: _Condition,
+    after: Sequence[Any] | None,
+    limit: int,
+    driver: tuple[ColumnElement[Any], list[str]] | None = None,
+) -> list[RowMapping]:
+    """Return the newest rows, those of ``order`` descending; each has it as ``order_0`` and so on.
+
+    A ``driver`` is a column that has an index in this order, and the values that are wanted: each
+    is asked for by itself, as a database would sort all rows of several.
+    """
+    query = query.add_columns(*(each.label(f"order_{n}") for n, each in enumerate(order)))
+    query = query.where(*condition.all)
+    if after is not None:
+        query = query.where(tuple_(*order) < tuple_(*after))
+    # Few rows are gathered by what they meet, not by walking the list: it is sorted by a sum,
+    # which no index has.
+    first = order[0] + 0 if condition.few else order[0]
+    query = query.order_by(first.desc(), *(each.desc() for each in order[1:])).limit(limit)
+    if driver is None or condition.few or len(driver[1]) > _DRIVERS:
+        return list(connection.execute(query).mappings())
+    column, values = driver
+    rows = [
+        row
+        for value in values
+        for row in connection.execute(query.where(column == value)).mappings()
+    ]
+    rows.sort(key=lambda row: [row[f"order_{n}"] for n in range(len(order))], reverse=True)
+    return rows[:limit]
+
+
+def conversations(
+    store: Store,
+    project: int,
+    chosen: Filter,
+    *,
+    text: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[Conversation]:
+    """Return conversations, the newest first, that meet a filter over ``CONVERSATION_FIELDS``.
+
+    ``text`` is searched for in what users, agents and tools said, in capitals or not. A search
+    takes a second or so; the next page goes on where it stopped.
+
+    Raises:
+        InputError: the cursor is not of a list of conversations.
+    """
+    after = read_cursor(cursor, tuple[float, int])
+    query = select(conversation).where(conversation.c.project == project)
+    order = (func.coalesce(conversation.c.started, conversation.c.seen), conversation.c.id)
+    with store.read() as connection:
+        condition = _Condition(connection, project, _CONVERSATION_COLUMNS)
+        about_scores, terms = _about_scores(chosen)
+        about_dispatches, terms = _split(terms, _HAS_DISPATCH)
+        agents, terms = _split(terms, ("agent",))
+        condition.add(terms, CONVERSATION_FIELDS)
+        if about_scores:
+            condition.add_about(
+                score,
+                [condition.of(_SCORE_COLUMNS[t.field], t, SCORE_FIELDS) for t in about_scores],
+                [(score.c.conversation, conversation.c.id)],
+                score.c.version == conversation.c.version,
+            )
+        if about_dispatches:
+            condition.add_about(
+                dispatch,
+                [
+                    condition.of(_DISPATCH_COLUMNS[t.field], t, _HAS_DISPATCH)
+                    for t in about_dispatches
+                ],
+                [(dispatch.c.conversation, conversation.c.id)],
+            )
+        if agents:
+            names = condition.names(run.c.agent, agents, TEXT)
+            condition.add_about(
+                run, [run.c.agent.in_(names)], [(run.c.conversation, conversation.c.id)]
+            )
+        if text is None:
+            rows = _newest(connection, query, order, condition, after, limit + 1)
+            return Page(
+                items=[_conversation(row) for row in rows[:limit]], next=cursor_of(rows, limit)
+            )
+        matching: list[Conversation] = []
+        until = time.monotonic() + _SEARCH_SECONDS
+        more, row = True, None
+        while more and len(matching) < limit and time.monotonic() < until:
+            rows = _newest(connection, query, order, condition, after, _BATCH)
+            more = len(rows) == _BATCH
+            bodies = store.bodies.get(Place(each["day"], each["place"]) for each in rows)
+            for row in rows:
+                after = [row["order_0"], row["order_1"]]
+                body = bodies.get(Place(row["day"], row["place"]))
+                match = None if body is None else _search(body, text)
+                if match is not None:
+                    matching.append(_conversation(row, match))
+                    if len(matching) == limit:
+                        more = more or row is not rows[-1]
+                        break
+    return Page(
+        items=matching,
+        next=cursor_after(after) if more and after is not None else None,
+        searched_to=None if row is None else at_of(row["order_0"]),
+    )
+
+
+def one_conversation(store: Store, project: int, id_: int) -> ConversationRecord | None:
+    """Return a conversation with its record; ``None`` where there is none of this number."""
+    query = select(conversation).where(conversation.c.project == project, conversation.c.id == id_)
+    with store.read() as connection:
+        row = connection.execute(query).mappings().first()
+    if row is None:
+        return None
+    try:
+        body = get_one(store.bodies, Place(row["day"], row["place"]))
+    except BodyGone as error:
+        return ConversationRecord(conversation=_conversation(row), record=None, deleted=str(error))
+    record = msgspec.msgpack.decode(body, type=Trace)
+    return ConversationRecord(conversation=_conversation(row), record=record)
+
+
+def dispatches(
+    store: Store, project: int, chosen: Filter, *, limit: int = 50, cursor: str | None = None
+) -> Page[DispatchRow]:
+    """Return dispatches, the newest first, that meet a filter over ``DISPATCH_FIELDS``.
+
+    Raises:
+        InputError: the cursor is not of a list of dispatches.
+    """
+    after = read_cursor(cursor, tuple[float, int, str])
+    order = (dispatch.c.started, dispatch.c.conversation, dispatch.c.id)
+    query = select(dispatch).where(dispatch.c.project == project)
+    with store.read() as connection:
+        condition = _Condition(connection, project, _DISPATCH_COLUMNS)
+        about_scores, terms = _about_scores(chosen)
+        condition.add(terms, DISPATCH_FIELDS)
+        if about_scores:
+            condition.add_about(
+                score,
+                [condition.of(_SCORE_COLUMNS[t.field], t, SCORE_FIELDS) for t in about_scores],
+                [
+                    (score.c.conversation, dispatch.c.conversation),
+                    (score.c.dispatch, dispatch.c.id),
+                ],
+                _current(project),
+            )
+        driver = None
+        for name in ("verdict", "from", "to"):
+            own, _ = _split(terms, (name,))
+            if own:
+                column = _DISPATCH_COLUMNS[name]
+                driver = column, condition.names(column, own, DISPATCH_FIELDS[name])
+        rows = _newest(connection, query, order, condition, after, limit + 1, driver)
+        ids = {row["conversation"] for row in rows[:limit]}
+        there = select(conversation.c.id, conversation.c.key)
+        there = there.where(conversation.c.project == project, conversation.c.id.in_(ids))
+        keys = {row.id: row.key for row in connection.execute(there)}
+    items = [
+        row_as(DispatchRow, {**row, "conversation_id": id_, "conversation": keys.get(id_, "")})
+        for row in rows[:limit]
+        for id_ in (row["conversation"],)
+    ]
+    return Page(items=items, next=cursor_of(rows, limit))
+
+
+def scores(
+    store: Store,
+    project: int,
+    chosen: Filter,
+    *,
+    every_version: bool = False,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[ScoreRow]:
+    """Return scores, the newest first, that meet a filter over ``SCORE_FIELDS``.
+
+    Those of earlier versions of a conversation are left out unless ``every_version``.
+
+    Raises:
+        InputError: the cursor is not of a list of scores.
+    """
+    after = read_cursor(cursor, tuple[float, int])
+    query = select(score).where(score.c.project == project)
+    with store.read() as connection:
+        condition = _Condition(connection, project, _SCORE_COLUMNS)
+        condition.add(chosen.terms, SCORE_FIELDS)
+        if not every_version:
+            condition.all.append(_current(project))
+        driver = None
+        if "conversation_id" not in chosen.fields:
+            # There is an index in the order of time for each rule and finding, not over all.
+            name = "finding" if "finding" in chosen.fields else "rule"
+            own, _ = _split(chosen.terms, (name,))
+            driver = _SCORE_COLUMNS[name], condition.names(_SCORE_COLUMNS[name], own, TEXT)
+        rows = _newest(
+            connection, query, (score.c.at, score.c.id), condition, after, limit + 1, driver
+        )
+    items = [
+        row_as(ScoreRow, {**row, "conversation_id": row["conversation"]}) for row in rows[:limit]
+    ]
+    return Page(items=items, next=cursor_of(rows, limit))
+
+
+def deletions(store: Store) -> list[Deletion]:
+    """Return what retention deleted, the newest day first; a day holds all projects."""
+    with store.read() as connection:
+        rows = connection.execute(select(deletion).order_by(deletion.c.day.desc())).mappings()
+        return [row_as(Deletion, row) for row in rows]
+
+
+def _current(project: int) -> ColumnElement[bool]:
+    """Return whether a score is of the version that its conversation has now."""
+    return exists(
+        select(conversation.c.id).where(
+            conversation.c.project == project,
+            conversation.c.id == score.c.conversation,
+            conversation.c.version == score.c.version,
+        )
+    )
+
+
+def _split(terms: Iterable[Term], fields: Iterable[str]) -> tuple[list[Term], list[Term]]:
+    """Return the terms about some fields, and the others."""
+    names = set(fields)
+    chosen: list[Term] = []
+    others: list[Term] = []
+    for term in terms:
+        (chosen if term.field in names else others).append(term)
+    return chosen, others
+
+
+def _about_scores(chosen: Filter) -> tuple[list[Term], list[Term]]:
+    """Return the terms about one score, and the others; a verdict goes with its evaluator."""
+    about, others = _split(chosen.terms, _SCORE_FIELDS)
+    if about:
+        return _split(chosen.terms, (*_SCORE_FIELDS, "verdict"))
+    return about, others
+
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def _is_literal(term: Term) -> bool:
+    return term.exact or not any(_MAGIC.search(glob) for glob in term.any_of)
+
+
+def _as_regex(glob: str) -> str:
+    """Return a glob as a regular expression of PostgreSQL."""
+    parts, at = [], 0
+    while at < len(glob):
+        character, at = glob[at], at + 1
+        if character == "*":
+            parts.append(".*")
+        elif character == "?":
+            parts.append(".")
+        elif character == "[" and (end := glob.find("]", at + 1 + (glob[at : at + 1] == "!"))) > 0:
+            inside = glob[at:end].replace("\\", "\\\\").replace("[", "\\[")
+            parts.append(f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]")
+            at = end + 1
+        else:
+            parts.append(re.escape(character))
+    return f"^(?:{''.join(parts)})$"
+
+
+_SPOKEN = frozenset(
+    (
+        "input",
+        "output",
+        "content",
+        "result",
+        "prompt",
+        "description",
+        "context",
+        "arguments",
+        "error",
+    )
+)
+"""Fields of the record that hold what was said, asked, returned or went wrong."""
+_AROUND = 60
+"""Characters of a quotation on either side of a match."""
+
+
+def _search(body: bytes, text: str) -> str | None:
+    """Return the words around a text in a record, or ``None`` if it is nowhere in it."""
+    wanted = text.casefold()
+    # Texts stand in msgpack as they are: most records are left out without being decoded.
+    if text.isascii():
+        if wanted.encode() not in body.lower():
+            return None
+    elif wanted not in body.decode(errors="ignore").casefold():
+        return None
+    waiting: list[tuple[Any, bool]] = [(msgspec.msgpack.decode(body), False)]
+    while waiting:
+        value, spoken = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(each, spoken or key in _SPOKEN) for key, each in reversed(value.items())]
+        elif isinstance(value, list):
+            waiting += [(each, spoken) for each in reversed(value)]
+        elif spoken and isinstance(value, str) and (at := value.casefold().find(wanted)) >= 0:
+            start, end = max(0, at - _AROUND), at + len(text) + _AROUND
+            words = " ".join(value[start:end].split())
+            return f"{'…' * (start > 0)}{words}{'…' * (end < len(value))}"
+    return None
+
+
+def _conversation(row: RowMapping, match: str | None = None) -> Conversation:
+    return row_as(Conversation, {**row, "match": match})

@@ -1,0 +1,40 @@
+"""The API behind a real server on a port of the kernel's choice."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from baton.server.access import Access, AccessSettings, CheckSource
+from baton.server.api import ApiState, routes
+from baton.server.store import Store
+
+
+@contextmanager
+def api(store: Store, settings: AccessSettings | None = None, **state: Any) -> Iterator[str]:
+    """Serve the API, and return its address."""
+    access = Access(store, settings)
+    app = Starlette(
+        routes=list(routes(ApiState(store, access, **state))),
+        middleware=[Middleware(CheckSource, access=access)],
+    )
+    app.state.access = access
+    config = uvicorn.Config(app, log_level="error", proxy_headers=False, lifespan="off")
+    server = uvicorn.Server(config)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
