@@ -295,7 +295,7 @@ def write(connection: Connection, kept: Sequence[Kept], quiet: Mapping[int, floa
         "root": old.root | new.root,
         "changed": True,
         # One that is waited for already is looked at then, however much arrives meanwhile.
-        "due": case((old.changed, old.due), else_=new.due),
+        "due": case((old.changed & (old.due < new.due), old.due), else_=new.due),
         "error": None,
         "reader": None,
     }

@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, exists, insert, select
 from sqlalchemy.exc import (
@@ -40,14 +40,11 @@ _READ_SPANS = 10_000
 """Spans that are read before what was read is written: a second, so that a stop is prompt."""
 
 
-class Scorer(Protocol):
-    """Scores a record by rules: rows of scores, and the rules whose judges have to be asked."""
+Scorer = Callable[[int, Trace, Recorded | None, State], tuple[Sequence[Row], Sequence[str]]]
+"""Scores a record of a project: rows of scores, and the rules whose judges have to be asked.
 
-    def __call__(
-        self, project: int, record: Trace, told: Recorded | None, state: State
-    ) -> tuple[Sequence[Row], Sequence[str]]:
-        """Score a record; ``told`` is what its spans say beside it, nothing for an upload."""
-        ...
+Beside the record it gets what its spans say of it (nothing for an upload), and its state.
+"""
 
 
 def no_rules(

@@ -30,12 +30,14 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     A span whose parent is missing, or is below itself, is a root.
     """
     names: set[str] = set()
-    by_id = {(span.trace_id, span.span_id): Node(span, read_span(span, names)) for span in spans}
-    nodes = list(by_id.values())
+    nodes = [Node(span, read_span(span, names)) for span in spans]
+    by_id = {(node.span.trace_id, node.span.span_id): node for node in nodes}
+    same = _of_one_id(nodes) if len(by_id) < len(nodes) else {}
     for node in nodes:
         span = node.span
         if span.parent_id is not None:
-            parent = by_id.get((span.trace_id, span.parent_id))
+            key = (span.trace_id, span.parent_id)
+            parent = _around(node, same[key]) if key in same else by_id.get(key)
             node.parent = parent if parent is not node else None
     _rejoin(nodes)
     for node in nodes:
@@ -58,6 +60,20 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     if _demote(ordered):
         _look_up(ordered)
     return ordered + alone
+
+
+def _of_one_id(nodes: list[Node]) -> dict[tuple[str, str], list[Node]]:
+    """Return the spans by id where several have one, as some programs count them anew."""
+    by_id: dict[tuple[str, str], list[Node]] = {}
+    for node in nodes:
+        by_id.setdefault((node.span.trace_id, node.span.span_id), []).append(node)
+    return {key: some for key, some in by_id.items() if len(some) > 1}
+
+
+def _around(node: Node, parents: list[Node]) -> Node:
+    """Choose the parent of those with one id: the last that started before, else the first."""
+    before = [parent for parent in parents if parent.started <= node.started]
+    return max(before or parents[:1], key=_start)
 
 
 def _in_order(roots: list[Node]) -> list[Node]:

@@ -1,0 +1,182 @@
+"""A kill at any moment loses and doubles nothing that was accepted."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from baton.server.conversations import Bounds, record_of
+from baton.server.inbox import Inbox
+from baton.server.schema import conversation, inbox_read, run, trace
+from baton.server.store import Store, open_store
+from baton.server.worker import Worker
+
+from .otlp import send, work
+from .test_conversations import AT, body, only, rows, span
+
+QUIET = Bounds(quiet=1.0)
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing after it is done."""
+
+
+class Dying:
+    """A store that is killed at the n-th time something is committed, before or after it is."""
+
+    def __init__(self, store: Store, count: int, *, after: bool) -> None:
+        self._store = store
+        self._left = count
+        self._after = after
+        self.bodies: Any = _Bodies(self)
+        self.is_postgresql = store.is_postgresql
+        self.read, self.read_inbox = store.read, store.read_inbox
+
+    @contextmanager
+    def commit(self, how: Callable[[], Any]) -> Iterator[Any]:
+        self._left -= 1
+        with how() as connection:
+            yield connection
+            if self._left == 0 and not self._after:
+                raise Killed
+        if self._left == 0:
+            raise Killed
+
+    def write(self) -> Any:
+        return self.commit(self._store.write)
+
+    def write_inbox(self) -> Any:
+        return self.commit(self._store.write_inbox)
+
+    def put(self, *arguments: Any) -> Any:
+        self._left -= 1
+        places = self._store.bodies.put(*arguments)
+        if self._left == 0:
+            raise Killed
+        return places
+
+
+class _Bodies:
+    def __init__(self, dying: Dying) -> None:
+        self._dying = dying
+        self.put = dying.put
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._dying._store.bodies, name)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("count", range(1, 8))
+def test_a_kill_at_any_commit_loses_and_doubles_nothing(
+    store: Store, count: int, after: bool
+) -> None:
+    bodies = [body(span(1, 2 + n, 1, agent=f"a{n}")) for n in range(3)]
+    send(store, 1, [*bodies, body(span(1, 1, agent="desk", seconds=5))], AT)
+    dying: Any = Dying(store, count, after=after)
+
+    def until_killed() -> None:  # the fourth commit and the fifth are those of reading
+        work(Worker(dying, QUIET), AT + 2)
+        send(store, 1, [body(span(2, 1, agent="desk"))], AT)
+        work(Worker(dying, QUIET), AT + 2)
+
+    with pytest.raises(Killed):
+        until_killed()
+    work(Worker(store, QUIET), AT + 3)
+    (row,) = [row for row in rows(store, trace) if row["trace_id"] == f"{1:032x}"]
+    assert row["spans"] == 4
+    found = {each["key"]: each for each in rows(store, conversation)}
+    first = found[f"{1:032x}"]
+    assert (first["version"], first["runs"], first["spans"]) == (1, 4, 4)
+    assert Inbox(store).depth().waiting == 0
+    assert len([each for each in rows(store, run) if each["conversation"] == first["id"]]) == 4
+
+
+def test_what_was_read_before_a_kill_is_known_until_the_inbox_says_so(store: Store) -> None:
+    send(store, 1, [body(span(1, 1, agent="desk"))], AT)
+    dying: Any = Dying(store, 3, after=False)  # bodies, index, inbox
+    with pytest.raises(Killed):
+        Worker(dying, QUIET).take_in(AT)
+    assert len(rows(store, inbox_read)) == 1
+    assert Inbox(store).depth().waiting == 1
+    worker = Worker(store, QUIET)
+    assert worker.take_in(AT) == 0
+    assert Inbox(store).depth().waiting == 0
+    assert not rows(store, inbox_read)
+    work(worker, AT + 2)
+    assert only(store)["spans"] == 1
+
+
+_WORKER = """
+import sys, threading
+from baton.server.conversations import Bounds
+from baton.server.store import open_store
+from baton.server.worker import Worker, loop, tasks_of
+where = sys.argv[1]
+store = open_store(where if "://" in where else __import__("pathlib").Path(where))
+loop(tasks_of(Worker(store, Bounds(quiet=0.05))), threading.Event())
+"""
+
+
+def check_kills(where: Path | str, workers: int, kills: int) -> None:
+    """Kill workers at random moments under load; every span is there once."""
+    store = open_store(where)
+    order = random.Random(7)
+    sent = 0
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", _WORKER, str(where)])
+
+    try:
+        running = [start() for _ in range(workers)]
+        for _ in range(kills):
+            # Traces of three spans, each span in a request of its own.
+            groups = []
+            for number in range(sent, sent + 20):
+                groups.append(span(number + 1, 1, agent="desk"))
+                groups += [span(number + 1, 2 + n, 1, agent=f"a{n}") for n in range(2)]
+            sent += 20
+            order.shuffle(groups)
+            send(store, 1, [body(group) for group in groups], time.time() - 1)
+            time.sleep(order.uniform(0.2, 1.2))
+            victim = running.pop(0)
+            os.kill(victim.pid, signal.SIGKILL)
+            victim.wait()
+            running.append(start())
+        until = time.time() + 120
+        while time.time() < until:
+            with store.read() as connection:
+                which = (conversation.c.project == 1) & (conversation.c.spans == 3)
+                query = select(func.count()).select_from(conversation).where(which)
+                if connection.execute(query).scalar_one() == sent:
+                    break
+            time.sleep(0.2)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    found = rows(store, conversation)
+    assert sorted(row["key"] for row in found) == sorted(f"{n + 1:032x}" for n in range(sent))
+    assert {(row["spans"], row["runs"]) for row in found} == {(3, 3)}
+    assert len(rows(store, run)) == 3 * sent
+    assert {row["spans"] for row in rows(store, trace)} == {3}
+    assert len(record_of(store, 1, found[0]["id"]).turns[0].runs) == 3
+    assert Inbox(store).depth().waiting == 0
+    assert not Inbox(store).problems(1)
+    store.close()
+
+
+@pytest.mark.heavy
+def test_a_worker_that_is_killed_again_and_again_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    check_kills(tmp_path / "server", 1, 25)
