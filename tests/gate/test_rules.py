@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.gate.rules import GateRule, Regression, named, read_gate
+from baton.gate.rules import GateRule, Regression, named, read_condition, read_gate
 from baton.model import InputError
 
 
@@ -82,3 +82,41 @@ def test_a_misspelt_part_names_the_nearest() -> None:
 def test_a_misspelt_measure_names_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean `pass_rate`"):
         named(read_gate("pas_rate >= 0.9"), {"values": "values"})
+
+
+def test_the_condition_of_an_alert_is_a_rule_that_says_what_is_wrong() -> None:
+    rule = read_condition("scope_fidelity by agent  < 0.9 over 50")
+    assert rule.text == "scope_fidelity by agent < 0.9 over 50"
+    assert (rule.evaluator, rule.by_agent, rule.sign) == ("scope_fidelity", True, "<")
+    assert (rule.limit, rule.over) == (0.9, 50)
+    assert read_condition("cost > 0.2").over is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x >= 0.9 over 50", "an alert says what is wrong, with `<` or `>`"),
+        ("pass_rate < 0.9", "`pass_rate` is no evaluator"),
+        ("x < 0.9 (min 20)", "`(min 20)` is for gates"),
+        ("x by tag:slow < 0.9", "`by tag:slow` is for gates"),
+        ("x < 0.9 over 1", "the last 1 is no mean"),
+        ("x below 0.9", "is no rule: write `EVALUATOR < 0.9 over 50`"),
+    ],
+)
+def test_what_is_no_condition_is_refused_with_an_example(text: str, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read_condition(text)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x < 0.9", "a gate says what has to hold, with `<=`"),
+        ("x >= 0.9 over 50", "`over` is for alerts; a gate has `(min 50)`"),
+    ],
+)
+def test_a_gate_refuses_what_only_an_alert_may_say(text: str, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read_gate(text)
+    assert message in str(raised.value)

@@ -626,7 +626,8 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
                 wanted = self.agents
                 meant = wanted is None or any(name in wanted for name in names)
                 sure = self.order or dispatch.basis != "order"
-                if dispatch.kind == "return" or not meant:
+                asked = context.only is None or dispatch.id in context.only
+                if dispatch.kind == "return" or not meant or not asked:
                     continue
                 if not sure:
                     by_order += 1

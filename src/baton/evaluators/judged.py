@@ -162,7 +162,11 @@ class Judged(EvaluatorTraits):
                 agents=options.agents,
             )
         )
-        return found[-1:] if self.rubric.select == "last" else found
+        if self.rubric.select == "last":
+            found = found[-1:]
+        if context.only is not None:
+            found = [subject for subject in found if subject.id in context.only]
+        return found
 
     def question(
         self, subject: Subject, answers: Mapping[str, Answer] | None = None

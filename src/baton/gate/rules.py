@@ -13,7 +13,7 @@ from baton.formats.explain import checked
 from baton.model import GateResult, InputError, Problem, suggestion
 from baton.model.score import TOLERANCE, passes
 
-Sign = Literal[">=", "<=", "=="]
+Sign = Literal[">=", "<=", "==", "<", ">"]
 CASES = ("pass_rate", "error_rate")
 """Measures of cases: passes of those that were scored, errors of all there are."""
 COUNTERS = ("cost_usd", "seconds", "tokens", "model_calls", "tool_calls", "dispatches")
@@ -24,8 +24,8 @@ NAMED_CASES = 3
 _EXAMPLE = "write `EVALUATOR >= 0.85` or `... by agent >= 0.9`"
 _RULE = re.compile(
     r"\s*(?P<name>\S+)(?:\s+by\s+(?:(?P<agent>agent)|tag:(?P<tag>\S+)))*"
-    r"\s+(?P<sign>>=|<=|==)\s*(?P<limit>[-+]?[\d.]+)\s*"
-    r"(?:\(\s*min\s+(?P<least>\d+)\s*\))?\s*"
+    r"\s+(?P<sign>>=|<=|==|<|>)\s*(?P<limit>[-+]?[\d.]+)\s*"
+    r"(?:\(\s*min\s+(?P<least>\d+)\s*\)|over\s+(?P<over>\d+))?\s*"
 )
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
@@ -88,7 +88,9 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
 
     The figure is the mean of all verdicts of ``evaluator``, or a measure of that name, of which
     ``statistic`` may say more. With ``by_agent`` it holds for every sub-agent by itself, with
-    ``tag`` for cases that have it; fewer than ``least`` verdicts decide nothing.
+    ``tag`` for cases that have it; fewer than ``least`` verdicts decide nothing. In the condition
+    of an alert the sign says what is wrong (``<`` or ``>``), and ``over`` how many of the last
+    verdicts its figure is made of.
     """
 
     text: str
@@ -99,6 +101,7 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
     tag: str | None = None
     sign: Sign = ">="
     least: int = 0
+    over: int | None = None
 
     @property
     def at_most(self) -> bool:
@@ -231,14 +234,50 @@ def percentile(statistic: str) -> float | None:
 
 
 def _read(text: str) -> GateRule:
+    rule = _expression(text, _EXAMPLE)
+    if rule.sign in ("<", ">"):
+        raise ValueError(f"`{text}`: a gate says what has to hold, with `{rule.sign}=`")
+    if rule.over is not None:
+        raise ValueError(
+            f"`{text}`: `over` is for alerts; `(min {rule.over})` is how many it takes"
+        )
+    return rule
+
+
+def read_condition(text: str) -> GateRule:
+    """Read when an alert opens: ``scope_fidelity by agent < 0.9 over 50``.
+
+    It is written as a rule of a gate, and says what is wrong instead of what has to hold.
+
+    Raises:
+        InputError: it is no condition, or about anything but an evaluator.
+    """
+    example = "write `EVALUATOR < 0.9 over 50` or `... by agent < 0.9 over 50`"
+    try:
+        rule = _expression(text, example)
+        if not rule.of_evaluator:
+            raise ValueError(f"`{text}`: `{rule.evaluator}` is no evaluator; {example}")
+        if rule.sign not in ("<", ">"):
+            raise ValueError(f"`{text}`: an alert says what is wrong, with `<` or `>`; {example}")
+        if rule.tag is not None or rule.least:
+            part = f"by tag:{rule.tag}" if rule.tag is not None else f"(min {rule.least})"
+            raise ValueError(f"`{text}`: `{part}` is for gates; {example}")
+        if rule.over is not None and rule.over < 2:
+            raise ValueError(f"`{text}`: the last {rule.over} is no mean; {example}")
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return rule
+
+
+def _expression(text: str, example: str) -> GateRule:
     match = _RULE.fullmatch(text)
     try:
         limit = float(match["limit"]) if match else None
     except ValueError:
         limit = None
     if match is None or limit is None:
-        raise ValueError(f"`{text}` is no rule: {_EXAMPLE}")
-    sign: Sign = ">=" if match["sign"] == ">=" else "<=" if match["sign"] == "<=" else "=="
+        raise ValueError(f"`{text}` is no rule: {example}")
+    sign: Any = match["sign"]
     return _rule(
         " ".join(text.split()),
         match["name"],
@@ -247,6 +286,7 @@ def _read(text: str) -> GateRule:
         by_agent=bool(match["agent"]),
         tag=match["tag"],
         least=int(match["least"] or 0),
+        over=int(match["over"]) if match["over"] else None,
     )
 
 

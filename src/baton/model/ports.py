@@ -93,10 +93,13 @@ class EvalContext(msgspec.Struct, frozen=True, kw_only=True):
     """What evaluators of one evaluation share.
 
     ``agent_names`` renames recorded agents; ``judge`` is there when an evaluator needs one.
+    ``only`` are the ids of what is asked about (``None``: everything). It saves work: scores of
+    anything else are dropped by whoever set it, so that an evaluator need not look at it.
     """
 
     agent_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     judge: Judge | None = None
+    only: frozenset[str] | None = None
 
 
 @runtime_checkable

@@ -235,6 +235,8 @@ score = Table(
     Column("conversation", BigInteger, nullable=False),
     Column("version", Integer, nullable=False),  # of the conversation
     Column("rule", Text, nullable=False),
+    # False: beyond the sample of the rule, as another rule failed here. Rates leave it out.
+    Column("sampled", Boolean, nullable=False, default=True),
     Column("evaluator", Text, nullable=False),
     Column("type", Text, nullable=False),
     Column("evaluator_version", Text, nullable=False),

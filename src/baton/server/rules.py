@@ -1,0 +1,437 @@
+"""Rules: what the server scores as it arrives, with which evaluators, as `server.yaml` says."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from baton.config.judge import at_lines
+from baton.formats.document import Document
+from baton.gate.rules import GateRule, read_condition
+from baton.judges.settings import JudgeSettings, read_settings, refuse_written_keys
+from baton.model import InputError, Problem, suggestion
+from baton.model.filter import Filter, filter_of
+from baton.model.subjects import FIELDS, On
+from baton.runner.plan import PROVEN_BY_RECORD, EvaluatorSpec, Plan, PlannedEvaluator, make_plan
+
+Channel = Literal["webhook", "slack", "github"]
+Period = Literal["hour", "day", "month"]
+_WITHIN: Mapping[On, tuple[str, ...]] = {
+    "conversation": ("trace", "turn", "run", "dispatch", "tool_call"),
+    "turn": ("turn", "run", "dispatch", "tool_call"),
+    "run": ("run", "dispatch", "tool_call"),
+    "dispatch": ("dispatch", "run", "tool_call"),
+    "tool_call": ("tool_call",),
+}
+"""What evaluators may be about that score what a rule is on."""
+_PERIODS: Mapping[Period, str] = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m"}
+_PERCENT = re.compile(r"\s*([\d.]+)\s*(%?)\s*")
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of what `server.yaml` may say."""
+
+
+class RuleEvaluator(EvaluatorSpec, kw_only=True):
+    """An evaluator as a config asks for it, and by its name the judge of `judges:` it asks."""
+
+    judge: str | None = None
+
+
+class Budget(_Strict, frozen=True, kw_only=True):
+    """What judges of a rule may cost in USD in a ``period``: an hour, day or month, by UTC."""
+
+    cost_usd: Annotated[float, msgspec.Meta(gt=0)]
+    per: Period = "day"
+
+    def period(self, now: float) -> str:
+        """Name the period of a time: `2026-11-22T09`, `2026-11-22` or `2026-11`."""
+        return datetime.fromtimestamp(now, UTC).strftime(_PERIODS[self.per])
+
+    def next(self, now: float) -> float:
+        """Return when the next period begins."""
+        at = datetime.fromtimestamp(now, UTC).replace(minute=0, second=0, microsecond=0)
+        if self.per == "hour":
+            return (at + timedelta(hours=1)).timestamp()
+        at = at.replace(hour=0)
+        if self.per == "day":
+            return (at + timedelta(days=1)).timestamp()
+        return (at.replace(day=1) + timedelta(days=32)).replace(day=1).timestamp()
+
+
+class AlertSpec(_Strict, frozen=True, kw_only=True):
+    """When an alert opens, as a rule of a gate is written, and where its messages go."""
+
+    when: str
+    to: Channel | list[Channel]
+
+
+class RuleSpec(_Strict, frozen=True, kw_only=True):
+    """A rule as it is written.
+
+    ``sample`` is a share of the conversations (``10 %`` or 0.1). A rule that is ``tagged`` is for
+    conversations whose program names it (``baton.otel.tag``), any other one for all of its
+    ``project``, and without one for every project. ``open`` scores conversations that go on.
+    """
+
+    name: str
+    on: On = "dispatch"
+    where: dict[str, Any] | str | None = None
+    evaluators: list[str | RuleEvaluator]
+    sample: float | str = 1
+    budget: Budget | None = None
+    open: bool = False
+    project: str | None = None
+    tagged: bool = False
+    alert: AlertSpec | list[AlertSpec] | None = None
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Evaluators of a rule that ask the same judge; ``judge`` is ``None`` where none is asked."""
+
+    plan: Plan
+    judge: JudgeSettings | None = None
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition on the scores of one evaluator of a rule, and where its messages go."""
+
+    when: GateRule
+    to: tuple[Channel, ...]
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What is scored as it arrives; see :class:`RuleSpec`. ``sample`` is 0 to 1."""
+
+    name: str
+    on: On
+    where: Filter
+    parts: tuple[Part, ...]
+    spec: RuleSpec
+    sample: float = 1.0
+    alerts: tuple[Alert, ...] = ()
+
+    @property
+    def judged(self) -> list[Part]:
+        """The parts that ask a judge."""
+        return [part for part in self.parts if part.judge is not None]
+
+    @property
+    def budget(self) -> Budget | None:
+        """What its judges may cost."""
+        return self.spec.budget
+
+    def samples(self, conversation: str) -> bool:
+        """Tell whether a conversation is in the sample: the same one for ever, and in every rule.
+
+        What is in a sample of 10 % is also in one of 20 %, so that rules look at the same
+        conversations.
+        """
+        if self.sample >= 1:
+            return True
+        number = int.from_bytes(hashlib.sha256(conversation.encode()).digest()[:8], "big")
+        return number < self.sample * 2**64
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """All rules of a server, in the order of `server.yaml`."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def for_project(self, project: str, tags: Collection[str] = ()) -> list[Rule]:
+        """Return the rules for a conversation of a project whose program named ``tags``."""
+        return [
+            rule
+            for rule in self.rules
+            if rule.spec.project in (None, project) and (not rule.spec.tagged or rule.name in tags)
+        ]
+
+    def named(self, name: str) -> Rule | None:
+        """Return a rule by its name, if there is one."""
+        return next((rule for rule in self.rules if rule.name == name), None)
+
+
+DEFAULT_RULES = (
+    RuleSpec(name="proven by the record", on="conversation", evaluators=[
+        RuleEvaluator(type=each.type, optional=each.optional) for each in PROVEN_BY_RECORD
+    ]),
+)  # fmt: skip
+"""The rules of a server that names none: what the record alone proves, which costs nothing."""
+
+
+def read_rules(
+    document: Document | None = None,
+    value: Mapping[str, Any] | None = None,
+    written: Mapping[str, Any] | None = None,
+    *,
+    channels: Collection[str] = (),
+) -> Rules:
+    """Read `rules:` and `judges:` of a `server.yaml`.
+
+    Args:
+        document: the file, for the lines of problems; without one problems have paths alone.
+        value: what it says, with environment variables put in. Without `rules:` the default ones
+            hold; an empty list is no rules.
+        written: what it says, with references: a key that is written out is refused.
+        channels: where alerts may go: the addresses that `alert_addresses:` has.
+
+    Raises:
+        InputError: everything that is wrong, with lines and the nearest names.
+    """
+    value = value or {}
+    document = document or Document("server.yaml", b"", "yaml").part(value, ())
+    problems: list[Problem] = []
+    judges = _judges(value.get("judges"), written or value, document, problems)
+    specs: Iterable[RuleSpec] = DEFAULT_RULES
+    if value.get("rules") is not None:
+        try:
+            specs = document.convert(value["rules"], list[RuleSpec], path=("rules",))
+        except InputError as error:
+            raise InputError([*problems, *error.problems]) from None
+    folder = Path(document.file).parent
+    rules: list[Rule] = []
+    names: set[str] = set()
+    for index, spec in enumerate(specs):
+        faults: list[Problem] = []
+        rule = _rule(spec, judges, folder, channels, faults)
+        if spec.name in names:
+            faults.append(Problem(path="name", message=f"two rules are called `{spec.name}`"))
+        names.add(spec.name)
+        for fault in faults:
+            path = f"rules[{index}]" + (f".{fault.path}" if fault.path else "")
+            located = InputError(msgspec.structs.replace(fault, path=path))
+            problems += at_lines(document, located)
+        if rule is not None:
+            rules.append(rule)
+    if problems:
+        raise InputError(problems)
+    return Rules(rules=tuple(rules))
+
+
+def _judges(
+    stated: object, written: Mapping[str, Any], document: Document, problems: list[Problem]
+) -> dict[str, JudgeSettings]:
+    if stated is None:
+        return {}
+    if not isinstance(stated, Mapping):
+        message = "has to be a mapping of names to judges, such as `haiku: {model: ...}`"
+        problems.append(document.problem_at(("judges",), message))
+        return {}
+    judges: dict[str, JudgeSettings] = {}
+    as_written = written.get("judges")
+    for name, options in stated.items():
+        place = ("judges", str(name))
+        plain = {"model": options} if isinstance(options, str) else options
+        if not isinstance(plain, Mapping):
+            message = "a judge is a model, or a mapping with `model:`"
+            problems.append(document.problem_at(place, message))
+            continue
+        try:
+            if isinstance(as_written, Mapping):
+                refuse_written_keys(as_written.get(name), place)
+            judges[str(name)] = read_settings(plain, place)
+        except InputError as error:
+            problems += at_lines(document, error)
+    return judges
+
+
+def _rule(
+    spec: RuleSpec,
+    judges: Mapping[str, JudgeSettings],
+    folder: Path,
+    channels: Collection[str],
+    problems: list[Problem],
+) -> Rule | None:
+    before = len(problems)
+    where = Filter()
+    try:
+        where = filter_of(spec.where, FIELDS[spec.on])
+    except InputError as error:
+        problems += [_below("where", problem) for problem in error.problems]
+    sample = _share(spec.sample)
+    if sample is None:
+        stated = spec.sample if isinstance(spec.sample, str) else f"{spec.sample:g}"
+        message = f"expected a share such as `10 %` or 0.1, got `{stated}`"
+        problems.append(Problem(path="sample", message=message))
+    if not spec.name.strip():
+        problems.append(Problem(path="name", message="a rule needs a name"))
+    planned, asked = _planned(spec, judges, folder, problems)
+    alerts = [
+        alert
+        for place, each in _alerts_of(spec)
+        if (alert := _alert(each, place, planned, channels, problems)) is not None
+    ]
+    if len(problems) > before:
+        return None
+    by_judge: dict[str | None, list[PlannedEvaluator]] = {}
+    for one, judge in zip(planned, asked, strict=True):
+        by_judge.setdefault(judge, []).append(one)
+    parts = [
+        Part(plan=_plan_of(some), judge=None if judge is None else judges[judge])
+        for judge, some in by_judge.items()
+    ]
+    return Rule(
+        name=spec.name,
+        on=spec.on,
+        where=where,
+        parts=tuple(parts),
+        spec=spec,
+        sample=sample or 0.0,
+        alerts=tuple(alerts),
+    )
+
+
+def _plan_of(planned: Sequence[PlannedEvaluator]) -> Plan:
+    needs_prices = any(one.evaluator.type == "cost" for one in planned)
+    return Plan(evaluators=tuple(planned), prices={} if needs_prices else None)
+
+
+def _planned(
+    spec: RuleSpec,
+    judges: Mapping[str, JudgeSettings],
+    folder: Path,
+    problems: list[Problem],
+) -> tuple[list[PlannedEvaluator], list[str | None]]:
+    """Plan the evaluators of a rule, one by one, and say which judge each asks."""
+    planned: list[PlannedEvaluator] = []
+    asked: list[str | None] = []
+    if not spec.evaluators:
+        problems.append(Problem(path="evaluators", message="no evaluator is asked for"))
+    for index, each in enumerate(spec.evaluators):
+        place = f"evaluators[{index}]"
+        named = each.judge if isinstance(each, RuleEvaluator) else None
+        try:
+            some = make_plan([each], folder=folder).evaluators
+        except InputError as error:
+            for problem in error.problems:
+                inner = problem.path.removeprefix("evaluators[0]").removeprefix(".")
+                problems.append(_below(place, msgspec.structs.replace(problem, path=inner)))
+            continue
+        one = some[0]
+        unit, name = one.evaluator.unit, one.evaluator.name
+        if unit not in _WITHIN[spec.on]:
+            on = next(on for on, units in _WITHIN.items() if unit in units)
+            message = (
+                f"`{name}` is about a {unit}, and the rule is on a {spec.on}: write `on: {on}`"
+            )
+            problems.append(Problem(path=place, message=message))
+        if any(other.evaluator.name == name for other in planned):
+            message = f"`{name}` is a duplicate; give one of them another `name`"
+            problems.append(Problem(path=place, message=message))
+        judge: str | None = None
+        if one.needs_judge:
+            judge = _judge_of(name, named, judges, place, problems)
+        elif named is not None:
+            problems.append(Problem(path=f"{place}.judge", message=f"`{name}` asks no judge"))
+        planned.append(one)
+        asked.append(judge)
+    return planned, asked
+
+
+def _judge_of(
+    evaluator: str,
+    named: str | None,
+    judges: Mapping[str, JudgeSettings],
+    place: str,
+    problems: list[Problem],
+) -> str | None:
+    if named is None and len(judges) == 1:
+        return next(iter(judges))
+    if named in judges:
+        return named
+    if named is not None and judges:
+        message = f"`judges:` has no `{named}`; {suggestion(named, judges)}"
+    elif judges:
+        message = f"`{evaluator}` asks a judge: write which, such as `judge: {next(iter(judges))}`"
+    else:
+        message = (
+            f"`{evaluator}` asks a judge: name one under `judges:`, as `haiku: {{model: ...}}`"
+        )
+    problems.append(Problem(path=place, message=message))
+    return None
+
+
+def _alerts_of(spec: RuleSpec) -> list[tuple[str, AlertSpec]]:
+    if isinstance(spec.alert, list):
+        return [(f"alert[{index}]", each) for index, each in enumerate(spec.alert)]
+    return [] if spec.alert is None else [("alert", spec.alert)]
+
+
+def _alert(
+    spec: AlertSpec,
+    place: str,
+    planned: Sequence[PlannedEvaluator],
+    channels: Collection[str],
+    problems: list[Problem],
+) -> Alert | None:
+    to = tuple(dict.fromkeys([spec.to] if isinstance(spec.to, str) else spec.to))
+    for each in to:
+        if each not in channels:
+            message = f"`alert_addresses:` has no `{each}`: write where its messages go"
+            problems.append(Problem(path=f"{place}.to", message=message))
+    try:
+        when = read_condition(spec.when)
+    except InputError as error:
+        problems += [_below(f"{place}.when", problem) for problem in error.problems]
+        return None
+    names = {name: one.evaluator.name for one in planned for name in one.override_names}
+    names |= {one.evaluator.name: one.evaluator.name for one in planned}
+    if when.evaluator not in names:
+        message = f"`{when.evaluator}` is not asked for; {suggestion(when.evaluator, names)}"
+        problems.append(Problem(path=f"{place}.when", message=message))
+        return None
+    return Alert(when=msgspec.structs.replace(when, evaluator=names[when.evaluator]), to=to)
+
+
+def _share(stated: float | str) -> float | None:
+    match = _PERCENT.fullmatch(str(stated))
+    try:
+        number = float(match[1]) / (100 if match[2] else 1) if match else -1.0
+    except ValueError:
+        return None
+    return number if 0 < number <= 1 else None
+
+
+def _below(place: str, problem: Problem) -> Problem:
+    path = ".".join(part for part in (place, problem.path) if part)
+    return msgspec.structs.replace(problem, path=path)
+
+
+def listed(rules: Rules) -> list[dict[str, Any]]:
+    """Return what `GET /api/v1/rules` shows: the rules as they are written, no judge's address."""
+    rows = []
+    for rule in rules.rules:
+        evaluators = [
+            {
+                "name": one.evaluator.name,
+                "type": one.evaluator.type,
+                "version": one.evaluator.version,
+                "judge": part.judge.model if part.judge is not None else None,
+            }
+            for part in rule.parts
+            for one in part.plan.evaluators
+        ]
+        budget = rule.budget
+        rows.append(
+            {
+                "name": rule.name,
+                "on": rule.on,
+                "where": rule.spec.where,
+                "evaluators": evaluators,
+                "sample": rule.sample,
+                "budget": None if budget is None else msgspec.to_builtins(budget),
+                "open": rule.spec.open,
+                "project": rule.spec.project,
+                "tagged": rule.spec.tagged,
+                "alerts": [
+                    {"when": alert.when.text, "to": list(alert.to)} for alert in rule.alerts
+                ],
+            }
+        )
+    return rows

@@ -1,0 +1,256 @@
+"""Live scoring by rules: at once where no judge is needed, else from a queue.
+
+A trace is scored as any recorded one (:mod:`baton.runner.scoring`). Judged evaluators are asked
+twice: at once with a judge that answers nothing, which gives what the record settles by itself,
+and from the queue with the real one, for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from baton.model import (
+    CaseResult,
+    Judge,
+    JudgeError,
+    JudgeRequest,
+    JudgeResponse,
+    Score,
+    Trace,
+    known,
+)
+from baton.model.redact import ON, Redaction
+from baton.model.subjects import NOWHERE, Origin, Subject, subjects
+from baton.runner.loop import run_anywhere
+from baton.runner.scoring import start_scoring
+
+from .rules import Part, Rule
+
+Row = dict[str, Any]
+"""A row of the table `score`, without project, conversation, version and time."""
+
+
+class Scored(NamedTuple):
+    """Rows of scores, and the names of the rules whose judges have to be asked."""
+
+    rows: list[Row]
+    waiting: list[str]
+
+
+class _Chosen(NamedTuple):
+    """What a rule scores of a trace; ``sampled`` is false where only failures of others are."""
+
+    rule: Rule
+    subjects: list[Subject]
+    sampled: bool
+
+
+class _Later:
+    """Stands in for a judge that is asked later, and notes whether it was asked."""
+
+    model = ""
+    samples = 1
+    asked = False
+
+    def __init__(self, top: _Later | None = None) -> None:
+        self._top = top or self
+
+    def with_options(self, override: Mapping[str, Any]) -> Self:  # noqa: ARG002
+        """Return what notes a question here."""
+        return type(self)(self._top)
+
+    async def ask(self, request: JudgeRequest, *, sample: int = 0) -> JudgeResponse:  # noqa: ARG002
+        """Answer nothing; raises JudgeError."""
+        self._top.asked = True
+        raise JudgeError("uncached", "a judge is asked later")
+
+
+def score(
+    trace: Trace, rules: Sequence[Rule], where: Origin = NOWHERE, redaction: Redaction = ON
+) -> Scored:
+    """Score a trace by rules, as far as no judge is needed.
+
+    A rule scores what is in its sample, and beyond that what another rule failed. Rows have all
+    columns of `score` that follow from the trace. ``rules`` are those for its project.
+    """
+    chosen = _chosen(trace, rules, where, ())
+    rows, waiting = _score_all(trace, chosen, where, redaction)
+    more = failures_elsewhere(trace, rules, where, rows)
+    if more:
+        again = _score_all(trace, more, where, redaction)
+        rows += again.rows
+        waiting += again.waiting
+    return Scored(rows, waiting)
+
+
+def failures_elsewhere(
+    trace: Trace, rules: Sequence[Rule], where: Origin, rows: Sequence[Row]
+) -> list[_Chosen]:
+    """Choose what rules score beyond their samples, as other rules failed it."""
+    failed = [row for row in rows if row["status"] == "failed"]
+    if not failed or all(rule.samples(trace.id) for rule in rules):
+        return []
+    return _chosen(trace, rules, where, failed)
+
+
+def _chosen(
+    trace: Trace, rules: Sequence[Rule], where: Origin, failed: Sequence[Row]
+) -> list[_Chosen]:
+    """Choose what each rule scores: its sample, or with ``failed`` what is beyond that."""
+    chosen = []
+    for rule in rules:
+        sampled = rule.samples(trace.id)
+        if (where.open and not rule.spec.open) or sampled == bool(failed):
+            continue
+        some = list(subjects(trace, rule.on, rule.where, where))
+        if failed:
+            by_others = [row for row in failed if row["rule"] != rule.name]
+            some = [each for each in some if any(_concerns(each, row) for row in by_others)]
+        if some:
+            chosen.append(_Chosen(rule, some, sampled))
+    return chosen
+
+
+def _concerns(subject: Subject, row: Row) -> bool:
+    """Tell whether a score is about a subject, or about something in it.
+
+    A score about a whole trace or turn says nothing of a dispatch in it.
+    """
+    about = msgspec.json.decode(row["subject"], type=list[str])
+    return any(id_ in subject.ids for id_ in about) or (
+        row["unit"] == "trace" and subject.on == "conversation"
+    )
+
+
+def _score_all(
+    trace: Trace, chosen: Sequence[_Chosen], where: Origin, redaction: Redaction
+) -> Scored:
+    rows: list[Row] = []
+    waiting: list[str] = []
+    for one in chosen:
+        for part in one.rule.parts:
+            later = _Later() if part.judge is not None else None
+            scores = scores_of(trace, part, one.subjects, later, redaction)
+            if later is not None and later.asked:
+                # What needs a judge is an error of this one, also in a panel or a mean.
+                scores = [each for each in scores if each.status != "error"]
+                if one.rule.name not in waiting:
+                    waiting.append(one.rule.name)
+            rows += rows_of(trace, one.rule, scores, where, sampled=one.sampled)
+    return Scored(rows, waiting)
+
+
+def scores_of(
+    trace: Trace,
+    part: Part,
+    about: Sequence[Subject],
+    judge: Judge | None,
+    redaction: Redaction = ON,
+) -> list[Score]:
+    """Return the scores of a part of a rule that are about some subjects of a trace.
+
+    What is about nothing at all ("there is no dispatch") is left out, errors and scores of the
+    whole trace apart; of optional evaluators also what they skip of that.
+    """
+    ids = frozenset().union(*(each.ids for each in about))
+    context = msgspec.structs.replace(part.plan.context, judge=judge, only=ids)
+    plan = msgspec.structs.replace(part.plan, context=context, redaction=redaction)
+    result = start_scoring(plan, trace, None, 0)
+    if not isinstance(result, CaseResult):
+        result = run_anywhere(result.finish())
+    optional = {one.evaluator.name for one in plan.evaluators if one.optional}
+    kept = []
+    for each in result.scores:
+        if each.subject:
+            wanted = any(id_ in ids for id_ in each.subject)
+        elif each.status == "skipped":
+            wanted = each.unit == "trace" and each.evaluator not in optional
+        else:
+            wanted = each.unit == "trace" or each.status == "error"
+        if wanted:
+            kept.append(each)
+    return kept
+
+
+class _Place(NamedTuple):
+    """Whose the thing is that a score is about."""
+
+    dispatch: str | None = None
+    from_agent: str | None = None
+    to_agent: str | None = None
+
+
+def rows_of(
+    trace: Trace, rule: Rule, scores: Sequence[Score], where: Origin, *, sampled: bool
+) -> list[Row]:
+    """Return rows of the table `score`."""
+    places = _places(trace) if scores else {}
+    rows = []
+    for each in scores:
+        place = next((places[id_] for id_ in each.subject if id_ in places), _Place())
+        judge = each.judge
+        rows.append(
+            {
+                "rule": rule.name,
+                "evaluator": each.evaluator,
+                "type": each.type,
+                "evaluator_version": each.version,
+                "unit": each.unit,
+                "subject": _json(each.subject),
+                "dispatch": place.dispatch,
+                "from_agent": place.from_agent,
+                "to_agent": place.to_agent,
+                "agent_version": where.versions.get(place.to_agent or ""),
+                "status": each.status,
+                "value": each.value,
+                "threshold": each.threshold,
+                "reason": each.reason,
+                "finding": _finding(each),
+                "details": _json(each.details),
+                "evidence": _json(each.evidence),
+                "judge": None if judge is None else _json(judge),
+                "cost_usd": None if judge is None else judge.cost_usd,
+                "sampled": sampled,
+            }
+        )
+    return rows
+
+
+def _places(trace: Trace) -> dict[str, _Place]:
+    """Say whose runs, tool calls and dispatches are, by id.
+
+    A call that hands work over belongs to the dispatch; any other one to the agent that makes it.
+    """
+    places: dict[str, _Place] = {}
+    for turn in trace.turns:
+        for run in turn.runs:
+            place = _Place(None, None, run.agent if known(trace, run, "agent") else None)
+            places[run.id] = place
+            places.update((step.id, place) for step in run.steps)
+        for made in turn.dispatches:
+            places[made.id] = _Place(made.id, made.from_agent, made.to_agent)
+            if made.call is not None:
+                places[made.call] = places[made.id]
+    return places
+
+
+def _finding(score: Score) -> str | None:
+    """Return the kind of fault that the record proves, if it does; a warning is none."""
+    if score.status != "failed":
+        return None
+    findings = score.details.get("findings")
+    settled = score.details.get("settled_by")
+    named = [*findings] if isinstance(findings, list) else []
+    named.append(settled)
+    for each in named:
+        if isinstance(each, Mapping) and not each.get("warning"):
+            kind = each.get("kind")
+            return kind if isinstance(kind, str) else None
+    return None
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
