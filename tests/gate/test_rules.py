@@ -89,7 +89,7 @@ def test_the_condition_of_an_alert_is_a_rule_that_says_what_is_wrong() -> None:
     assert rule.text == "scope_fidelity by agent < 0.9 over 50"
     assert (rule.evaluator, rule.by_agent, rule.sign) == ("scope_fidelity", True, "<")
     assert (rule.limit, rule.over) == (0.9, 50)
-    assert read_condition("cost > 0.2").over is None
+    assert read_condition("toxicity > 0.2").over is None
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,7 @@ def test_the_condition_of_an_alert_is_a_rule_that_says_what_is_wrong() -> None:
         ("x < 0.9 (min 20)", "`(min 20)` is for gates"),
         ("x by tag:slow < 0.9", "`by tag:slow` is for gates"),
         ("x < 0.9 over 1", "the last 1 is no mean"),
+        ("x < 1 over 50", "has to be between 0 and 1"),
         ("x below 0.9", "is no rule: write `EVALUATOR < 0.9 over 50`"),
     ],
 )
@@ -113,7 +114,7 @@ def test_what_is_no_condition_is_refused_with_an_example(text: str, message: str
     ("text", "message"),
     [
         ("x < 0.9", "a gate says what has to hold, with `<=`"),
-        ("x >= 0.9 over 50", "`over` is for alerts; a gate has `(min 50)`"),
+        ("x >= 0.9 over 50", "`over` is for alerts; `(min 50)` is how many it takes"),
     ],
 )
 def test_a_gate_refuses_what_only_an_alert_may_say(text: str, message: str) -> None:

@@ -259,6 +259,8 @@ def read_condition(text: str) -> GateRule:
             raise ValueError(f"`{text}`: `{rule.evaluator}` is no evaluator; {example}")
         if rule.sign not in ("<", ">"):
             raise ValueError(f"`{text}`: an alert says what is wrong, with `<` or `>`; {example}")
+        if not 0 < rule.limit < 1:
+            raise ValueError(f"`{text}`: the limit of an alert has to be between 0 and 1")
         if rule.tag is not None or rule.least:
             part = f"by tag:{rule.tag}" if rule.tag is not None else f"(min {rule.least})"
             raise ValueError(f"`{text}`: `{part}` is for gates; {example}")
