@@ -371,3 +371,89 @@ def test_a_number_that_the_caller_looked_up_is_no_other_value() -> None:
     looked_up = build.call("find_order", {"id": "5521"}, "replaced by 5512", id="c")
     trace = trip("done", said("Done."), user=user, prompt=prompt, before=(looked_up,))
     assert not isinstance(judge(trace), list)
+
+
+LISBON = (
+    "Find a hotel in Lisbon from 12 to 16 May for 2 adults. At most 180 EUR a night, and nothing in "
+    "Bairro Alto please."
+)
+ROLLBACK = (
+    "Roll back checkout to v2.14.3 in eu-west-1. Don't touch payments-db. Keep 4 replicas and page "
+    "Ingrid if the error rate goes above 2 %."
+)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "missing"),
+    [
+        (LISBON, "Hotel in Lisbon, 12 May to 16 May, 2 adults, not in Bairro Alto.", "`180`"),
+        (
+            LISBON,
+            "Find a hotel in Lisbon, 2 adults, at most 180 EUR a night, not in Bairro Alto.",
+            "16 May",
+        ),
+        (
+            LISBON,
+            "Find hotels in Lisbon for 2 adults, 12 to 16 May, no more than 180 EUR a night.",
+            "Bairro",
+        ),
+        (
+            ROLLBACK,
+            "Roll back checkout to v2.14.3 in eu-west-1, keep 4 replicas, page Ingrid above 2 % errors.",
+            "payments-db",
+        ),
+        (
+            ROLLBACK,
+            "Roll back checkout in eu-west-1, don't touch payments-db, keep 4 replicas, page Ingrid at "
+            "an error rate above 2 %.",
+            "v2.14.3",
+        ),
+    ],
+)
+def test_the_one_thing_that_a_full_retelling_leaves_out_was_dropped(
+    user: str, prompt: str, missing: str
+) -> None:
+    assert missing in only(judge(asked(user, prompt))).says
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            LISBON,
+            "Family hotel in Lisbon, 4 nights from 12 May, 2 adults, 720 EUR in all, not in Bairro Alto.",
+        ),
+        (
+            LISBON,
+            "Find hotels in Lisbon, 12 to 16 May, 2 adults, 180 EUR a night, any other district than the loud one.",
+        ),
+        (
+            LISBON,
+            "Find a hotel in Lisbon from 12 to 16 May for 2 adults. Another agent checks the prices.",
+        ),
+        (
+            ROLLBACK,
+            "Roll back checkout to v2.14.3 in eu-west-1, change nothing else, keep 4 replicas, page Ingrid above 2 %.",
+        ),
+        (
+            "Summarise the Kestrel study, 214 sites, 2019 to 2023, for Prof. Lindqvist.",
+            "Summarise the Kestrel study, 214 sites over five years from 2019, for Lindqvist.",
+        ),
+        (
+            "Analyse 8412 returns by reason and group, on 2 slides, and don't name single customers.",
+            "Analyse 8412 returns: reasons and groups, w/o names, 2 slides.",
+        ),
+        (
+            "Menu for 8 on Saturday, 3 kg of potatoes, under 90 EUR, and no meat please.",
+            "Vegetarian menu for 8 on Saturday, 3 kg of potatoes, under 90 EUR.",
+        ),
+    ],
+)
+def test_a_limit_in_another_form_or_for_somebody_else_is_no_loss(user: str, prompt: str) -> None:
+    assert not isinstance(judge(asked(user, prompt)), list)
+
+
+def test_minutes_are_no_minimum() -> None:
+    user = "Check the drug for a patient of 71 with a clearance of 38 ml/min."
+    prompt = "Check the drug for a patient of 71 with a clearance of 83 ml/min."
+    assert only(judge(asked(user, prompt))).details["dropped"] == ["38"]

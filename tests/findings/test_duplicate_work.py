@@ -140,3 +140,69 @@ def test_a_call_whose_result_the_caller_had_is_found() -> None:
     )
     score = last(made)
     assert (score.status, score.details["findings"][0]["kind"]) == ("failed", "repeats_caller")
+
+
+STOCK, HELD = "Stock of KT-4410 in all warehouses?", "311 units: Graz 120, Linz 96, Brno 95."
+
+
+def looked_up(prompt: str, answer: str, first: str, second: str) -> str:
+    made = trace(
+        run(
+            "desk",
+            delegate("stock_one", STOCK, result=HELD),
+            delegate("stock_two", prompt, result=answer),
+        ),
+        run("stock_one", call("lookup", {"query": first}), output=HELD),
+        run("stock_two", call("lookup", {"query": second}), output=answer),
+        "Help me",
+    )
+    return last(made).status
+
+
+def test_a_call_that_says_a_little_more_or_less_is_the_same_call() -> None:
+    prompt, answer = "How many KT-4410 are there?", "In total 311 units are available."
+    assert looked_up(prompt, answer, "KT-4410", "KT-4410 all") == "failed"
+    assert looked_up(prompt, "There are 318.", "KT-4410", "KT-4410 all") == "passed"
+    assert looked_up(prompt, answer, "KT-4410", "KT-4411 all") == "passed"
+
+
+def test_the_same_numbers_in_another_language_are_the_same_answer() -> None:
+    prompt = "Wie viel ist von KT-4410 auf Lager?"
+    answer = "Es sind 311 Stück da, davon in Graz 120, in Linz 96 und in Brno 95."
+    assert last(two_lookers(prompt, answer)).status == "failed"
+
+
+def test_a_translation_of_an_answer_is_work_of_its_own() -> None:
+    prompt = "Übersetze die Auskunft zu KT-4410 ins Deutsche, bitte für den Kunden."
+    answer = "Es sind 311 Stück da, davon in Graz 120, in Linz 96 und in Brno 95."
+    assert last(two_lookers(prompt, answer)).status == "passed"
+
+
+def two_lookers(prompt: str, answer: str) -> Trace:
+    return trace(
+        run(
+            "desk",
+            delegate(
+                "one", STOCK, result="There are 311 units: 120 in Graz, 96 in Linz, 95 in Brno."
+            ),
+            delegate("two", prompt, result=answer),
+        ),
+        run("one", output="There are 311 units: 120 in Graz, 96 in Linz, 95 in Brno."),
+        run("two", output=answer),
+        "Help me",
+    )
+
+
+def test_one_exact_number_is_enough() -> None:
+    first = "14 invoices, sum 48,930.20 EUR."
+    made = trace(
+        run(
+            "desk",
+            delegate("one", "Extract the totals of the invoices of March.", result=first),
+            delegate("two", "What do the March invoices add up to?", result="48,930.20 euros."),
+        ),
+        run("one", output=first),
+        run("two", output="48,930.20 euros."),
+        "Help me",
+    )
+    assert last(made).status == "failed"

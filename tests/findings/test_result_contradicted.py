@@ -21,6 +21,14 @@ RESULTS = {
     "eta": "35 % of 214 rows copied, ETA 02:40 UTC. Boarding 12:45 at gate F21, Hb 13.2 g/dL.",
     "steps": "Mon 9,120, Tue 6,480, Wed 11,002. Stay 18-21 July: dog 15 EUR a night.",
     "account": "The account is DE02 1203 0000 0000 2020 51, the fee 90 EUR.",
+    "solar": "24 panels, 9.8 kWp, 18,640 EUR incl. VAT, installation in week 19.",
+    "disk": "412 of 480 TB used, full in about 40 days. Retention is 90 days and must not be changed.",
+    "rooms": "Room Aare: 40 seats, 280 CHF a day, free 11-13 June.",
+    "train": "Dep. Hamburg 08:24, arr. Prague 15:29, platform 8.",
+    "appeal": "Judgment of 6 November: dismissed. Further appeal within one month.",
+    "kitchen": "Status 12 May: 11,400 of 18,000 EUR spent. Tiles arrive 19 May.",
+    "mails": "0.9 ct per mail up to 100k mails a month; warm-up starts at 2,000 mails a day.",
+    "flour": "Vallarta 6.80 EUR/kg, Cornwell 7.15 EUR/kg.",
     "flight": "Norwegian DY1303 leaves Gatwick at 07:05 for 64 GBP; a bag costs 22 GBP more.",
 }
 
@@ -46,6 +54,11 @@ def judged(name: str, answer: str) -> str:
         ("campaign", "It should have ended on 3 December."),
         ("bed", "Please close window 14."),
         ("cap", "Clause 8.2 limits liability to 100,000 EUR."),
+        ("solar", "24 panels for 16,840 EUR, to be installed in week 19."),
+        ("disk", "Full in about 140 days, with 412 of 480 TB used."),
+        ("disk", "I have set the retention to 60 days, so that there is room again."),
+        ("rooms", "Room Aare has 40 seats and is free 11-13 July."),
+        ("train", "It leaves at 8:42 from platform 8."),
     ],
 )
 def test_another_value_is_found(name: str, answer: str) -> None:
@@ -77,6 +90,13 @@ def test_another_value_is_found(name: str, answer: str) -> None:
         ("cap", "The penalty for four weeks is 2 %."),
         ("visa", "She can start on 1 June at the earliest."),
         ("bed", "Step 2: close the window. Option 4 is a fan."),
+        ("train", "It gets you to Prague at half past three."),
+        ("appeal", "Deadline for the appeal: 6 December."),
+        ("kitchen", "I've put reminders into your calendar, that is 14, 18 and 25 May."),
+        ("kitchen", "The painter can come on 15 May."),
+        ("mails", "We'd save a good 200 a month, or 2,600 a year."),
+        ("flour", "Vallarta is some 175 EUR cheaper for your 500 kg."),
+        ("disk", "I've asked whether we may set the retention to 60 days."),
     ],
 )
 def test_what_is_rounded_derived_or_of_something_else_is_none(name: str, answer: str) -> None:

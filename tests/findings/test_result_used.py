@@ -301,10 +301,43 @@ def test_a_word_within_another_may_be_a_use() -> None:
         "I'm forwarding your question to the travel agent.",
         "Before I can check this I need your passport.",
         "Which airline do you like best, and when would you be back?",
+        "I've asked our travel agent to look at it and will let you know.",
+        "Your list of connections is being prepared. It usually takes a few minutes.",
+        "J'ai transmis votre demande, notre agent va répondre bientôt.",
+        "I don't have access to the timetable.",
+        "Um welche Klasse geht es? Und wann soll es zurückgehen?",
     ],
 )
 def test_who_announces_the_work_or_asks_back_ignored_the_result(answer: str) -> None:
     assert kinds(judge(trip(FLIGHTS, said(answer), user="Fly to Porto?"))) == ["ignored"]
+
+
+UPTIME = (
+    "99.91 % in the quarter. 14 Jan DNS outage, 3 Feb certificate expired, 22 Mar failed migration."
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I have passed the migration to our analysis agent.",
+        "I'm sorry, I don't have access to your certificate.",
+    ],
+)
+def test_a_plain_word_in_common_is_no_use_by_an_empty_answer(answer: str) -> None:
+    assert kinds(judge(trip(UPTIME, said(answer), user="How was our uptime?"))) == ["ignored"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I placed the order. You'll hear from me.",
+        "Which of the two shall I book?",
+        "I've asked the supplier to correct all of them and will let you know.",
+    ],
+)
+def test_who_did_something_or_offers_a_choice_may_have_used_the_result(answer: str) -> None:
+    assert not isinstance(judge(trip(FLIGHTS, said(answer), user="Fly to Porto?")), list)
 
 
 def test_who_asks_for_another_way_after_a_negative_result_used_it() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .facts import Fact, Reading
-from .values import Value, is_slip, labels
+from .values import Value, days_of, is_slip, is_tens_apart, labels
 
 # "At most 160 EUR" may be handed on as 150: who stays below a limit keeps to it.
 _AT_MOST = re.compile(
@@ -19,8 +19,9 @@ _AT_MOST = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _AT_LEAST = re.compile(
-    r"\b(?:at least|min\w*|from|over|above|more than|no less|mindestens|ab|au moins|al menos)\b"
-    r"|[>≥]",
+    # Not the minutes of "15 min" and "38 ml/min".
+    r"\b(?:at least|(?<![\d/])(?<!\d )min(?:imum|imal\w*)?|from|over|above|more than|no less"
+    r"|mindestens|ab|au moins|al menos)\b|[>≥]",
     re.IGNORECASE,
 )
 # Times and dates are shifted on purpose: "be there at 19:30", "remind them on 23 June", 19:00 UTC.
@@ -76,7 +77,7 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
     """Tell a value that differs as slips do: `E81` for `E18`, 14 July for 14 June."""
     swapped = sorted(lost.digits) == sorted(value.digits) and len(lost.digits) > 1
     if lost.kind == "date":
-        return bool(_days(lost) & _days(value)) or _tens_apart(lost, value)
+        return bool(days_of(lost) & days_of(value)) or is_tens_apart(lost, value)
     if lost.kind == "time":
         return swapped
     if not is_slip(value, lost):
@@ -88,19 +89,6 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
 def _is_shifted(lost: Value, value: Value) -> bool:
     own = {word.casefold() for word in _SHIFTED.findall(value.sentence)}
     return bool(own - {word.casefold() for word in _SHIFTED.findall(lost.sentence)})
-
-
-def _days(value: Value) -> set[str]:
-    return {key.rpartition("-")[2] for key in value.fact.keys if key.count("-") == 1}
-
-
-def _tens_apart(lost: Value, value: Value) -> bool:
-    """Tell 27 June from 17 June, which differ in one digit; the 16th may be the day before."""
-    months = [
-        {k[2:].split("-")[0] for k in v.fact.keys if k.count("-") == 1} for v in (lost, value)
-    ]
-    apart = {abs(int(a) - int(b)) for a in _days(lost) for b in _days(value)}
-    return bool(months[0] & months[1]) and bool(apart & {10, 20})
 
 
 def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | None:

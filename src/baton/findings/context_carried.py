@@ -15,7 +15,7 @@ from baton.model.views import TooMuchTextError, index_of
 
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .changed_values import in_another_unit, in_place_of
-from .facts import HARD, Fact, Reading, as_json, plain_text, read
+from .facts import HARD, Fact, Reading, as_json, number_keys, plain_text, read
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .quantities import in_digits
 from .values import Value, values_of
@@ -208,15 +208,20 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     dropped: list[tuple[Fact, str]] = []
     limits_lost: list[str] = []
     doubtful: list[Fact] = []
+    unsaid: list[tuple[Fact, str]] = []
     for sentence in sentences(in_digits(sent.request.text)):
         if is_courtesy(sentence):
             continue
         part = _of_sentence(sentence, sent, limits)
+        unsaid += [(fact, sentence) for fact in part.unsaid]
         asked_for += part.kept + part.lost
         dropped += [(fact, sentence) for fact in part.lost]
         doubtful += part.doubtful
-        if part.words_only and _limit_lost(sentence, part.words, sent, limits):
+        nothing_left = part.words_only and _limit_lost(sentence, part.words, sent, limits)
+        if nothing_left or _excluded_lost(sentence, sent):
             limits_lost.append(sentence)
+    if not dropped and len(unsaid) == len(doubtful) and _is_only_gap(unsaid, sent):
+        dropped, asked_for = unsaid, asked_for + doubtful
     findings = []
     if dropped:
         findings.append(_dropped(sent, asked_for, dropped))
@@ -242,6 +247,8 @@ class _Part(NamedTuple):
     kept: list[Fact]
     lost: list[Fact]
     doubtful: list[Fact]
+    unsaid: list[Fact]
+    """Those of the doubtful that nothing in the prompt may stand for."""
 
     @property
     def words_only(self) -> bool:
@@ -265,10 +272,11 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
     # "Convert 50 EUR and buy 3 chairs" may go to two agents, one of which gets the 3.
     gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
     if changed:
-        return _Part(words, [f for f in kept if f not in changed], changed, [])
+        return _Part(words, [f for f in kept if f not in changed], changed, [], [])
     if not gone:
-        return _Part(words, kept, [], [])
+        return _Part(words, kept, [], [], [])
     lost: list[Fact] = []
+    unsaid: list[Fact] = []
     parts = [(clause, read(clause)) for clause in clauses(sentence)]
     asked = list(values_of(sentence))
     for fact in gone:
@@ -279,7 +287,9 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         other = in_place_of(fact, asked, sent.new, retold=sent.retold and sent.alone)
         if other is not None or _is_missing(fact, sentence, parts, words + kept, sent, limits):
             lost.append(fact)
-    return _Part(words, kept, lost, [fact for fact in gone if fact not in lost])
+        else:
+            unsaid.append(fact)
+    return _Part(words, kept, lost, [fact for fact in gone if fact not in lost], unsaid)
 
 
 def _is_missing(
@@ -359,6 +369,8 @@ def _reworded(fact: Fact, sent: _Sent) -> bool:
     """Tell whether a number of the prompt may stand for this one: two others make three."""
     if fact.kind != "number":
         return False
+    if _is_day(fact):
+        return _is_end_of_stay(fact, sent)
     values = {float(key[2:]) for key in fact.keys if key.startswith("n:")}
     if not values:
         return False
@@ -383,11 +395,29 @@ def _reworded(fact: Fact, sent: _Sent) -> bool:
     years = [value for value in (*values, *new) if 1900 <= value <= 2100]
     if years == list(values) and _RELATIVE_YEAR.search(sent.prompt):
         return True
+    # "Five years from 2019" are 2019 to 2023.
+    if years and any(abs(a - b) + 1 in new for a in years for b in known if 1900 <= b <= 2100):
+        return True
     # One of the people is the customer; a sum, difference, product or share may be handed on in
     # place of its parts, as "128 EUR for both" is of "64 EUR each".
     # 130 chairs "with 10 spare ones" are 120.
     steps = (known - values) | new | {1.0}
     return any(_follows(value, old, by) for value in new for old in values for by in steps)
+
+
+def _is_end_of_stay(fact: Fact, sent: _Sent) -> bool:
+    """Tell the 16 May that "4 nights from 12 May" says as well."""
+    ends = {int(key.rpartition("-")[2]) for key in fact.keys if key.count("-") == 1}
+    asked = read(sent.request.text)
+    nights = {
+        float(key[2:])
+        for each in read(sent.prompt).facts
+        for key in each.keys
+        if key.startswith("n:") and not asked.holds(each)
+    }
+    days = [float(part) for part in re.findall(r"(?<![\d.,])\d{1,2}(?![\d.,]*\d)", sent.prompt)]
+    stays = [end - day for end in ends for day in days if end > day]
+    return any(stay in nights or stay + 1 in nights for stay in stays)
 
 
 def _follows(value: float, old: float, by: float) -> bool:
@@ -437,6 +467,164 @@ def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -
     rest = [s for s in sentences(sent.request.text) if s != sentence]
     others = [fact for s in rest for fact in read(s).facts]
     return not sets_limit(sent.prompt) and _concerns(others, sent.given, limits.shared_words)
+
+
+# How many other numbers and names of a request a prompt has to hand on before the one that is
+# missing is a gap, and not the part of somebody else.
+_KEPT_BESIDE = 3
+# What limits the number behind it: "at most 180 EUR", "above 2 %", "not before 3 June".
+_BOUND = re.compile(
+    r"""\b(?:at\ (?:most|least)|no\ (?:more|less|fewer)\ than|(?:more|less|fewer)\ than
+        |max(?:imum|imal)?|under|below|above|over|up\ to|exceed\w*|budget|limit|cap|ceiling|within
+        |not\ before|after|only|höchstens|mindestens|maximal|weniger\ als|mehr\ als|unter|über
+        |au\ (?:plus|moins)|como\ máximo|al\ menos|menos\ de|más\ de)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What was, and what somebody says of themselves, may be left out: "She bought it for 59.90", "my
+# number is +43 660 5550142".
+_STORY = re.compile(
+    r"\b(?:was|were|had|been|bought|paid|came|went|got|sent|told|said|ago|yesterday|since|my|me"
+    r"|mine|(?:I|we|he|she|they|it|you|who|which) \w+ed|war|waren|hatte|wurde|mein\w*|était|mon|fue"
+    r"|mi)\b",
+    re.IGNORECASE,
+)
+# "On 9 October", "from 12 May", "at 14:15": when something is to be.
+_WHEN = (
+    r"\b(?:on|from|starting|begin\w*|between|to|at|for|am|vom|ab|um|zum|le|du|el|del|à)\s(?:the )?"
+)
+
+
+def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
+    """Tell the one bound, name or date that is missing in a prompt with all else of the request.
+
+    "Hotel in Lisbon, 12 to 16 May, 2 adults, quiet" leaves out "at most 180 EUR a night". A
+    prompt with any value of its own may have it in another form.
+    """
+    if not (sent.retold and sent.alone) or refers_to_others(sent.prompt):
+        return False
+    if only_questions(sent.prompt) and not only_questions(sent.request.text):
+        return False
+    request = read(sent.request.text)
+    kept = [f for f in request.facts if _has_to_come(f) and sent.given.holds(f)]
+    if len(kept) < _KEPT_BESIDE:
+        return False
+    # "A toddler" may be handed on as "1 toddler".
+    own = [f for f in read(sent.prompt).facts if f.kind in HARD and f.keys != number_keys("1")]
+    if any(not request.holds(f) for f in own):
+        return False
+    if len(missing) == 2:
+        (start, sentence), (end, other) = missing
+        # Both ends of a range are one thing: "from 12 to 16 May".
+        ends = rf"{re.escape(start.text)}\s?(?:to|until|-|–|bis|au|al|a)\s?{re.escape(end.text)}"
+        return sentence == other and _is_day(end) and re.search(ends, sentence) is not None
+    return len(missing) == 1 and _is_required(*missing[0])
+
+
+def _is_required(fact: Fact, sentence: str) -> bool:
+    if not any(c.isdigit() for c in fact.text) or re.fullmatch(r"\d{1,3}-\d{1,3}", fact.text):
+        return False
+    clause = next((c for c in clauses(sentence) if fact.text in c), sentence)
+    if is_deadline(fact.text, sentence) or _STORY.search(clause) is not None:
+        return False
+    if _is_day(fact) or any(key.startswith("t:") for key in fact.keys):
+        when = rf"{_WHEN}{re.escape(fact.text)}(?!\w)"
+        return (
+            re.search(when, clause, re.IGNORECASE) is not None or _BOUND.search(clause) is not None
+        )
+    return fact.kind == "identifier" or _BOUND.search(clause) is not None
+
+
+def _is_day(fact: Fact) -> bool:
+    return any(key.startswith("d:") for key in fact.keys)
+
+
+# What is excluded: "nothing in Bairro Alto", "don't touch payments-db", "no walnuts anywhere". Not
+# "don't worry" and "no more than", and not "a replacement, not a refund": there the replacement
+# says it all.
+_EXCLUDES = re.compile(
+    r"""(?:\b(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t)[ ]
+            (?!worry|forget|hesitate|know|think|mind|want|need|have|care)
+        |\bnothing\ (?:in|from|with|by|on|at)[ ]|\bnot\ (?:in|at|on|from|with|by|near)[ ]
+        |\bwithout[ ]
+        |\b(?:except(?:\ for)?|excluding|exclude|avoid|skip|leave\ out|ignore)[ ]
+        |(?:^|\b(?:and|but|please|with)[ ])no[ ]
+            (?!more|less|fewer|later|longer|earlier|need|idea|rush|hurry|problem)
+        |\b(?:nicht\ (?:in|im|am|an|bei|mit|von)|kein(?:e|en|em|er)?|ohne|außer)[ ]
+        |\b(?:sans|sauf|pas\ (?:à|de|dans|en|chez|avec)|évite[rz]?)[ ]
+        |\b(?:sin|excepto|evitar?)[ ])
+        (?P<object>[^,.;:!?()\n]+)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Any word by which a prompt may exclude something, in whichever way.
+_MAY_EXCLUDE = re.compile(
+    r"""(?<!\w)(?:no|not|none|never|nothing|nowhere|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
+        |ignor\w+|leav\w+|omit\w*|drop\w*|forb\w+|prohibit\w*|ban\w*|refus\w+|reject\w*
+        |off[ -]limits|hands|frozen|untouched|unchanged|stays?|remains?|keep\w*|alone|allerg\w*
+        |intoleran\w*|free|instead|rather|but|only|just|sole\w*|exclusive\w*|other|outside|apart|away|far|beyond|unless
+        |minus|less|non|\w+n['’]t|cannot|nicht|kein\w*|ohne|außer\w*|nur|sans|sauf|pas|hors|éviter?
+        |jamais|seulement|sin|nunca|salvo|excepto|solo|sólo|evita\w*)(?!\w)
+        |\w-free\b|\bnon-?\w|[≠!]=|<>""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Words of its own that a prompt may have when the excluded is no name: "no meat" may be told as
+# "vegetarian".
+_OWN_WORDS = 0
+
+
+def _excluded_lost(sentence: str, sent: _Sent) -> bool:
+    """Tell whether what a request excludes is not spoken of, and nothing else is excluded.
+
+    Only in a prompt of the same language that repeats most of the request, and is no data:
+    `{"pets": false}` excludes as well.
+    """
+    if not (sent.retold and sent.alone) or refers_to_others(sent.prompt):
+        return False
+    content = sent.dispatch.prompt
+    if content is None or content.text is None or as_json(content.text) is not None:
+        return False
+    if sent.dispatch.context or only_questions(sent.prompt):
+        return False
+    request, prompt = read(sent.request.text), read(sent.prompt)
+    if request.language is None or prompt.language not in (None, request.language):
+        return False
+    lost = [m["object"] for m in _EXCLUDES.finditer(sentence) if _is_left_out(m["object"], sent)]
+    if not lost or re.search(r"\b(?:me|us|mich|uns|moi|nous)\b", sentence, re.IGNORECASE):
+        return False
+    # Each word of the prompt that excludes has to stand beside what the request says elsewhere:
+    # "no more than 180 EUR" for another sentence.
+    rest = read(
+        *(part for part in _all_clauses(sent.request.text) if not any(o in part for o in lost))
+    )
+    for clause in _all_clauses(sent.prompt):
+        facts = read(clause).facts
+        if _MAY_EXCLUDE.search(clause) and (not facts or any(not rest.holds(f) for f in facts)):
+            return False
+    named = any(_names_in(each) for each in lost)
+    own = [f for f in prompt.facts if f.kind == "word" and not request.holds(f)]
+    return named or len(own) <= _OWN_WORDS
+
+
+def _all_clauses(text: str) -> list[str]:
+    return [clause for part in sentences(text) for clause in clauses(part)]
+
+
+def _names_in(text: str) -> list[str]:
+    """Return the names in what is excluded: `Bairro Alto`, `payments-db`."""
+    return re.findall(r"\b[A-Z][\w]+|\b[a-z]\w*[-_]\w+", text)
+
+
+def _is_left_out(excluded: str, sent: _Sent) -> bool:
+    """Tell that no word which only the exclusion has comes up, nor any that is like it."""
+    if any(fact.kind in HARD for fact in read(excluded).facts):
+        return False
+    at = sent.request.text.find(excluded)
+    around = sent.request.text[:at] + sent.request.text[at + len(excluded) :]
+    words = [fact for fact in read(excluded).facts if not read(around).holds(fact)]
+    text = sent.prompt.casefold()
+    return bool(words) and not any(
+        sent.given.holds(fact) or sent.elsewhere.holds(fact) or fact.text.casefold()[:4] in text
+        for fact in words
+    )
 
 
 def _dropped(sent: _Sent, facts: list[Fact], dropped: list[tuple[Fact, str]]) -> Finding:

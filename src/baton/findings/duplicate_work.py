@@ -43,6 +43,8 @@ _ALIKE = 0.6
 _LEAST = 4
 # Tools that do what can't be meant twice, by how their names begin: `write_file`, `rooms.book`.
 _DOES = re.compile(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
+# From how many digits on one number in common is proof.
+_EXACT = 5
 # How many earlier dispatches of a turn each one is held against; the latest are most alike.
 _COMPARED = 20
 
@@ -187,10 +189,55 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     single = len(again) == 1 and other
     if mostly and (alike or (not single and _asked_alike(first, second, same_calls))):
         return f"{len(again)} of its {len(second.calls)} calls", steps
+    nearly = _nearly_same_calls(first, second)
+    if nearly and _all_found_before(first, second):
+        return "it made nearly the same calls, and found nothing new", nearly
     # With calls that mostly differ the work was another one, whatever came of it.
     if alike and not (first.calls and second.calls and not again):
         return f"its answer names the same: {', '.join(alike[:4])}", steps
     return None
+
+
+def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:
+    """Return calls of one tool that say the same, of which one says a little more or less.
+
+    `lookup("KT-4410")` and `lookup("KT-4410", "all")`, `pytest packages/parser` with and without
+    `-q`. Most calls of the later agent have to be such.
+    """
+    alike = []
+    for call in second.calls.values():
+        words = _argument_words(call)
+        for other in first.calls.values():
+            if other.name == call.name and _says_the_same(_argument_words(other), words):
+                alike += [other.id, call.id]
+                break
+    # Each pair has two ids.
+    return alike if len(alike) >= len(second.calls) else []
+
+
+# Words of a command that say nothing of what is worked on: `cd a && b`, flags like `-q`.
+_COMMAND = re.compile(r"-[\w-]+|cd|&&|;|\||sudo|-")
+
+
+def _argument_words(call: ToolCall) -> frozenset[str]:
+    words = plain_text(call.arguments).casefold().split()
+    return frozenset(word for word in words if not _COMMAND.fullmatch(word))
+
+
+def _says_the_same(some: frozenset[str], others: frozenset[str]) -> bool:
+    smaller, larger = sorted((some, others), key=len)
+    return bool(smaller) and smaller <= larger and len(larger) <= 2 * len(smaller)
+
+
+def _all_found_before(first: _Work, second: _Work) -> bool:
+    """Tell that all numbers and names of an answer stand in that of the agent before."""
+    if _asks_for_more(first, second) or _works_on(second.asked) != _works_on(first.asked):
+        return False
+    new = read(second.answer).without(read(first.asked, second.asked))
+    hard = [fact for fact in new if fact.kind in HARD]
+    same = _shared(new, read(first.answer))
+    # A reply to a ticket and its translation name the same order, and say much else.
+    return bool(hard) and set(hard) <= set(same) and weight(same) >= _ALIKE * weight(new)
 
 
 # Two writers of one article name the same facts: one wrote the introduction, one the conclusion.
@@ -241,12 +288,36 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
         given += [plain_text(run.input)] if run.input is not None else []
         given += [piece.text for piece in given_besides(trace, run)]
     had = read(*given)
-    if _asks_for_more(first, second):
+    if _asks_for_more(first, second) or _works_on(second.asked) != _works_on(first.asked):
         return []
     new = read(second.answer).without(had)
     same = _shared(new, read(first.answer))
-    enough = weight(same) >= _LEAST and weight(same) >= _ALIKE * weight(new)
+    # One exact number is no chance: "48,930.20 EUR".
+    exact = any(len(_significant(fact)) >= _EXACT for fact in same)
+    enough = weight(same) >= _LEAST or exact
+    least = _ALIKE
+    spoken, before = read(second.answer).language, read(first.answer).language
+    if spoken and before and spoken != before and spoken == read(second.asked).language:
+        # In another language only numbers and names are the same.
+        new = [fact for fact in new if fact.kind in HARD]
+        least = 1.0
+    enough = enough and weight(_shared(new, read(first.answer))) >= least * weight(new) > 0
     return [fact.text for fact in same] if enough else []
+
+
+# Who translates or rewords what another agent found out repeats its numbers and names.
+_WORKS_ON = re.compile(
+    r"translat|übersetz|tradui|traduc|rewrit|rephras|proofread|shorten|korrigier", re.IGNORECASE
+)
+
+
+def _works_on(asked: str) -> bool:
+    return _WORKS_ON.search(asked) is not None
+
+
+def _significant(fact: Fact) -> str:
+    digits = re.sub(r"\D", "", fact.text).strip("0")
+    return digits if fact.kind == "number" else ""
 
 
 def _shared(facts: list[Fact], other: Reading) -> list[Fact]:
@@ -256,7 +327,18 @@ def _shared(facts: list[Fact], other: Reading) -> list[Fact]:
 def _asks_for_more(first: _Work, second: _Work) -> bool:
     """Tell whether the later prompt has a number or name of its own: it is about something else."""
     before = read(first.asked, first.answer)
-    return any(f.kind in HARD and not before.holds(f) for f in read(second.asked).facts)
+    return any(
+        f.kind in HARD and not before.holds(f) and not _is_compound(f, before)
+        for f in read(second.asked).facts
+    )
+
+
+def _is_compound(fact: Fact, before: Reading) -> bool:
+    """Tell a compound with a name that is known: the `CO2-Bilanz` of an answer in t CO2."""
+    parts = [part for part in fact.text.split("-") if any(c.isdigit() for c in part)]
+    if fact.kind != "identifier" or "-" not in fact.text or len(parts) != 1:
+        return False
+    return fact.text.replace("-", "") != parts[0] and f"i:{parts[0].casefold()}" in before.keys
 
 
 def _duplicate(other: Dispatch, dispatch: Dispatch, proof: str, steps: list[str]) -> Finding:

@@ -36,11 +36,73 @@ _NEEDS_FIRST = re.compile(
         (?:search|look|check|ask)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Sentences that say that an answer is to come, or that somebody is at work on it. An answer of
+# nothing else announces; "I placed the order. You'll hear from me" has done something.
+_TO_COME = re.compile(
+    r"""\b(?:let\ you\ know|(?:get|come|be)\ back\ to\ you|report\ (?:back|when|once|as\ soon)
+            |hear\ (?:back\ )?from\ (?:me|us)|keep\ you\ (?:posted|updated|informed)|update\ you)\b
+        |\b(?:I['’]m|am|are|we['’]re)\ (?:still\ )?waiting\ (?:for|on)\b
+        |\b(?:[lt]e\ aviso|les\ aviso|en\ cuanto\ (?:tenga|sepa))\b|\bmelde\ mich\b
+        |\bje\ (?:vous\ )?reviens\ vers\ vous\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "I've asked the supplier to correct all of them and will let you know" has done something.
+_DEED = re.compile(
+    r"\b(?:I|we)(?:['’]ve| have)\b|\b(?:I|we) (?:just |already )?\w+ed\b|\bhabe\b|\bj['’]ai\b"
+    r"|\bhe \w+do\b",
+    re.IGNORECASE,
+)
+# Who is at work, by the answer, has done so: an agent whose result is there.
+_AT_WORK = re.compile(
+    r"""\b(?:report|list|answer|summary|analysis|overview|figures|question)\b[^.?!]{0,30}
+            \b(?:is|are)\ (?:still\ |now\ |currently\ )?being\ (?:prepared|checked|compiled|written
+            |analy[sz]ed|worked\ on|looked\ (?:into|at|up))\b
+        |\bplease\ (?:be\ patient|bear\ with|stand\ by)\b
+        |\btakes?\ (?:a\ few|some|several)\ (?:seconds|minutes|moments)\b
+        |\bagent\ (?:is|will\ be)\ (?:now\ |still\ |currently\ )?(?:reading|checking|looking|working
+            |searching|analy[sz]ing|reviewing|preparing|processing|handling|on\ it)\b
+        |\b(?:asked|handed|passed|forwarded|given|sent|delegated|assigned)\b[^.;]*
+            \b(?:the|our|an?)\ (?:[\w-]+\ ){0,3}agent\b
+        |\bI(?:['’]ve|\ have)\ (?:just\ )?(?:started|begun|opened|launched|kicked\ off)
+            \ (?:an?|the|my|our)\ (?:\w+\ ){0,2}
+            (?:investigation|search|check|review|analysis|look|inquiry|research)\b
+        |\b(?:(?:va|vais|vont)\ (?:vous\ )?répondre|transmis\ (?:votre|ta)\ (?:demande|question))\b
+        |\b(?:wird\ (?:gerade|derzeit)\ (?:geprüft|erstellt|bearbeitet)
+            |(?:anfrage|frage)\ (?:\w+\ ){0,4}weitergeleitet)\b
+        |\bhe\ (?:pasado|enviado|remitido)\ (?:su|tu)\ (?:pregunta|consulta|solicitud)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "I don't have access to your monitoring data", which a helper had just given figures of.
+_DENIES = re.compile(
+    r"""\b(?:I|we)\ (?:currently\ |unfortunately\ |sadly\ )?(?:do\ not|don['’]t|cannot|can['’]t)
+            \ (?:currently\ )?(?:have\ (?:any\ )?(?:access|data|information|insight)|access\b
+            |see\ your\b|look\ up\b)
+        |\b(?:I|we)\ have\ no\ (?:access|data|information)\ (?:to|on|about|for|of)\b
+        |\bje\ (?:ne\ dispose|n['’]ai)\ (?:malheureusement\ )?pas\ (?:de\ données|accès
+            |d['’]informations?)
+        |\bich\ habe\ (?:leider\ )?kein\w*\ (?:zugriff|zugang|daten|informationen)\b
+        |\bno\ (?:tengo|dispongo\ de)\ (?:acceso|datos|información)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 # "Which branch should I compare it with?" asks what the work needed before it was done.
 _ASKS_BACK = re.compile(
     r"""\W*(?:which|what(?!\ about|\ if|\ do\ you\ think)|when|where|who|how\ (?!about|does\ that)
         |(?:at|for|in)\ (?:which|what)|d(?:o|id)\ you\ (?:mean|have)|by\ [\w\ ]+do\ you\ mean
         |and\ (?:is|are|do|by|should)|could\ you\ (?:tell|send|give)|is\ it\ meant)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_QUESTIONS_ELSEWHERE = re.compile(
+    r"""\W*(?:s['’]agit-il|(?:et\ )?(?:quel(?:le)?s?|lequel|laquelle|où|quand|combien|à\ quelle)
+        |(?:und\ )?(?:welche\w*|wann|wo|wie\ viele?|um\ welche\w*|meinen\ sie|meinst\ du)
+        |(?:¿\s?)?(?:y\ )?(?:qué|cuál(?:es)?|cuándo|dónde|cuántos?|se\ trata))\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "Which of them shall I book?" asks for a choice among what was found.
+_CHOICE = re.compile(
+    r"""\b(?:which|what)\ (?:one|of)\b
+        |\b(?:would\ you\ (?:like|prefer|rather)|do\ you\ (?:prefer|want\ me))\b
+        |\bshall\ I\b|\bshould\ I\ (?:book|take|order|choose|go|reserve|buy|pick)\b
+        |\b(?:préférez|préfères|möchten\ sie|möchtest|prefiere|prefieres)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
@@ -50,10 +112,31 @@ def postpones(answer: str) -> bool:
     """Tell an answer that announces the work, of which the result is there."""
     if _PASSES_ON.search(answer) or _NEEDS_FIRST.search(answer):
         return True
-    return _PROMISES.search(answer) is not None and _WAITING.search(answer) is not None
+    if _PROMISES.search(answer) is not None and _WAITING.search(answer) is not None:
+        return True
+    parts = _parts(answer)
+    return bool(parts) and all(
+        _AT_WORK.search(part) or (_TO_COME.search(part) and not _DEED.search(part))
+        for part in parts
+    )
 
 
 def only_asks(answer: str) -> bool:
     """Tell an answer that is nothing but questions about what is wanted."""
-    parts = [part.strip() for part in _SENTENCE.findall(answer) if part.strip()]
-    return bool(parts) and all(p.endswith("?") and _ASKS_BACK.match(p) for p in parts)
+    parts = _parts(answer)
+    return bool(parts) and all(
+        part.endswith("?")
+        and (_ASKS_BACK.match(part) or _QUESTIONS_ELSEWHERE.match(part))
+        and not _CHOICE.search(part)
+        for part in parts
+    )
+
+
+def denies_data(answer: str) -> bool:
+    """Tell an answer that there is no data or access, and nothing else."""
+    parts = _parts(answer)
+    return len(parts) == 1 and _DENIES.search(answer) is not None
+
+
+def _parts(answer: str) -> list[str]:
+    return [part.strip() for part in _SENTENCE.findall(answer) if part.strip()]

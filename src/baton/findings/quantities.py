@@ -222,6 +222,20 @@ def measure_key(dimension: str, value: float) -> str:
     return f"u:{dimension}:{value:.6g}"
 
 
+# "11-13 June", "from 12 to 16 May": both are days of that month.
+_DAYS = re.compile(
+    r"(?<![\w./-])(\d{1,2})(?:st|nd|rd|th|\.)?(\s?[-–]\s?| (?:to|until|till|through|bis|au|al|a) "
+    r"(?:the )?)(\d{1,2})(?:st|nd|rd|th|\.)? (?:of |de )?"
+    rf"({'|'.join(sorted(MONTHS, key=len, reverse=True))})\b",
+    re.IGNORECASE,
+)
+
+
+def days_in_full(text: str) -> str:
+    """Write the first day of a range with its month, too: ``11-13 June`` is from 11 June on."""
+    return _DAYS.sub(r"\1 \4\2\3 \4", text)
+
+
 # Each step of a caller is held against each dispatch; see `facts.py`.
 _KEPT = 20_000
 

@@ -12,7 +12,17 @@ from baton.model.views import RoundTrip, TooMuchTextError, index_of, round_trip
 from .caller_texts import Piece, had_before
 from .facts import Fact, Reading, plain_text, read, rounded_keys
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, sender_of
-from .values import Value, is_slip, unit_text, values_of
+from .quantities import days_in_full, measure_key
+from .values import (
+    Value,
+    days_of,
+    is_slip,
+    is_tens_apart,
+    labels,
+    months_of,
+    unit_text,
+    values_of,
+)
 from .words import COMMON
 
 # An answer with more values than these is a table or report, and each is held against each.
@@ -79,6 +89,9 @@ _ABOUT = re.compile(
 _NEW_WORDS_OF_SLIP = 3
 _NEW_WORDS = 0
 _NEW_WORDS_OF_LABEL = 2
+# To which minutes times are rounded, and how far: "half past three" for 15:29.
+_QUARTER_HOUR = 15
+_MINUTES_ROUNDED = 4
 # How many digits of a value in another order may differ from one another at least.
 _SWAPPED = 3
 # Twice, and days, weeks, months and hours of one another.
@@ -116,7 +129,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         return NotRecorded(says="nothing came back that could be contradicted")
     if run is None or not known(trace, run, "steps.said"):
         return NotRecorded(says="what the caller said was not recorded: record its messages")
-    result = plain_text(trip.result)
+    result = days_in_full(plain_text(trip.result))
     values = list(values_of(result))
     if not values:
         return NotRecorded(says="the result holds no number, time, date or name")
@@ -126,7 +139,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     others = _results_of_others(trace, turn, dispatch)
     if not index_of(trace).spend(len(before) + len(others) + len(trip.after)):
         return NotRecorded(says=TOO_LONG)
-    said = [result, *(piece.text for piece in before), *others]
+    said = [result, *(days_in_full(text) for text in (*(p.text for p in before), *others))]
     faults = list(_faults(trip, turn, result, values, said))
     if faults:
         return faults
@@ -138,7 +151,8 @@ def _faults(
 ) -> Iterator[Finding]:
     """Go along what the caller gave out; what a tool told it counts from then on."""
     reported: set[str] = set()
-    for piece, is_call, reply in _given_out(trip, turn):
+    for each, is_call, reply in _given_out(trip, turn):
+        piece = each._replace(text=days_in_full(each.text))
         mine = list(values_of(piece.text))
         if len(mine) <= _MOST:
             against = _known_now(result, values, said)
@@ -181,9 +195,9 @@ def _against(
     dispatch: Dispatch, piece: Piece, mine: list[Value], against: _Known, *, is_call: bool
 ) -> Iterator[Finding]:
     answer = read(piece.text)
-    lost = [v for v in against.values if not answer.holds(v.fact, loosely=True)]
+    lost = [v for v in against.values if not _is_given(v, answer, mine)]
     for value in mine:
-        limit = _broken_limit(value, against)
+        limit = _broken_limit(value, against) or _changed_in_spite(value, against)
         if limit is not None:
             yield _finding(dispatch, piece, limit, value, "limit_broken")
             continue
@@ -199,9 +213,26 @@ def _against(
             continue
         if against.said.holds(value.fact) or _is_rounded(value, against):
             continue
-        meant = _meant(value, lost, mine, against, is_call=is_call)
+        meant = None if is_call else _in_same_frame(value, mine, against)
+        meant = meant or _meant(value, lost, mine, against, is_call=is_call)
         if meant is not None:
             yield _finding(dispatch, piece, meant, value, "contradicted")
+
+
+def _is_given(value: Value, answer: Reading, mine: list[Value]) -> bool:
+    """Tell a value of the result that comes up, if rounded.
+
+    18,640 EUR may be 18.64 in another country, and still are not given by "week 19".
+    """
+    if answer.holds(value.fact, loosely=value.fact.kind != "number"):
+        return True
+    rounded = frozenset[str]().union(*(rounded_keys(key) for key in value.fact.keys))
+    largest = max(value.numbers, default=0.0)
+    return any(
+        rounded & other.fact.keys
+        and (other.kind == value.kind or _near(other.numbers, [largest], 0.1))
+        for other in mine
+    )
 
 
 def _swapped(value: Value, lost: list[Value], against: _Known) -> Value | None:
@@ -209,8 +240,10 @@ def _swapped(value: Value, lost: list[Value], against: _Known) -> Value | None:
 
     By chance that hardly ever happens, so the words around it do not matter.
     """
-    if against.said.holds(value.fact) or value.kind in ("time", "date"):
+    if against.said.holds(value.fact) or value.kind == "date":
         return None
+    if value.kind == "time":
+        return _minutes_swapped(value, lost)
     own = {word.casefold() for word in _WORKED_OUT.findall(value.clause)}
     if own - {word.casefold() for word in _WORKED_OUT.findall(against.result)}:
         return None
@@ -219,11 +252,83 @@ def _swapped(value: Value, lost: list[Value], against: _Known) -> Value | None:
         return None
     for other in lost:
         alike = other.kind == value.kind or "number" in (other.kind, value.kind)
+        # "Some 175 EUR cheaper" has the digits of 7.15 EUR by chance.
+        sizes = [(a, b) for a in value.numbers for b in other.numbers if a and b]
+        alike = alike and (not sizes or any(max(a, b) < 10 * min(a, b) for a, b in sizes))
         if not alike or value.digits == other.digits or not is_slip(value, other):
             continue
         if sorted(value.digits) == sorted(other.digits):
             return None if _is_sum(value, against) else other
     return None
+
+
+def _minutes_swapped(value: Value, lost: list[Value]) -> Value | None:
+    """Find 8:24 for 8:42: the digits of the minutes are swapped, in the same hour."""
+    if _COMING.search(value.clause) or _ABOUT.search(value.clause):
+        return None
+    mine = {key for key in value.fact.keys if key.startswith("t:")}
+    for other in lost:
+        turned = {key[:-2] + key[:-3:-1] for key in other.fact.keys if key.startswith("t:")}
+        if turned - other.fact.keys and turned & mine and _zone(other) == _zone(value):
+            return other
+    return None
+
+
+# "Full in about 140 days" for "full in about 40 days": so many words in a row right around a number
+# are the same ones. With two, "of the 40 days" would be any other "of the 3 days".
+_FRAME = 3
+
+
+def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | None:
+    if _speaks_otherwise(value.clause, against.result) or _SUPPOSES.match(value.clause):
+        return None
+    around = _around(value)
+    alike = [
+        v
+        for v in against.values
+        if v.kind == value.kind
+        and not _in_another_unit(v, value)
+        and _is_framed_alike(around, _around(v), slip=_may_be_slip(value, v))
+    ]
+    if len(alike) != 1 or read(value.sentence).holds(alike[0].fact):
+        return None
+    (other,) = alike
+    if _may_be_slip(value, other):
+        return other
+    if _ABOUT.search(value.clause) and _near(value.sizes, other.sizes, 0.15):
+        return None
+    return None if _follows(value, mine, against) else other
+
+
+def _may_be_slip(value: Value, other: Value) -> bool:
+    return is_slip(value, other) or _zeros_apart(value, other)
+
+
+def _around(value: Value) -> tuple[list[str], list[str]]:
+    """Return the words and marks before a number, the nearest first, and those behind it."""
+    number = re.search(rf"(?<![\d.,:]){re.escape(value.fact.text)}(?!\d)", value.sentence)
+    if number is None:
+        return [], []
+    before = re.findall(r"[^\W_]+|[,;:()]", value.sentence[: number.start()].casefold())[::-1]
+    after = re.findall(r"[^\W_]+|[,;:()]", value.sentence[number.end() :].casefold())
+    return before, after
+
+
+def _is_framed_alike(
+    mine: tuple[list[str], list[str]], theirs: tuple[list[str], list[str]], *, slip: bool
+) -> bool:
+    count, telling = 0, False
+    for some, others in zip(mine, theirs, strict=True):
+        # A word on one side only is no frame: "a price of" begins many sentences.
+        if not some or some[:1] != others[:1]:
+            return False
+        for one, other in zip(some, others, strict=False):
+            if one != other or not one.isalpha():
+                break
+            count += 1
+            telling = telling or (len(one) > 3 and one not in COMMON)
+    # "Velorastin 200 mg" for "Velorastin 20 mg" is a slip of a name's own number.
+    return count >= _FRAME or (slip and telling and count >= _FRAME - 1)
 
 
 def _is_sum(value: Value, against: _Known) -> bool:
@@ -246,10 +351,14 @@ def _meant(
     if not alike or _follows(value, mine, against):
         return None
     new = value.words - against.words
-    near = [v for v in alike if is_slip(value, v)]
+    near = [v for v in alike if _is_telling_slip(value, v)]
     if value.kind == "date":
         # "It should be over by 12 December" for 12 September.
-        moved = [v for v in near if _days(v) & _days(value) and not _months(v) & _months(value)]
+        moved = [
+            v for v in near if days_of(v) & days_of(value) and not months_of(v) & months_of(value)
+        ]
+        if any(_is_months_later(value, v, against) for v in moved):
+            return None
         if moved and len(new) <= _NEW_WORDS_OF_SLIP and not _is_of_another(value, against):
             return moved[0]
     if _speaks_otherwise(value.clause, against.result):
@@ -278,6 +387,24 @@ def _meant(
     return alike[best[1]]
 
 
+def _is_telling_slip(value: Value, other: Value) -> bool:
+    """Tell a slip that is none by nature: round numbers, and days of one month, are near anyway.
+
+    300 is not 500, and the 15th of June not the 6th, by a slip of one digit.
+    """
+    if not is_slip(value, other):
+        return False
+    if sorted(value.digits) == sorted(other.digits) or value.kind == "time":
+        return True
+    if value.kind == "date":
+        same_day = bool(days_of(value) & days_of(other))
+        return same_day or is_tens_apart(value, other) or bool(value.words & other.words)
+    sizes = [(a, b) for a in value.sizes for b in other.sizes if a and b]
+    if sizes and all(max(a, b) >= 10 * min(a, b) for a, b in sizes):
+        return _zeros_apart(value, other)
+    return len(other.digits.strip("0")) > 2 or bool(labels(value) & labels(other))
+
+
 def _is_only(value: Value, against: _Known) -> bool:
     return [v for v in against.values if v.kind == value.kind] == [value]
 
@@ -303,12 +430,14 @@ def _word_before(value: Value) -> str:
     return "" if match is None or match[1].casefold() in COMMON else match[1].casefold()
 
 
-def _days(value: Value) -> set[str]:
-    return {key.rpartition("-")[2] for key in value.fact.keys if key.count("-") == 1}
-
-
-def _months(value: Value) -> set[str]:
-    return {key[2:].partition("-")[0] for key in value.fact.keys if key.count("-") == 1}
+def _is_months_later(value: Value, other: Value, against: _Known) -> bool:
+    """Tell a date as many months off as is said: an appeal "within one month" of 6 November."""
+    apart = {abs(int(a) - int(b)) for a in months_of(value) for b in months_of(other)}
+    return any(
+        measure_key("months", months) in against.said.keys
+        for each in apart
+        for months in (each, 12 - each)
+    )
 
 
 def _is_of_another(value: Value, against: _Known) -> bool:
@@ -325,7 +454,13 @@ def _zone(value: Value) -> str:
 def _labels(value: Value) -> frozenset[str]:
     """Return what says which value it is: words of its clause, and other values beside it."""
     beside = (f for f in read(value.clause).facts if f.keys != value.fact.keys)
-    return value.words | frozenset(key for fact in beside for key in fact.keys)
+    return value.words | frozenset(key for fact in beside for key in _largest(fact))
+
+
+def _largest(fact: Fact) -> frozenset[str]:
+    """Return the keys of a fact by its largest reading: an 18 is not beside "18,000 EUR"."""
+    numbers = sorted((float(key[2:]), key) for key in fact.keys if key.startswith("n:"))
+    return fact.keys - {key for _, key in numbers[:-1]}
 
 
 def _speaks_otherwise(clause: str, result: str) -> bool:
@@ -356,6 +491,42 @@ def _broken_limit(value: Value, against: _Known) -> Value | None:
     return None
 
 
+# "I have set the retention to 60 days": done, and no question or proposal.
+_HAS_CHANGED = re.compile(
+    r"\b(?:set|changed|raised|lowered|updated|increased|reduced|switched|moved|extended|shortened|cut)\b"
+    r"[^.;?!]*\bto\b",
+    re.IGNORECASE,
+)
+_MUST_STAY = re.compile(
+    r"\b(?:must (?:stay|remain)|(?:must|may|can|should) not be (?:changed|raised|lowered|reduced"
+    r"|increased|touched|altered|extended)|has to (?:stay|remain)|do(?: not|n't) (?:change|touch)"
+    r"|fixed at)\b",
+    re.IGNORECASE,
+)
+_NOT_DONE = re.compile(
+    r"\b(?:whether|if|ask\w*|not|n't|would|could|can|may|should|approv\w*|agreed?|consent\w*"
+    r"|permission|shall)\b|\?",
+    re.IGNORECASE,
+)
+
+
+def _changed_in_spite(value: Value, against: _Known) -> Value | None:
+    """Find what the result says must stay as it is, in words, and the caller says it changed."""
+    if not _HAS_CHANGED.search(value.sentence) or _NOT_DONE.search(value.sentence):
+        return None
+    if against.said.holds(value.fact):
+        return None
+    words = {key for v in values_of(value.sentence) for key in v.words}
+    for other in against.values:
+        if other.kind != value.kind or not _MUST_STAY.search(other.sentence):
+            continue
+        alike = [v for v in values_of(other.sentence) if v.kind == other.kind]
+        own = {key for v in values_of(other.sentence) for key in v.words}
+        if len(alike) == 1 and words & own:
+            return other
+    return None
+
+
 def _other_unit(value: Value, against: _Known) -> Value | None:
     """Find the same number with another unit: `4,310.75 USD` for `4,310.75 EUR`."""
     sizes = {key for key in value.fact.keys if key.startswith("u:")}
@@ -378,6 +549,11 @@ def _is_rounded(value: Value, against: _Known) -> bool:
     rounded = (rounded_keys(key) for other in known_values for key in other.fact.keys)
     if any(keys & value.fact.keys for keys in rounded):
         return True
+    if value.kind == "time":
+        # "Half past three" for 15:29.
+        told = [m for m in _moments(value.fact) if m % _QUARTER_HOUR == 0]
+        times = [m for v in known_values if v.kind == "time" for m in _moments(v.fact)]
+        return any(abs(a - b) <= _MINUTES_ROUNDED for a in told for b in times)
     for other in against.values:
         if other.kind != value.kind or not value.numbers or value.sizes == value.numbers:
             continue

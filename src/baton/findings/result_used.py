@@ -11,7 +11,7 @@ from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, rou
 
 from .caller_texts import Piece, all_recorded, emitted, given_out, had_before
 from .dispatch_completed import reports_failure
-from .empty_answers import only_asks, postpones
+from .empty_answers import denies_data, only_asks, postpones
 from .facts import HARD, NUMBER, Fact, Reading, name_parts, number_keys, plain_text, read, weight
 from .finding import (
     TOO_LONG,
@@ -293,13 +293,14 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     again = _regenerated(trace, case, result)
     if again is not None:
         return [again]
-    if case.share < limits.ignored_below:
+    if case.share < limits.ignored_below or _is_empty(trace, turn, case, result):
         if case.own:
             return NotRecorded(
                 says=f"{_told(case)}, but {len(case.own)} of them from the caller's own calls as "
                 "well: which it used can't be told"
             )
-        if reports_failure(result) and any(reports_failure(text) for text in _words(turn, case)):
+        passed_on = reports_failure(result) and not _says_that_it_was_ignored(turn, case, result)
+        if passed_on and any(reports_failure(text) for text in _words(turn, case)):
             return Clear(says="the failure or refusal was passed on", details=details)
         doubt = _doubt(trace, turn, case, result)
         if doubt is not None:
@@ -416,7 +417,30 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
         return False
     answer = plain_text(turn.output)
     # After a negative result another way is looked for: "Which other day would suit you?"
-    return postpones(answer) or (only_asks(answer) and not is_negative(result))
+    if is_negative(result):
+        return postpones(answer)
+    return (
+        postpones(answer)
+        or only_asks(answer)
+        or (denies_data(answer) and not _ACCESS.search(result))
+    )
+
+
+# A result that there was no access may be passed on as such.
+_ACCESS = re.compile(r"access|permission|permitted|forbidden|unauthori[sz]ed|40[13]", re.IGNORECASE)
+# How many plain words an answer may share with a result by chance: asked for the last quarter,
+# who asks "the calendar quarter or the fiscal one?" repeats a word of any report.
+_CHANCE = 2
+
+
+def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
+    """Tell an answer that only announces, asks back or denies, whatever plain word it shares."""
+    shares_little = len(case.found) <= _CHANCE and all(f.kind == "word" for f in case.found)
+    return (
+        shares_little
+        and _says_that_it_was_ignored(turn, case, result)
+        and _doubt(trace, turn, case, result) is None
+    )
 
 
 def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
@@ -428,6 +452,8 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
         return True
     # `albumin` in "microalbuminuria".
     for fact in case.facts:
+        if fact in case.found:
+            continue
         if fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said:
             return True
     values = sorted({value for fact in case.facts for value in _values(fact)})[:60]

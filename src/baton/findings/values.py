@@ -85,6 +85,22 @@ def is_slip(value: Value, other: Value) -> bool:
     return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
 
 
+def days_of(value: Value) -> set[str]:
+    """Return the days of the month that a date may be."""
+    return {key.rpartition("-")[2] for key in value.fact.keys if key.count("-") == 1}
+
+
+def months_of(value: Value) -> set[str]:
+    """Return the months that a date may be in."""
+    return {key[2:].partition("-")[0] for key in value.fact.keys if key.count("-") == 1}
+
+
+def is_tens_apart(one: Value, other: Value) -> bool:
+    """Tell 27 June from 17 June, which differ in one digit; the 16th may be the day before."""
+    apart = {abs(int(a) - int(b)) for a in days_of(one) for b in days_of(other)}
+    return bool(months_of(one) & months_of(other)) and bool(apart & {10, 20})
+
+
 def unit_text(value: Value) -> str:
     """Return the word behind a number, a slash and what follows it included."""
     number = re.match(r"\D*[\d.,'’]*\d", value.fact.text)

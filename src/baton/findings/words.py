@@ -166,12 +166,12 @@ _LIMITS = (
     r"do not|don't|don’t|must not|mustn't|may not|never|must|only|except|without|"
     r"at (?:most|least)|no (?:more|less|fewer|later|earlier) than|up to|under|below|within|"
     r"maximum|minimum|max|min|limit\w*|budget|before|until|by no means|nothing else|keep|leave|"
-    r"read[- ]only|unchanged|avoid|exclude|excluding|instead of|not|"
+    r"read[- ]only|unchanged|avoid|exclude|excluding|excl|w/o|instead of|not|"
     r"nicht|nur|ohne|höchstens|mindestens|maximal|keine?n?|bis|"
     r"seulement|uniquement|sans|jamais|ne \w+ (?:pas|rien)|au (?:plus|moins)|"
     r"solo|sólo|únicamente|sin|nunca|como máximo|al menos|no"
 )
-_LIMIT = re.compile(rf"(?<!\w)(?:{_LIMITS})(?!\w)", re.IGNORECASE)
+_LIMIT = re.compile(rf"(?<!\w)(?:{_LIMITS})(?!\w)|[<>≤≥]", re.IGNORECASE)
 # The reverse of `_LIMITS`: words that can hardly be read as anything but a limit, because here a
 # match leads to a finding. `under`, `before` or `not` are left out: "the flat under the roof" and
 # "I could not reach him" forbid nothing, "Never change product names" does.
@@ -343,7 +343,8 @@ _REFERS = re.compile(
         |\b(?:is|are|be|gets?)\ (?:done|handled|dealt\ with|taken\ care\ of|looked\ (?:up|after)
             |written|made|checked|inserted|added)\b[^.;]*\b(?:by|later|afterwards|elsewhere
             |separately|already|then)\b
-        |\b(?:below|above|attached|enclosed|aforementioned)\b|\bfindings\ of\b|\bseparately\b
+        |\b(?:below|above)\b(?!\s(?:[A-Z]{3}\s|[€$£]\s?)?\d)|\b(?:attached|enclosed|aforementioned)\b
+        |\bfindings\ of\b|\bseparately\b
         |(?:^|[.!?]\s+)only\b|\bonly\ (?:check|review|verify|look)\b|\bhands?\ (?:you|over)\b
         |\bgesondert|\bandere[rnms]?\ (?:agent|kolleg)|\bnur\ diese|\boben\b|\bunten\b
         |\botro\ agente|\bun\ autre\ agent|\bci-dessous""",
