@@ -45,6 +45,37 @@ def test_what_is_missing_or_too_much_is_said_in_words(
     assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (["run", "cases.yaml"], "no command `run`; did you mean `eval`?"),
+        (
+            ["eval", "shop:fine", "cases.yaml", "--output", "x.html"],
+            "`--html FILE`, `--junit FILE`",
+        ),
+        (["score", "x", "--baseline", "main"], "`baton compare` compares with a baseline"),
+        (["eval", "shop.fine", "cases.yaml"], "did you mean `shop:fine`?"),
+        (["eval", "own.yml"], "own.yml: no such file; did you mean `own.yaml`?"),
+        (["eval", "shop:fine", "cases.yaml", "-e", "response:0.5"], "options of `response` are"),
+        (["eval", "shop:fine", "cases.yaml", "-e", "response,agent_chain"], "name each by itself"),
+        (["eval", "shop:fine", "text.yaml"], 'got "router"; write `[router]`'),
+        (["eval", "shop:fine", "words.yaml"], "unknown key; did you mean `input`?"),
+    ],
+)
+def test_what_other_tools_call_otherwise_is_said_in_words(
+    baton: Run, tmp_path: Path, line: list[str], says: str
+) -> None:
+    (tmp_path / "shop.py").write_text("def fine(message):\n    return 'hello'\n")
+    (tmp_path / "cases.yaml").write_text(CASES)
+    (tmp_path / "own.yaml").write_text("dataset: cases.yaml\n")
+    (tmp_path / "text.yaml").write_text("cases:\n  - {id: a, input: hi, agents: router}\n")
+    (tmp_path / "words.yaml").write_text("cases:\n  - {id: a, query: hi, agents: [router]}\n")
+    outcome = baton(*line)
+    assert outcome.code == 2
+    assert says in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
 def test_commands_run_one_after_another_in_one_process(baton: Run) -> None:
     # `baton list` imports a module whose name is that of a built-in function.
     assert baton("list").code == 0

@@ -106,7 +106,7 @@ def test_every_mistake_is_said_at_once_with_line_and_suggestion(tmp_path: Path) 
         "cases.yaml:9: cases[2].turns[0].dispatches[0].kind: `transfr` is none of delegate, "
         "return, sequence, transfer; did you mean `transfer`?",
         "cases.yaml:9: cases[2].turns[0].dispatches[0]: `to` is missing",
-        'cases.yaml:10: cases[2].turns[0].agents: expected a list or null, got "desk"',
+        'cases.yaml:10: cases[2].turns[0].agents: expected a list or null, got "desk"; write `[desk]`',
         "cases.yaml:12: cases[3].input: `input` belongs into one of the `turns`, as the case has them",
         "cases.yaml:15: cases[4].turns: `turns` is empty; a case needs at least one user message",
     ]

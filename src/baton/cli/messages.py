@@ -76,17 +76,49 @@ _GIVE = {
 }
 
 
+_OTHER_COMMANDS = {
+    "run": "eval",
+    "test": "eval",
+    "play": "eval",
+    "new": "init",
+    "create": "init",
+    "start": "init",
+    "diff": "compare",
+    "lint": "check",
+    "validate": "check",
+    "view": "show",
+    "inspect": "show",
+    "print": "show",
+    "import": "pull",
+    "fetch": "pull",
+    "html": "report",
+}
+"""What other tools call a command, which is not near in spelling to Baton's."""
+_OTHER_OPTIONS = {
+    "--output": "`--html FILE`, `--junit FILE` and the like write reports",
+    "-o": "`--html FILE`, `--junit FILE` and the like write reports",
+    "--baseline": "`baton compare` compares with a baseline; `gate:` in a config decides by one",
+    "--threshold": "thresholds are options of evaluators, in a config",
+    "--model": "`--judge PROVIDER:NAME` is the model of judges; agents have their own",
+}
+"""Options that `score` and `eval` do not have, and what does it instead."""
+
+
 def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
     """Word what is wrong with a command line, with the nearest names or what is missing."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         word = error.unused_tokens[0]
         below = error.app is not None and bool(error.command_chain)
         known = [name for name in error.app or () if below and not name.startswith("-")]
+        if not known and (other := _OTHER_COMMANDS.get(word)) in verbs:
+            return f"no command `{word}`; did you mean `{other}`?"
         return f"no command `{word}`; {suggestion(word, known or verbs)}"
     if isinstance(error, UnknownOptionError):
         word = error.token.keyword or error.token.value
         names = (name for argument in error.argument_collection for name in argument.names)
         known = [name for name in names if name.startswith("-")]
+        if error.command_chain in (("eval",), ("score",)) and word in _OTHER_OPTIONS:
+            return f"no option `{word}`; {_OTHER_OPTIONS[word]}"
         return f"no option `{word}`; {suggestion(word, known)}"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         return _missing(error, error.argument)

@@ -76,7 +76,8 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
                 attempts = [_explain(value, option, path) for option in alike]
                 return [_or_mapping(fault, info) for fault in min(attempts, key=len)]
             names = " or ".join(_name(option) for option in info.types)
-            return [Fault(path, f"expected {names}, got {_describe(value)}")]
+            said = f"expected {names}, got {_describe(value)}"
+            return [Fault(path, said + _in_a_list(value, info))]
         case inspect.StructType() if isinstance(value, dict):
             return _explain_struct(value, info, path)
         case inspect.DictType() if isinstance(value, dict):
@@ -115,6 +116,41 @@ _BOUNDS = (
 )
 
 
+def _in_a_list(value: Any, info: inspect.UnionType) -> str:
+    """Say how one text is written where several may stand: ``agents: router`` as ``[router]``."""
+    items = [option.item_type for option in info.types if isinstance(option, inspect.ListType)]
+    kinds = [kind for item in items for kind in getattr(item, "types", [item])]
+    takes_texts = any(isinstance(kind, inspect.StrType) for kind in kinds)
+    plain = isinstance(value, str) and _PLAIN.fullmatch(value)
+    return f"; write `[{value}]`" if plain and takes_texts else ""
+
+
+_PLAIN = re.compile(r"[A-Za-z_][\w.-]{0,39}")
+_OTHER_WORDS = {
+    "message": "input",
+    "query": "input",
+    "question": "input",
+    "prompt": "input",
+    "user_input": "input",
+    "expected": "response",
+    "expected_output": "response",
+    "expected_response": "response",
+    "answer": "response",
+    "output": "response",
+    "expected_agents": "agents",
+    "expected_tools": "tools",
+    "tool_calls": "tools",
+}
+"""Keys of cases as other tools call them, which are not near in spelling to those of Baton."""
+
+
+def _hint(key: str, free: list[str]) -> str:
+    other = _OTHER_WORDS.get(key)
+    if other in free and not nearest(key, free):
+        return f"did you mean `{other}`?"
+    return suggestion(key, free)
+
+
 def _or_mapping(fault: Fault, info: inspect.UnionType) -> Fault:
     """Tell of a mapping that may stand where a word does."""
     structs = [option for option in info.types if isinstance(option, inspect.StructType)]
@@ -134,7 +170,7 @@ def _explain_struct(value: dict[str, Any], info: inspect.StructType, path: Path)
             faults += _explain(item, fields[key].type, (*path, key))
         elif info.forbid_unknown_fields and key != info.tag_field:
             # Looking for the key that was meant takes time, and nobody is shown more than these.
-            meant = f"; {suggestion(str(key), free)}" if len(faults) < FAULTS.value else ""
+            meant = f"; {_hint(str(key), free)}" if len(faults) < FAULTS.value else ""
             faults.append(Fault((*path, key), f"unknown key{meant}"))
     faults += [
         Fault(path, f"`{name}` is missing")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from baton.config import Config, load_config
 from baton.config.load import load_found
 from baton.config.trust import Trust
-from baton.model import InputError, Problem, counted, suggestion
+from baton.model import InputError, Problem, counted, nearest, suggestion
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.registry import build_provider, make_provider
@@ -80,6 +80,11 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool) -> Target:
     if provider is not None:
         return Target(None, provider, rest)
     path = Path(first)
+    if path.suffix in _CONFIG_SUFFIXES and not path.exists() and path.parent.is_dir():
+        there = [each.name for each in path.parent.iterdir() if each.suffix in _CONFIG_SUFFIXES]
+        if near := nearest(path.name, there, 1):
+            meant = f"no such file; did you mean `{path.with_name(near[0])}`?"
+            raise InputError(Problem(file=first, message=meant))
     if path.suffix in _CONFIG_SUFFIXES:
         message = "is a dataset, not a config: name the agent first, baton eval AGENT DATASET"
         swapped = given_as([path], "dataset", message)
@@ -88,6 +93,10 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool) -> Target:
         return Target(load_config(path, own_code=own_code), None, rest)
     if path.suffix == ".py" and path.is_file():
         raise InputError(Problem(file=first, message=f"name the function: {first}:FUNCTION"))
+    module, dot, name = first.rpartition(".")
+    if dot and Path(f"{module.replace('.', '/')}.py").is_file():
+        meant = f"is no agent; did you mean `{module}:{name}`?"
+        raise InputError(Problem(file=first, message=meant))
     message = (
         "is neither a config (YAML) nor an agent: a folder with agent.py, the address of an ADK "
         "server (http://...), or module:function"
