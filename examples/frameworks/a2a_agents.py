@@ -2,9 +2,9 @@
 
 pip install "a2a-sdk[http-server,telemetry]>=1.3,<2" "pydantic-ai-slim>=2.60,<3" uvicorn
 pip install opentelemetry-instrumentation-httpx opentelemetry-instrumentation-starlette
-pip install "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/a2a_agents.py run.otlp
-baton show run.otlp
+pip install "baton-evals[otel]"
+python examples/frameworks/a2a_agents.py run.otlp.jsonl
+baton show run.otlp.jsonl
 
 The spans of A2A name no agents: those of the framework do, and the instrumented HTTP joins them.
 """
@@ -12,7 +12,6 @@ The spans of A2A name no agents: those of the framework do, and the instrumented
 import asyncio
 import socket
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -24,11 +23,7 @@ from a2a.server.request_handlers import DefaultRequestHandlerV2
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import a2a_pb2 as a2a
-from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
-from pydantic_ai import Agent, InstrumentationSettings
+from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from starlette import applications
@@ -107,23 +102,14 @@ async def answer(prompt: str) -> str:
     return said
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
     from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
     from opentelemetry.instrumentation.starlette import StarletteInstrumentor
 
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    trace.set_tracer_provider(provider)
+    from baton.otel import record
+
+    record(sys.argv[1])
     HTTPXClientInstrumentor().instrument()
     StarletteInstrumentor().instrument()
-    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+    Agent.instrument_all()
     print(asyncio.run(answer("Did I pay invoice A-17 twice?")))

@@ -50,7 +50,7 @@ def desk() -> Swarm:
 
 
 async def answer(prompt: str) -> str:
-    """Run the swarm on a prompt; a span of our own keeps what belongs together in one trace."""
+    """Run the swarm on a prompt; a span of our own joins what AutoGen does not link."""
     with trace.get_tracer("refund desk").start_as_current_span("serve request"):
         result = await desk().run(task=prompt)
     return str(result.messages[-1].content)

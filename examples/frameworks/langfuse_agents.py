@@ -1,20 +1,18 @@
 """Plain functions that the Langfuse SDK records as agents; the model is scripted, no key is needed.
 
-pip install "langfuse>=4,<6" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/langfuse_agents.py run.otlp
-baton show run.otlp
+pip install "langfuse>=4,<6" "baton-evals[otel]"
+python examples/frameworks/langfuse_agents.py run.otlp.jsonl
+baton show run.otlp.jsonl
 
-The exporter writes to a file; without `span_exporter` the SDK sends to a Langfuse server, from
-which `baton pull langfuse` fetches.
+The exporter of Baton takes the place of that to a Langfuse server, from which `baton pull langfuse`
+fetches. With `baton.otel.record` alone the SDK would send there as well.
 """
 
 import sys
-from collections.abc import Sequence
 
 from langfuse import Langfuse, get_client, observe
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from baton.otel import FileSpanExporter
 
 
 def model(prompt: str, line: str) -> str:
@@ -60,16 +58,8 @@ def answer(prompt: str) -> str:
     return router(prompt)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    client = Langfuse(public_key="none", secret_key="none", span_exporter=ToFile())  # noqa: S106
+    exporter = FileSpanExporter(sys.argv[1])
+    client = Langfuse(public_key="none", secret_key="none", span_exporter=exporter)  # noqa: S106
     print(answer("Do I get my money back for order 88?"))
     client.flush()

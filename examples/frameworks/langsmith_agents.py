@@ -1,14 +1,13 @@
 """An agent that asks two others at once, recorded by LangSmith; the models are scripted.
 
 pip install "langchain>=1.2,<2" "langsmith>=0.4,<1"
-pip install "opentelemetry-sdk>=1.40,<2" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/langsmith_agents.py run.otlp
-baton show run.otlp
+pip install "baton-evals[otel]"
+python examples/frameworks/langsmith_agents.py run.otlp.jsonl
+baton show run.otlp.jsonl
 """
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 os.environ["LANGSMITH_TRACING"] = "true"
@@ -22,10 +21,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langsmith.run_trees import get_cached_client
-from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+from baton.otel import record
 
 
 class Scripted(BaseChatModel):
@@ -90,18 +87,7 @@ def answer(prompt: str) -> str:
     return str(guide.invoke({"messages": [("user", prompt)]})["messages"][-1].content)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    trace.set_tracer_provider(provider)
+    record(sys.argv[1])
     print(answer("Compare Porto and Braga."))
     get_cached_client().flush()

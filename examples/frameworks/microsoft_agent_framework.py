@@ -1,9 +1,9 @@
 """Two agents of the Microsoft Agent Framework, one hands over to the other; scripted, no key.
 
 pip install "agent-framework-core>=1.20,<2" "agent-framework-orchestrations>=1.4,<2" \
-    "opentelemetry-sdk>=1.40,<2" "opentelemetry-exporter-otlp-proto-common>=1.40,<2"
-python examples/frameworks/microsoft_agent_framework.py run.otlp
-baton show run.otlp
+    "baton-evals[otel]"
+python examples/frameworks/microsoft_agent_framework.py run.otlp.jsonl
+baton show run.otlp.jsonl
 """
 
 import asyncio
@@ -23,10 +23,8 @@ from agent_framework import (
 )
 from agent_framework.observability import ChatTelemetryLayer, enable_instrumentation
 from agent_framework_orchestrations import HandoffBuilder
-from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+from baton.otel import record
 
 
 class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, ChatTelemetryLayer, BaseChatClient):
@@ -74,18 +72,7 @@ async def answer(prompt: str) -> str:
     return str(result.get_outputs()[-1].text)
 
 
-class ToFile(SpanExporter):
-    """Appends OTLP protobuf messages to a file, as a collector could."""
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        with open(sys.argv[1], "ab") as file:
-            file.write(encode_spans(spans).SerializeToString())
-        return SpanExportResult.SUCCESS
-
-
 if __name__ == "__main__":
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(ToFile()))
-    trace.set_tracer_provider(provider)
+    record(sys.argv[1])
     enable_instrumentation(enable_sensitive_data=True)
     print(asyncio.run(answer("I want my money back for order A-100")))

@@ -203,13 +203,30 @@ def test_agents_of_a_framework_are_recorded_without_a_word_in_the_config(
     assert alone(tmp_path, "eval").returncode == 0
 
 
-def test_what_records_a_framework_is_named_where_it_is_not_installed(tmp_path: Path) -> None:
-    (tmp_path / "crewai.py").write_text("")
-    (tmp_path / "app.py").write_text("import crewai\ndef answer(message): return message\n")
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [
+        ("crewai", "uses CrewAI, and what its agents do is known from its spans. Install what "
+         "records them, then do this again: pip install openinference-instrumentation-crewai\n"),
+        ("llama_index", "pip install openinference-instrumentation-llama-index\n"),
+        # These need nothing beside themselves; here they do nothing.
+        ("autogen_agentchat", "the run does not tell which agents worked"),
+        ("langgraph", "the run does not tell which agents worked"),
+    ],
+)  # fmt: skip
+def test_what_records_a_framework_is_named_where_it_is_not_installed(
+    tmp_path: Path, module: str, says: str
+) -> None:
+    (tmp_path / f"{module}.py").write_text("")
+    (tmp_path / "app.py").write_text(f"import {module}\ndef answer(message): return message\n")
+    # The instrumentor that the tests' own environment has.
+    name = "openinference_instrumentation_langchain"
+    hides = tmp_path / f"{name}-0.0.dist-info"
+    hides.mkdir()
+    (hides / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0\n")
     outcome = alone(tmp_path, "init", "--agent", "app:answer", "--message", "hi", "--ci", "none")
     assert outcome.returncode == 2
-    assert "`app:answer` uses CrewAI" in outcome.stderr
-    assert "pip install openinference-instrumentation-crewai" in outcome.stderr
+    assert says in outcome.stderr
     assert not (tmp_path / "baton.yaml").exists()
 
 

@@ -86,6 +86,14 @@ def test_a_span_that_never_ends_is_written_when_the_program_does(tmp_path: Path)
     assert [(run.agent, run.ended) for run in trace.turns[0].runs] == [("desk", None)]
 
 
+def test_requests_that_share_no_span_stay_conversations_of_their_own(tmp_path: Path) -> None:
+    head, _, body = SPANS.rpartition("with ")
+    twice = f"{head}for _ in range(2):\n    with {body}".replace("\n    pass", "\n        pass")
+    (tmp_path / "app.py").write_text(twice)
+    assert record(tmp_path, sys.executable, "app.py").returncode == 0
+    assert len(load_traces(tmp_path / "run.otlp.jsonl")) == 2
+
+
 def test_providers_that_the_program_sets_stay_its_own(tmp_path: Path) -> None:
     own = """
 from opentelemetry import trace

@@ -206,3 +206,14 @@ def test_a_program_that_records_itself_is_not_recorded_twice(
     recorded(tmp_path, FUNCTIONS + flushed, env=alone_with_langchain | by_langsmith)
     (trace,) = load_traces(tmp_path / "run.otlp.jsonl")
     assert agent_chain(trace, trace.turns[0]) == ["router", "billing", "stock", "writer"]
+
+
+def test_the_example_of_langsmith_writes_what_langsmith_records(
+    tmp_path: Path, alone_with_langchain: dict[str, str]
+) -> None:
+    example = QUICKSTART.parents[1] / "frameworks" / "langsmith_agents.py"
+    file = tmp_path / "run.otlp.jsonl"
+    command = [sys.executable, str(example), str(file)]
+    subprocess.run(command, check=True, env=alone_with_langchain, timeout=60)
+    (trace,) = load_traces(file)
+    assert sorted(agent_chain(trace, trace.turns[0])) == ["guide", "inland_scout", "north_scout"]
