@@ -1,12 +1,13 @@
-"""Recording a program's spans to a file that ``baton show`` and ``baton score`` read.
+"""Recording a program's spans: to a file that ``baton show`` reads, or to a server.
 
     from baton.otel import record
 
     record("runs/desk.otlp.jsonl")
 
-`baton record -- python app.py` does the same for a program that has no such line. Needs
-``pip install 'baton-evals[otel]'``. A line is OTLP as JSON, as the file exporter of an
-OpenTelemetry Collector writes it, so that other tools read it too.
+`baton record -- python app.py` does the same for a program that has no such line. A line is OTLP as
+JSON, as the file exporter of an OpenTelemetry Collector writes it, so that other tools read it too.
+``send()`` in the place of ``record`` sends to `baton serve`. Needs ``pip install
+'baton-evals[otel]'``.
 """
 
 from __future__ import annotations
@@ -22,13 +23,20 @@ from typing import Any, Self
 
 import msgspec
 
+from baton.model import InputError
 from baton.plugins.origin import install, requirement
 
 try:
     from opentelemetry.context import Context
     from opentelemetry.sdk._logs import LogRecordProcessor
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
     from opentelemetry.sdk.trace import ReadableSpan, Span
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+    from opentelemetry.sdk.trace.export import (
+        BatchSpanProcessor,
+        SimpleSpanProcessor,
+        SpanExporter,
+        SpanExportResult,
+    )
 
     from baton.providers.instrument.hearing import Hearing
     from baton.providers.instrument.instrumentors import record_langchain
@@ -36,7 +44,10 @@ except ModuleNotFoundError as error:
     message = f"baton.otel needs OpenTelemetry: {install(requirement('otel'))}"
     raise ModuleNotFoundError(message, name=error.name) from error
 
-__all__ = ["FileSpanExporter", "Recording", "record"]
+__all__ = ["FileSpanExporter", "Recording", "Sending", "record", "send"]
+
+SERVER = "http://localhost:4318"
+"""Where `baton serve` is, unless it was told otherwise."""
 
 Json = dict[str, Any]
 
@@ -91,6 +102,65 @@ def record(path: str | os.PathLike[str]) -> Recording:
     recording.hearing.install()
     record_langchain(lambda _: None)
     return recording
+
+
+class Sending:
+    """Spans and log records of this program on their way to a server, in batches."""
+
+    def __init__(
+        self, server: str = SERVER, *, key: str | None = None, project: str | None = None
+    ) -> None:
+        try:
+            from opentelemetry.exporter.otlp.proto.http import Compression
+            from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        except ModuleNotFoundError:
+            needed = "opentelemetry-exporter-otlp-proto-http"
+            raise InputError(f"sending spans needs an exporter: pip install {needed}") from None
+        key = key or os.environ.get("BATON_KEY")
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        headers |= {"x-baton-project": project} if project else {}
+        address, packed = server.rstrip("/"), Compression.Gzip
+        spans = OTLPSpanExporter(
+            f"{address}/v1/traces", headers=headers, compression=packed, timeout=_PATIENCE
+        )
+        logs = OTLPLogExporter(
+            f"{address}/v1/logs", headers=headers, compression=packed, timeout=_PATIENCE
+        )
+        self._spans = BatchSpanProcessor(spans, schedule_delay_millis=_DELAY)
+        self._logs = BatchLogRecordProcessor(logs, schedule_delay_millis=_DELAY)
+        self.hearing = Hearing(self._spans, self._logs)
+        atexit.register(self.flush)
+
+    def flush(self) -> None:
+        """Send what waits. What the server does not take is lost, and the exporter logs it."""
+        self._spans.force_flush()
+        self._logs.force_flush()
+
+
+_DELAY = 1000
+"""Milliseconds that a span waits for others at most."""
+_PATIENCE = 5
+"""Seconds that a program waits at its end for a server that does not answer."""
+
+
+def send(server: str = SERVER, *, key: str | None = None, project: str | None = None) -> Sending:
+    """Send all spans and log records of this program to a server from now on (`baton serve`).
+
+    As with :func:`record`, tracer providers of the program stay. What the server does not take is
+    lost: an agent never waits for it, nor ends by it.
+
+    Args:
+        server: the address of the server, or of any other that takes OTLP over HTTP.
+        key: an API key; ``BATON_KEY`` of the environment when left out.
+        project: the project, where the key does not say it.
+
+    Raises:
+        InputError: there is no exporter, or the tracer provider that is set takes no processors.
+    """
+    sending = Sending(server, key=key, project=project)
+    sending.hearing.install()
+    return sending
 
 
 class _SpanWriter(SimpleSpanProcessor):

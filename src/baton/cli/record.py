@@ -16,11 +16,13 @@ from .messages import note
 def record_command(
     *command: str,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    server: str | None = None,
+    project: str | None = None,
 ) -> int:
     """Run a program, and record what its agents do, without a change of its code.
 
     `baton record -- python app.py`. All that its Python processes do goes to a file that every
-    command reads, and nowhere else. The exit code is the program's.
+    command reads, or to a server, and nowhere else. The exit code is the program's.
 
     Parameters
     ----------
@@ -28,15 +30,21 @@ def record_command(
         The program and its arguments, after `--`.
     output
         The file to add to; one with the time in its name, in .baton/recordings, by default.
+    server
+        The address of `baton serve` to send to, in place of a file: http://localhost:4318.
+    project
+        The project there.
     """
-    done = record_program(command, output)
+    done = record_program(command, output, server=server, project=project)
     for name in done.on:
         note(f"recorded by {name}")
     for framework, package in done.lacking.items():
         note(f"{framework} was imported, and nothing records it: {install(package)}")
     for problem in done.problems:
         note(problem)
-    if done.size:
+    if done.file is None:
+        note(f"sent to {server}")
+    elif done.size:
         note(f"recorded into {done.file}: baton show {done.file}")
     else:
         used = ", ".join(done.used)

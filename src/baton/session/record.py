@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from baton import startup
 from baton.formats.own_files import make_folder
 from baton.model import InputError, Terminated
+from baton.model.option_names import option
 from baton.plugins.origin import install, requirement
 
 FOLDER = Path(".baton/recordings")
@@ -28,10 +29,11 @@ class Recorded(NamedTuple):
     ``code`` is its exit code, as a shell has it (128 and the signal that ended it). ``on`` are the
     instrumentors that recorded it, ``used`` the frameworks that it imported, ``lacking`` what to
     install for those that nothing recorded, by framework. ``problems`` say why something was not
-    recorded. ``size`` is how many bytes the recording has grown.
+    recorded. ``size`` is how many bytes the recording has grown. ``file`` is ``None`` where all
+    went to a server.
     """
 
-    file: Path
+    file: Path | None
     code: int
     size: int
     on: list[str]
@@ -40,41 +42,55 @@ class Recorded(NamedTuple):
     problems: list[str]
 
 
-def record_program(command: Sequence[str], file: Path | None = None) -> Recorded:
+def record_program(
+    command: Sequence[str],
+    file: Path | None = None,
+    *,
+    server: str | None = None,
+    project: str | None = None,
+) -> Recorded:
     """Run a program, and record the spans of all its Python processes into a file.
 
     OpenTelemetry and the instrumentors that are installed beside the program are set up before its
-    first line runs. Spans go to the file alone, each as it ends.
+    first line runs. Spans go to the file alone, each as it ends, or else to the server alone.
 
     Args:
         command: the program and its arguments, as in a shell.
         file: what to add to; one with the time in its name by default.
+        server: the address of a server to send to, in place of a file.
+        project: the project there.
 
     Raises:
-        InputError: there is no such program.
+        InputError: there is no such program, or both a file and a server are given.
     """
     if not command:
         raise InputError("name the program: baton record -- python app.py")
+    if server is not None:
+        if file is not None:
+            raise InputError(f"{option('server')} and {option('output')}: give one of them")
+        more = {startup.SERVER: server} | ({startup.PROJECT: project} if project else {})
+        code, said = _run_noting(command, more)
+        return _recorded(None, code, 0, said)
     if file is None:
         named = next((Path(w).stem for w in command[1:] if w.endswith(".py")), None)
         name = named or Path(command[0]).stem
         file = FOLDER / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}.otlp.jsonl"
     make_folder(file.parent)
     before = file.stat().st_size if file.exists() else 0
+    code, said = _run_noting(command, {startup.FILE: str(file.resolve())})
+    size = (file.stat().st_size if file.exists() else 0) - before
+    return _recorded(file, code, size, said)
+
+
+def _run_noting(command: Sequence[str], more: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
+    """Run a program with more in its environment; return its exit code, and what was noted."""
     with tempfile.TemporaryDirectory() as place:
         notes = Path(place) / "notes.jsonl"
         paths = [str(startup.SITE), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(paths),
-            startup.FILE: str(file.resolve()),
-            startup.NOTES: str(notes),
-        }
-        code = _run(command, environment)
-        said = (
-            [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
-        )
-    size = (file.stat().st_size if file.exists() else 0) - before
-    return _recorded(file, code, size, said)
+        python_path = {"PYTHONPATH": os.pathsep.join(paths), startup.NOTES: str(notes)}
+        code = _run(command, os.environ | python_path | more)
+        lines = notes.read_text().splitlines() if notes.exists() else []
+        return code, [json.loads(line) for line in lines]
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:
@@ -110,7 +126,7 @@ def _interrupts_are_the_programs() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _recorded(file: Path, code: int, size: int, said: list[dict[str, Any]]) -> Recorded:
+def _recorded(file: Path | None, code: int, size: int, said: list[dict[str, Any]]) -> Recorded:
     def all_of(key: str) -> list[str]:
         return list(dict.fromkeys(str(each[key]) for each in said if key in each))
 

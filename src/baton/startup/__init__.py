@@ -14,6 +14,10 @@ from baton.plugins import is_installed
 
 FILE = "BATON_RECORD_FILE"
 """The environment variable that names the file to record into."""
+SERVER = "BATON_RECORD_SERVER"
+"""That which names the server to send to, in place of a file."""
+PROJECT = "BATON_RECORD_PROJECT"
+"""That which names the project there."""
 NOTES = "BATON_RECORD_NOTES"
 """That of the file in which each process of the program notes what records it."""
 SITE = Path(__file__).parent / "site"
@@ -22,13 +26,13 @@ SITE = Path(__file__).parent / "site"
 
 def start() -> None:
     """Record this process, as the environment says; does nothing where it says nothing."""
-    file = os.environ.get(FILE)
-    if not file:
+    file, server = os.environ.get(FILE), os.environ.get(SERVER)
+    if not file and not server:
         return
     if not is_installed("opentelemetry.sdk"):
         _note(lacks="opentelemetry.sdk")
         return
-    from baton.otel import Recording
+    from baton.otel import Recording, Sending
     from baton.providers.instrument.instrumentors import (
         activate,
         set_environment,
@@ -36,8 +40,11 @@ def start() -> None:
     )
 
     set_environment()
-    Recording(file).hearing.install_before()
     try:
+        if server:
+            Sending(server, project=os.environ.get(PROJECT)).hearing.install_before()
+        else:
+            Recording(str(file)).hearing.install_before()
         activate("auto", lambda name: _note(on=name))
     except InputError as error:
         _note(problem=str(error))

@@ -1,0 +1,64 @@
+"""`baton record --server` and `baton.otel.send`: what a program does goes to a server."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.test_record import SPANS, shape
+from tests.conftest import Baton
+
+from .conftest import Collector
+
+
+def received(collector: Collector, file: Path) -> None:
+    """Write the spans that came into a file."""
+    bodies = [gzip.decompress(sent.body) for sent in collector.sent if sent.path == "/v1/traces"]
+    file.write_bytes(b"".join(bodies))
+
+
+def record(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "baton", "record", *options, "--", sys.executable, "app.py"]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        env=os.environ | {"BATON_KEY": "bk_secret"},
+    )  # fmt: skip
+
+
+def test_a_server_gets_what_a_file_would(collector: Collector, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(SPANS)
+    done = record(tmp_path, "--server", collector.url, "--project", "support")
+    assert done.returncode == 0, done.stderr
+    assert f"sent to {collector.url}" in done.stderr
+    assert not (tmp_path / ".baton").exists()
+    headers = collector.sent[0].headers
+    assert headers["authorization"] == "Bearer bk_secret"
+    assert headers["x-baton-project"] == "support"
+    received(collector, tmp_path / "sent.pb")
+    record(tmp_path, "-o", "file.otlp.jsonl")
+    assert shape(tmp_path / "sent.pb") == shape(tmp_path / "file.otlp.jsonl")
+
+
+def test_a_program_sends_by_itself(collector: Collector, tmp_path: Path) -> None:
+    line = f"from baton.otel import send\nsend({collector.url!r}, key='bk_own')\n"
+    (tmp_path / "app.py").write_text(line + SPANS)
+    subprocess.run([sys.executable, "app.py"], cwd=tmp_path, check=True, timeout=60)
+    assert collector.sent[0].headers["authorization"] == "Bearer bk_own"
+    received(collector, tmp_path / "sent.pb")
+    (turn,) = shape(tmp_path / "sent.pb")["turns"]
+    assert [run["agent"] for run in turn["runs"]] == ["desk"]
+
+
+def test_a_server_that_is_down_does_not_end_the_program(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(SPANS + "print('done')\n")
+    done = record(tmp_path, "--server", "http://127.0.0.1:9")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+
+
+def test_a_file_and_a_server_exclude_each_other(baton: Baton) -> None:
+    done = baton("record", "--server", "http://127.0.0.1:9", "-o", "f.jsonl", "--", "true")
+    assert done.code == 2
+    assert "--server and --output: give one of them" in done.err
