@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from tests.conftest import ROOT
 from tests.providers.conftest import CaseCancelled, Surroundings, make_provider
 
 import baton
-from baton.model import Case, Content, ExpectedTurn, InputError, Said, Trace
+from baton.model import Case, Content, ExpectedTurn, InputError, Said, Trace, known
 from baton.model.views import agent_chain
 
 pytestmark = [
@@ -168,3 +169,41 @@ def test_what_is_no_agent_is_refused(desk: Path) -> None:
         InputError, match="`app:nothing` is int, neither an agent nor an App of ADK"
     ):
         asyncio.run(run())
+
+
+def test_the_record_tells_what_models_were_really_given(
+    apps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = tmp_path / "requests.jsonl"
+    monkeypatch.setenv("TOLD_AGENTS", str(requests))
+    turns = [
+        ExpectedTurn(input=Content(text="Message 1")),
+        ExpectedTurn(input=Content(text="Message 2")),
+        ExpectedTurn(input=Content(text="Message 3"), new_session=True),
+    ]
+
+    async def run() -> Trace:
+        options = {"type": "adk_local", "path": str(apps / "told_agents")}
+        async with make_provider(options) as provider:
+            return await provider(Case(id="told", turns=turns))
+
+    trace = asyncio.run(run())
+    given: dict[str, list[set[str]]] = {}
+    for line in requests.read_text().splitlines():
+        request = json.loads(line)
+        given.setdefault(request["agent"], []).append(_numbers(" ".join(request["given"])))
+    runs = [run for turn in trace.turns for run in turn.runs]
+    said = {step.id: step.content for run in runs for step in run.steps if isinstance(step, Said)}
+    said |= {turn.id: turn.input for turn in trace.turns if turn.input is not None}
+    told: dict[str, list[set[str]]] = {}
+    for run in runs:
+        contents = [run.input, *(said.get(ref.id or "") for ref in run.context or [])]
+        texts = [content.plain() for content in contents if content is not None]
+        told.setdefault(run.agent, []).append(_numbers(" ".join(texts)))
+    assert len(runs) == 33
+    assert all(known(trace, run, "context") for run in runs)
+    assert told == given
+
+
+def _numbers(text: str) -> set[str]:
+    return set(re.findall(r"Message \d|\d{4}", text))

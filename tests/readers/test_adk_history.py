@@ -61,10 +61,19 @@ def test_who_shares_the_history_was_given_all_of_the_session(tmp_path: Path) -> 
     assert given(trace, runs[2]) == ["Where is order 5521?", FOUND, "It is on its way."]
 
 
-def test_who_has_no_history_is_known_to_have_none_only_after_the_user(tmp_path: Path) -> None:
+def test_who_has_no_history_was_given_the_last_words_of_somebody_else(tmp_path: Path) -> None:
     lone = card(shares_history=False)
-    trace, runs = read(tmp_path, [*ASKED, event("writer", "Ok.")], finder=lone, writer=lone)
-    assert (runs[0].context, known(trace, runs[1], "context")) == ([], False)
+    more = [event("writer", "Ok."), event("user", "When?", 2), event("writer", "Soon.", 2)]
+    trace, runs = read(tmp_path, [*ASKED, *more], finder=lone, writer=lone)
+    assert [run.context for run in runs] == [[], [], []]
+    assert [run.input and run.input.text for run in runs] == [
+        "Where is order 5521?", FOUND, "When?",
+    ]  # fmt: skip
+    call = {"functionCall": {"id": "c", "name": "look", "args": {}}}
+    done = event("finder", FOUND)
+    done["content"]["parts"].append(call)
+    trace, runs = read(tmp_path, [ASKED[0], done, event("writer", "Ok.")], writer=lone)
+    assert not known(trace, runs[1], "context")
 
 
 def test_agents_side_by_side_were_not_given_what_the_other_said(tmp_path: Path) -> None:

@@ -589,8 +589,8 @@ class DispatchDetails(Details, kw_only=True):
 
 _BY_ORDER = (
     "no dispatch to judge but {} known only from the order of runs: record what models are given, "
-    "hand over definitions of ADK's workflow agents with their `sub_agents` (`agents`), or set "
-    "`order: true`"
+    "or set `order: true`; for events of ADK, definitions of the workflow with its `sub_agents` "
+    "tell as well (`agents`)"
 )
 
 

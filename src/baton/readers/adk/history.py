@@ -1,15 +1,15 @@
 """What ADK gives an agent of the session so far, where its definition tells.
 
 An agent sees the events of the session that its branch may see. One that is defined with
-``include_contents="none"`` sees only what came after the last words of somebody else, and no event
-says which of both it is.
+``include_contents="none"`` sees only the last words of somebody else and what came after, and no
+event says which of both it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from baton.model import AgentRun, GotBack, Ref, Said, ToolCall, Turn
+from baton.model import AgentRun, Content, GotBack, Ref, Said, ToolCall, Turn
 from baton.readers.catalog import Catalog
 
 # A session of 1,000 turns would have half a million references: each run names all before it.
@@ -41,8 +41,11 @@ class History:
         if not self._whole or card is None or card.shares_history is None or turn.input is None:
             return
         if not card.shares_history:
+            last = _last_words(turn, run) if not branch else None
             if turn.runs[0] is run:
                 run.context = []
+            elif last is not None and not self._branches.get(turn.runs[-2].id, ""):
+                run.input, run.context = last, []
             return
         refs = list(self._seen_by(turn, run, branch))
         if len(refs) <= self._left:
@@ -61,6 +64,15 @@ class History:
                     said = isinstance(step, Said) and not step.thought
                     if said or isinstance(step, ToolCall | GotBack):
                         yield Ref(id=step.id)
+
+
+def _last_words(turn: Turn, run: AgentRun) -> Content | None:
+    """Return what the agent before said last, where it did nothing after that."""
+    before = turn.runs[-2] if len(turn.runs) > 1 else None
+    if before is None or before.agent == run.agent or not before.steps:
+        return None
+    last = before.steps[-1]
+    return last.content if isinstance(last, Said) and not last.thought else None
 
 
 def _sees(branch: str, other: str) -> bool:
