@@ -182,12 +182,12 @@ def test_the_record_tells_what_models_were_really_given(
         ExpectedTurn(input=Content(text="Message 3"), new_session=True),
     ]
 
-    async def run() -> Trace:
+    async def play() -> Trace:
         options = {"type": "adk_local", "path": str(apps / "told_agents")}
         async with make_provider(options) as provider:
             return await provider(Case(id="told", turns=turns))
 
-    trace = asyncio.run(run())
+    trace = asyncio.run(play())
     given: dict[str, list[set[str]]] = {}
     for line in requests.read_text().splitlines():
         request = json.loads(line)

@@ -14,7 +14,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 
-class Told(BaseLlm):
+class Told(BaseLlm):  # type: ignore[misc]
     """Says a number of its own, or passes control on to ``to`` first."""
 
     model: str = "told"
