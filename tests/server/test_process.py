@@ -108,6 +108,9 @@ def test_it_serves_without_options_and_ends_at_a_signal(tmp_path: Path, number: 
     with _serving(tmp_path) as served:
         served.line("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:")
         assert served.client.post("/v1/traces", spans().SerializeToString()).status == 200
+        assert b"baton_traces_accepted_total 3\n" in served.client.get("/metrics").body
+        assert served.client.get("/ready").status == 200
+        assert served.client.get("/api/v1/conversations").json["items"] == []
         worker = _until(served.worker)
         code, seconds = served.end(number)
         assert (code, seconds < 10) == (0, True)

@@ -27,8 +27,9 @@ from starlette.middleware import Middleware
 from baton.formats.own_files import make_folder
 from baton.model import InputError, Problem
 
-from . import receive
+from . import api, receive
 from .access import Access, CheckSource
+from .api import ApiState
 from .database import Unavailable
 from .receive import Receiver
 from .settings import LiveSettings, Settings
@@ -57,8 +58,10 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
         if receiver is not None:
             await asyncio.to_thread(receiver.close)
 
+    state = ApiState(store, access, counters=dict if receiver is None else receiver.figures)
+    answered = [each for each in api.routes(state) if role != "receive" or each.path in _OWN]
     app = Starlette(
-        routes=receive.routes() if receiver is not None else [],
+        routes=[*(receive.routes() if receiver is not None else []), *answered],
         middleware=[Middleware(CheckSource, access=access)],
         lifespan=lifespan,
     )
@@ -67,6 +70,10 @@ def application(store: Store, settings: LiveSettings, role: Role = "all") -> Sta
     app.state.settings = settings
     app.state.receiver = receiver
     return app
+
+
+_OWN = ("/health", "/ready", "/metrics")
+"""What a process answers of itself, whatever its role."""
 
 
 def serve(settings: LiveSettings, role: Role, tell: Tell) -> None:
