@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from baton.session.report import report
     from baton.session.rubrics import try_rubrics
     from baton.session.score import score
+    from baton.session.server_client import connect
     from baton.session.starter import init
 
 __version__ = "0.1.0"
@@ -55,6 +56,7 @@ __all__ = [
     "calibrate",
     "check",
     "compare",
+    "connect",
     "convert",
     "draft",
     "evaluate",
@@ -84,6 +86,7 @@ _MODULES = {
     "calibrate": "baton.session.calibrate",
     "check": "baton.session.check",
     "compare": "baton.session.compare",
+    "connect": "baton.session.server_client",
     "convert": "baton.session.convert",
     "draft": "baton.session.convert",
     "evaluate": "baton.session.evaluate",

@@ -12,20 +12,26 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from baton.server import receive
 from baton.server.access import Access, AccessSettings, CheckSource
 from baton.server.api import ApiState, routes
+from baton.server.settings import LiveSettings
 from baton.server.store import Store
 
 
 @contextmanager
-def api(store: Store, settings: AccessSettings | None = None, **state: Any) -> Iterator[str]:
-    """Serve the API, and return its address."""
+def api(
+    store: Store, settings: AccessSettings | None = None, *, receives: bool = False, **state: Any
+) -> Iterator[str]:
+    """Serve the API, and receiving if that is asked for; return the address."""
     access = Access(store, settings)
     app = Starlette(
-        routes=list(routes(ApiState(store, access, **state))),
+        routes=[*(receive.routes() if receives else []), *routes(ApiState(store, access, **state))],
         middleware=[Middleware(CheckSource, access=access)],
     )
     app.state.access = access
+    if receives:
+        app.state.receiver = receive.Receiver(store, LiveSettings(None, {}, print))
     config = uvicorn.Config(app, log_level="error", proxy_headers=False, lifespan="off")
     server = uvicorn.Server(config)
     listening = socket.socket()
@@ -37,4 +43,6 @@ def api(store: Store, settings: AccessSettings | None = None, **state: Any) -> I
     finally:
         server.should_exit = True
         thread.join()
+        if receives:
+            app.state.receiver.close()
         listening.close()

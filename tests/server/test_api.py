@@ -367,12 +367,12 @@ def test_rules_and_problems_are_listed(url: str, filled: Store) -> None:
 
 
 def test_health_readiness_and_figures(filled: Store) -> None:
-    with api(filled, counters=lambda: {"requests_refused": 3}) as url:
+    with api(filled, counters=lambda: {("traces", "refused 413"): 3}) as url:
         assert httpx2.get(f"{url}/health").json()["status"] == "ok"
         assert httpx2.get(f"{url}/ready").json()["status"] == "ok"
         answer = httpx2.get(f"{url}/metrics")
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-        assert "baton_requests_refused_total 3\n" in answer.text
+        assert 'baton_received_total{signal="traces",outcome="refused 413"} 3\n' in answer.text
         assert "baton_scoring_lag_seconds 0\n" in answer.text
 
 

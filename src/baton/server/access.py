@@ -281,7 +281,8 @@ class Access:
         key = _key_of(headers)
         if key is not None:
             caller = self._by_key(key)
-            if wanted is not None and self._project(wanted) != caller.project:
+            # What other projects there are is nothing that a key of this one tells.
+            if wanted is not None and self._number(wanted) != caller.project:
                 message = f"this key is not of project `{wanted}`"
                 raise Denied(403, message, "use a key of that project")
             return caller
@@ -310,12 +311,17 @@ class Access:
         return Caller(self._project(wanted or DEFAULT), "local", _INCLUDES["admin"])
 
     def _project(self, name: str) -> int:
+        number = self._number(name)
+        if number is None:
+            message = f"there is no project `{name[:200]}`"
+            raise Denied(404, message, "name one of those that baton serve keys list shows")
+        return number
+
+    def _number(self, name: str) -> int | None:
         try:
             return self._store.project(name)
         except InputError:
-            message = f"there is no project `{name[:200]}`"
-            advice = "name one of those that baton serve keys list shows"
-            raise Denied(404, message, advice) from None
+            return None
 
     def _by_key(self, text: str) -> Caller:
         """Look a key up by its hash, so that the time it takes tells nothing of the key."""

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy import func, select
@@ -24,13 +24,28 @@ from baton.datasets.labels import Label, LabelLine
 from baton.model import InputError, suggestion
 from baton.model import Problem as Fault
 from baton.model.filter import Bound, Field, Fields, Filter, Sign, Term, filter_of, term_of
+from baton.session.server_rows import (
+    Conversation,
+    ConversationRecord,
+    Deletion,
+    DispatchRow,
+    Edge,
+    Failure,
+    Health,
+    InboxProblem,
+    Interval,
+    Listed,
+    Page,
+    Point,
+    ScoreRow,
+)
 
 from . import queries, sums
 from .access import Access, Caller, Denied, Right, caller_of, need_json
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox
 from .labels import add_label, labels_of
-from .paging import MOST, Page
+from .paging import MOST
 from .schema import inbox, judging, trace
 from .store import Store
 
@@ -50,50 +65,14 @@ _HEADERS = {
 class ApiState(NamedTuple):
     """What the API shows.
 
-    ``rules`` gives those of a project as plain data; ``counters`` are figures of this process by
-    name, such as ``requests_refused``.
+    ``rules`` gives those of a project as plain data; ``counters`` are how many requests this
+    process received, by what they brought and what became of them (``traces``, ``refused 413``).
     """
 
     store: Store
     access: Access
     rules: Callable[[str], list[Any]] = lambda _: []
-    counters: Callable[[], Mapping[str, float]] = dict
-
-
-class Problem(msgspec.Struct, kw_only=True):
-    """A body of the inbox that could not be read, with the version of Baton that tried."""
-
-    id: int
-    kind: str
-    form: str
-    name: str | None
-    size: int
-    received: datetime
-    attempts: int
-    error: str
-    reader: str
-
-
-class Listed(msgspec.Struct, Generic[T], kw_only=True):
-    """All that there are."""
-
-    items: list[T]
-
-
-class Health(msgspec.Struct, kw_only=True):
-    """Whether the server works; ``waiting`` bodies of the inbox are still to be read."""
-
-    status: Literal["ok"]
-    version: str
-    waiting: int | None = None
-    oldest_seconds: float | None = None
-
-
-class Failure(msgspec.Struct, kw_only=True):
-    """What was wrong with a request, and what to do."""
-
-    error: str
-    do: str
+    counters: Callable[[], Mapping[tuple[str, str], int]] = dict
 
 
 def _said(text: str, **limits: Any) -> Any:
@@ -143,7 +122,7 @@ class _Labels(_Project, kw_only=True):
 
 
 class _Trends(_Range, kw_only=True):
-    interval: Annotated[sums.Interval, _said("How long a step is.")] = "day"
+    interval: Annotated[Interval, _said("How long a step is.")] = "day"
     evaluator: Annotated[
         str | None, _said("Sums of its scores; of the dispatches themselves when left out.")
     ] = None
@@ -271,7 +250,7 @@ def _problems(call: Call) -> Any:
         {**each._asdict(), "received": datetime.fromtimestamp(each.received, UTC)}
         for each in listed
     ]
-    return Listed(items=[msgspec.convert(row, Problem) for row in rows])
+    return Listed(items=[msgspec.convert(row, InboxProblem) for row in rows])
 
 
 def _deletions(call: Call) -> Any:
@@ -288,7 +267,7 @@ ENDPOINTS = (
         "/conversations",
         "read",
         "Conversations, the newest first",
-        Page[queries.Conversation],
+        Page[Conversation],
         _conversations,
         _Conversations,
         queries.CONVERSATION_FIELDS,
@@ -298,7 +277,7 @@ ENDPOINTS = (
         "/conversations/{id:int}",
         "read",
         "One conversation, with its record",
-        queries.ConversationRecord,
+        ConversationRecord,
         _conversation,
     ),
     Endpoint(
@@ -306,7 +285,7 @@ ENDPOINTS = (
         "/dispatches",
         "read",
         "Dispatches, the newest first",
-        Page[queries.DispatchRow],
+        Page[DispatchRow],
         _dispatches,
         _List,
         queries.DISPATCH_FIELDS,
@@ -316,7 +295,7 @@ ENDPOINTS = (
         "/scores",
         "read",
         "Scores of rules, the newest first",
-        Page[queries.ScoreRow],
+        Page[ScoreRow],
         _scores,
         _Scores,
         queries.SCORE_FIELDS,
@@ -326,7 +305,7 @@ ENDPOINTS = (
         "/edges",
         "read",
         "Who dispatches to whom: counts, cost, pass rates by evaluator",
-        Listed[sums.Edge],
+        Listed[Edge],
         _edges,
         _Range,
     ),
@@ -335,7 +314,7 @@ ENDPOINTS = (
         "/trends",
         "read",
         "Sums of each hour, day or week",
-        Listed[sums.Point],
+        Listed[Point],
         _trends,
         _Trends,
     ),
@@ -343,11 +322,14 @@ ENDPOINTS = (
     Endpoint("POST", "/labels", "review", "Add a label", Label, _label, body=LabelLine),
     Endpoint("GET", "/rules", "read", "Rules that score what arrives", Listed[Any], _rules),
     Endpoint(
-        "GET", "/problems", "read", "What arrived and could not be read", Listed[Problem], _problems
+        "GET",
+        "/problems",
+        "read",
+        "What arrived and could not be read",
+        Listed[InboxProblem],
+        _problems,
     ),
-    Endpoint(
-        "GET", "/deletions", "read", "What retention deleted", Listed[queries.Deletion], _deletions
-    ),
+    Endpoint("GET", "/deletions", "read", "What retention deleted", Listed[Deletion], _deletions),
     Endpoint("GET", "/openapi.json", None, "This document", Any, _openapi),
 )
 
@@ -512,29 +494,44 @@ def _metrics(call: Call) -> Any:
         stored = connection.execute(select(func.max(inbox.c.id)), execution_options=EVERY_PROJECT)
         bodies = stored.scalar() or 0
     problems = len(Inbox(store).problems())
-    figures: list[tuple[str, str, str, float]] = [
-        ("inbox_bodies_total", "counter", "Bodies that were accepted and stored, ever.", bodies),
-        ("inbox_waiting", "gauge", "Bodies that are to be read.", waiting),
-        ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", _age(oldest, now)),
-        ("inbox_problems", "gauge", "Bodies that could not be read, up to 1000.", problems),
-        ("traces_due", "gauge", "Traces that are to be read and scored now.", read),
-        ("scoring_lag_seconds", "gauge", "For how long the oldest is due.", _age(read_since, now)),
-        ("judging_waiting", "gauge", "Conversations that wait for a judge.", asked),
-        ("judging_oldest_seconds", "gauge", "Age of the oldest of them.", _age(asked_since, now)),
+    figures: list[tuple[str, str, str, float, str]] = [
+        (
+            "inbox_bodies_total",
+            "counter",
+            "Bodies that were accepted and stored, ever.",
+            bodies,
+            "",
+        ),
+        ("inbox_waiting", "gauge", "Bodies that are to be read.", waiting, ""),
+        ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", _age(oldest, now), ""),
+        ("inbox_problems", "gauge", "Bodies that could not be read, up to 1000.", problems, ""),
+        ("traces_due", "gauge", "Traces that are to be read and scored now.", read, ""),
+        (
+            "scoring_lag_seconds",
+            "gauge",
+            "For how long the oldest is due.",
+            _age(read_since, now),
+            "",
+        ),
+        ("judging_waiting", "gauge", "Conversations that wait for a judge.", asked, ""),
+        (
+            "judging_oldest_seconds",
+            "gauge",
+            "Age of the oldest of them.",
+            _age(asked_since, now),
+            "",
+        ),
     ]
+    received = "received_total", "counter", "Requests that this process received, by outcome."
     figures += [
-        (f"{name}_total", "counter", "Of this process, since it started.", value)
-        for name, value in call.state.counters().items()
+        (*received, value, f'{{signal="{signal}",outcome="{outcome}"}}')
+        for (signal, outcome), value in sorted(call.state.counters().items())
     ]
-    lines = [
-        line
-        for name, kind, means, value in figures
-        for line in (
-            f"# HELP baton_{name} {means}",
-            f"# TYPE baton_{name} {kind}",
-            f"baton_{name} {value:g}" if value < 1e6 else f"baton_{name} {value:.0f}",
-        )
-    ]
+    lines = []
+    for place, (name, kind, means, value, labels) in enumerate(figures):
+        if place == 0 or figures[place - 1][0] != name:
+            lines += [f"# HELP baton_{name} {means}", f"# TYPE baton_{name} {kind}"]
+        lines.append(f"baton_{name}{labels} {value:.3f}".removesuffix(".000"))
     return ("\n".join(lines) + "\n").encode()
 
 

@@ -11,9 +11,10 @@ from sqlalchemy import insert, select
 from baton.datasets.labels import Label, LabelLine
 from baton.formats.document import Document
 from baton.model import InputError
+from baton.session.server_rows import Page
 
 from .access import Caller
-from .paging import Page, cursor_of, read_cursor
+from .paging import cursor_of, read_cursor
 from .schema import conversation
 from .schema import label as table
 from .store import Store

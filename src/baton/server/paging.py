@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import RowMapping
@@ -15,18 +15,6 @@ from baton.model import InputError
 T = TypeVar("T")
 MOST = 500
 """Rows of a page."""
-
-
-class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """Some rows; ``next`` is the cursor of those that follow, ``None`` after the last ones.
-
-    Of a search for a text ``searched_to`` is the start of the oldest conversation that was looked
-    at: a page may be empty, and others follow.
-    """
-
-    items: list[T]
-    next: str | None = None
-    searched_to: datetime | None = None
 
 
 _JSON = frozenset(("agents", "subject", "details", "evidence", "judge"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import Any, get_args
 
 import msgspec
@@ -34,9 +33,17 @@ from baton.model import InputError, Trace
 from baton.model.filter import NUMBER, SECONDS, TEXT, TIME, Field, Fields, Filter, Term
 from baton.model.score import STATUSES
 from baton.model.trace import DispatchKind, DispatchStatus, TurnStatus
+from baton.session.server_rows import (
+    Conversation,
+    ConversationRecord,
+    Deletion,
+    DispatchRow,
+    Page,
+    ScoreRow,
+)
 
 from .bodies import BodyGone, Place, get_one
-from .paging import Page, at_of, cursor_after, cursor_of, read_cursor, row_as
+from .paging import at_of, cursor_after, cursor_of, read_cursor, row_as
 from .schema import conversation, deletion, dispatch, run, score
 from .store import Store
 
@@ -53,111 +60,6 @@ _SEARCH_SECONDS = 1.0
 """Seconds that a search for a text may take; the next page goes on where it stopped."""
 _BATCH = 200
 """Records that a search reads at once."""
-
-
-class Conversation(msgspec.Struct, kw_only=True):
-    """A conversation, as lists show it. ``id`` is its number here, ``key`` the id of its record.
-
-    ``verdict`` is the worst status of its scores, ``failed`` how many of them failed. ``gone``:
-    retention deleted some of its spans. ``match`` quotes what a search was for.
-    """
-
-    id: int
-    key: str
-    version: int
-    state: str
-    source: str
-    framework: str | None
-    service: str | None
-    agents: list[str]
-    preview: str | None
-    started: datetime | None
-    ended: datetime | None
-    seen: datetime
-    read: datetime
-    status: str
-    turns: int
-    runs: int
-    dispatches: int
-    spans: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    verdict: str | None
-    failed: int
-    gone: bool
-    match: str | None = None
-
-
-class ConversationRecord(msgspec.Struct, kw_only=True):
-    """A conversation with its record; instead of that ``deleted`` says why there is none."""
-
-    conversation: Conversation
-    record: Trace | None
-    deleted: str | None = None
-
-
-class DispatchRow(msgspec.Struct, kw_only=True):
-    """A dispatch, as lists show it. ``id`` is that of the record; tokens are of its runs."""
-
-    conversation_id: int
-    conversation: str
-    id: str
-    turn: int
-    from_agent: str | None
-    to_agent: str
-    agent_version: str | None
-    kind: str
-    mode: str
-    basis: str
-    status: str
-    depth: int
-    started: datetime | None
-    ended: datetime | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    service: str | None
-    verdict: str | None
-
-
-class ScoreRow(msgspec.Struct, kw_only=True):
-    """A score that a rule led to. ``version`` is that of the conversation it was made of."""
-
-    id: int
-    conversation_id: int
-    version: int
-    rule: str
-    evaluator: str
-    type: str
-    evaluator_version: str
-    unit: str
-    subject: list[str]
-    dispatch: str | None
-    from_agent: str | None
-    to_agent: str | None
-    agent_version: str | None
-    status: str
-    value: float | None
-    threshold: float | None
-    reason: str | None
-    finding: str | None
-    details: dict[str, Any]
-    evidence: list[Any]
-    judge: dict[str, Any] | None
-    cost_usd: float | None
-    at: datetime
-
-
-class Deletion(msgspec.Struct, kw_only=True):
-    """What retention deleted of a day: bodies, bytes, and how many conversations had some there."""
-
-    day: str
-    at: datetime
-    why: str
-    bodies: int
-    bytes: int
-    conversations: int
 
 
 _VERDICT = Field(values=STATUSES)

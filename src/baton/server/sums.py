@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
 from sqlalchemy import ColumnElement, RowMapping, func, select
 
 from baton.model import InputError
+from baton.session.server_rows import Counts, Edge, Interval, Point
 from baton.stats.intervals import Estimate, share
 
 from .paging import at_of
@@ -17,54 +17,6 @@ from .schema import rollup
 from .store import Store
 
 _HOUR = 3600
-
-
-class Counts(msgspec.Struct, kw_only=True):
-    """Scores of one evaluator by status; ``pass_rate`` is of those that passed or failed."""
-
-    evaluator: str
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-    mean: float | None
-    pass_rate: Estimate | None
-
-
-class Edge(msgspec.Struct, kw_only=True):
-    """Dispatches from one agent to another; ``from_agent`` is ``None`` for program and user.
-
-    ``seconds`` is the mean time a dispatch took, ``cost_usd`` what all of them cost.
-    """
-
-    from_agent: str | None
-    to_agent: str
-    dispatches: int
-    completed: int
-    failed: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
-    seconds: float | None
-    evaluators: list[Counts]
-
-
-class Point(msgspec.Struct, kw_only=True):
-    """One step of a trend, from ``at`` on: dispatches, or scores where an evaluator is named."""
-
-    at: datetime
-    agent_version: str | None
-    count: int
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-    mean: float | None
-    pass_rate: Estimate | None
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
-    seconds: float | None
 
 
 def edges(
@@ -114,7 +66,6 @@ def edges(
     return sorted(made.values(), key=lambda edge: -edge.dispatches)
 
 
-Interval = Literal["hour", "day", "week"]
 _HOURS: dict[Interval, int] = {"hour": 1, "day": 24, "week": 168}
 _POINTS = 10_000
 _DEFAULT_POINTS = 100

@@ -1,0 +1,312 @@
+"""A server of Baton, asked from Python: ``baton.connect("http://localhost:4318")``."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from baton.datasets.labels import Label
+from baton.formats.opening import read_bytes
+from baton.http.answers import PULL_MIB, Fault, Limits, NoAnswer, Refused
+from baton.http.client import Client, Request, Retries, Words, access
+from baton.http.credentials import Credentials, plain_address
+from baton.model import BatonError, InputError, Problem, Trace
+from baton.runner.loop import run_anywhere
+
+from .prepare import PathLike
+from .server_rows import (
+    Conversation,
+    ConversationRecord,
+    Deletion,
+    DispatchRow,
+    Edge,
+    InboxProblem,
+    Interval,
+    Listed,
+    Page,
+    Point,
+    ScoreRow,
+)
+
+T = TypeVar("T")
+When = str | datetime | None
+"""A time: RFC 3339, or with a time zone."""
+KEY = "BATON_API_KEY"
+"""The environment variable with the key of a server."""
+_API = "/api/v1"
+_PAGE = 500
+_SILENCE = 60.0
+_SECONDS = 600.0
+_PORT = 4318
+_SCHEME = "server://"
+
+
+class ServerError(BatonError):
+    """A server that did not answer, or not with what was asked for."""
+
+
+class Sent(msgspec.Struct, kw_only=True):
+    """What became of recordings that were sent: how many files, and whether they were new."""
+
+    files: int
+    new: bool
+
+
+def connect(url: str, key: str | None = None, project: str | None = None) -> Server:
+    """Return a server to ask; nothing is sent yet.
+
+    Args:
+        url: its address, such as ``http://localhost:4318``; ``server://HOST`` is that of a host
+            with the usual port.
+        key: its API key; the environment variable ``BATON_API_KEY`` when left out.
+        project: the project; that of the key, or `default`, when left out.
+
+    Raises:
+        InputError: the address is none.
+    """
+    return Server(url, key, project)
+
+
+class Server:
+    """A server of Baton. Lists are read page by page, while they are walked through.
+
+    Filters are the fields of ``docs/server-api.md`` by name, as texts (``to="refund-*"``,
+    ``depth=">=2"``), a list for alternatives; ``from_`` is written with a line below, as ``from``
+    means something else in Python. Everything raises ``InputError`` for what the server refuses,
+    and ``ServerError`` where it does not answer.
+    """
+
+    def __init__(self, url: str, key: str | None, project: str | None) -> None:
+        if url.startswith(_SCHEME):
+            host = url.removeprefix(_SCHEME).rstrip("/")
+            has_port = ":" in host.rpartition("]")[2]
+            url = f"http://{host}" if has_port else f"http://{host}:{_PORT}"
+        self.url = plain_address(url, "url", f"`key` or {KEY}")
+        secret = key or os.environ.get(KEY)
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        self._access = access(self.url, Credentials(headers=headers))
+        self._project = project
+
+    def conversations(
+        self,
+        *,
+        text: str | None = None,
+        since: When = None,
+        until: When = None,
+        filter: str | None = None,
+        **fields: object,
+    ) -> Iterator[Conversation]:
+        """Yield conversations, the newest first; ``text`` is what was said in them."""
+        given = {"text": text, "since": since, "until": until, "filter": filter, **fields}
+        return self._pages("/conversations", Page[Conversation], given)
+
+    def conversation(self, which: int | str) -> Trace:
+        """Return the record of a conversation, by its number or by the id of its record.
+
+        Raises:
+            InputError: there is none, or retention deleted its record.
+        """
+        if isinstance(which, str):
+            same = [one for one in self.conversations(filter=_exactly(which)) if one.key == which]
+            if not same:
+                raise InputError(f"{self.url} has no conversation `{which}`")
+            which = same[0].id
+        one = self._get(f"/conversations/{which}", ConversationRecord, {})
+        if one.record is None:
+            raise InputError(one.deleted or "the record is gone")
+        return one.record
+
+    def dispatches(
+        self,
+        *,
+        since: When = None,
+        until: When = None,
+        filter: str | None = None,
+        **fields: object,
+    ) -> Iterator[DispatchRow]:
+        """Yield dispatches, the newest first."""
+        given = {"since": since, "until": until, "filter": filter, **fields}
+        return self._pages("/dispatches", Page[DispatchRow], given)
+
+    def scores(
+        self,
+        *,
+        every_version: bool = False,
+        since: When = None,
+        until: When = None,
+        filter: str | None = None,
+        **fields: object,
+    ) -> Iterator[ScoreRow]:
+        """Yield scores of rules, the newest first: of the newest version of each conversation."""
+        given = {"since": since, "until": until, "filter": filter, **fields}
+        return self._pages(
+            "/scores", Page[ScoreRow], {**given, "every_version": every_version or None}
+        )
+
+    def edges(self, *, since: When = None, until: When = None) -> list[Edge]:
+        """Return who dispatches to whom, with counts and pass rates."""
+        return self._get("/edges", Listed[Edge], {"since": since, "until": until}).items
+
+    def trends(
+        self,
+        *,
+        interval: Interval = "day",
+        evaluator: str | None = None,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        by_version: bool = False,
+        since: When = None,
+        until: When = None,
+    ) -> list[Point]:
+        """Return sums of each hour, day or week, of dispatches or of an evaluator's scores."""
+        given = {
+            "interval": interval,
+            "evaluator": evaluator,
+            "from_agent": from_agent,
+            "to_agent": to_agent,
+            "by_version": by_version or None,
+            "since": since,
+            "until": until,
+        }
+        return self._get("/trends", Listed[Point], given).items
+
+    def labels(
+        self, *, rubric: str | None = None, conversation_id: int | None = None
+    ) -> Iterator[Label]:
+        """Yield labels, those that were given last first."""
+        given = {"rubric": rubric, "conversation_id": conversation_id}
+        return self._pages("/labels", Page[Label], given)
+
+    def label(
+        self,
+        trace: str,
+        value: str | float,
+        *,
+        rubric: str,
+        subject: str | None = None,
+        by: str | None = None,
+        note: str | None = None,
+    ) -> Label:
+        """Label a conversation (the id of its record), or something in it (``subject``)."""
+        label = Label(trace=trace, subject=subject, rubric=rubric, value=value, by=by, note=note)
+        body = msgspec.json.encode(label)
+        return self._ask("POST", f"{_API}/labels", {}, Label, body, "application/json")
+
+    def rules(self) -> list[Any]:
+        """Return the rules that score what arrives."""
+        return self._get("/rules", Listed[Any], {}).items
+
+    def problems(self) -> list[InboxProblem]:
+        """Return what arrived and could not be read."""
+        return self._get("/problems", Listed[InboxProblem], {}).items
+
+    def deletions(self) -> list[Deletion]:
+        """Return what retention deleted."""
+        return self._get("/deletions", Listed[Deletion], {}).items
+
+    def push(self, path: PathLike) -> Sent:
+        """Send a recording: a file, or a folder with all that is in it."""
+        file = Path(path)
+        body = _packed(file) if file.is_dir() else read_bytes(file)
+        given = {"name": f"{file.resolve().name}.tar.gz" if file.is_dir() else file.name}
+        return self._ask("POST", "/api/recordings", given, Sent, body, "application/octet-stream")
+
+    def _pages(self, path: str, type_: type[Page[T]], given: Mapping[str, object]) -> Iterator[T]:
+        cursor: str | None = None
+        while True:
+            page = self._get(path, type_, {**given, "limit": _PAGE, "cursor": cursor})
+            yield from page.items
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def _get(self, path: str, type_: type[T], given: Mapping[str, object]) -> T:
+        return self._ask("GET", _API + path, given, type_)
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        given: Mapping[str, object],
+        type_: type[T],
+        body: bytes | None = None,
+        kind: str | None = None,
+    ) -> T:
+        stated = {
+            name.rstrip("_"): _text(value) for name, value in given.items() if value is not None
+        }
+        if self._project is not None and path.startswith(_API):
+            stated["project"] = self._project
+        headers = {"Content-Type": kind} if kind else {}
+        if self._project is not None:
+            headers["X-Baton-Project"] = self._project
+        address = self.url + quote(path) + (f"?{urlencode(stated)}" if stated else "")
+        request = Request(method, address, content=body, headers=headers, whole=True)
+        try:
+            data = run_anywhere(self._send(request))
+        except Refused as error:
+            if error.status < 500 and error.status != 429:
+                raise InputError(str(error)) from None
+            raise ServerError(error.with_attempts()) from None
+        except NoAnswer as error:
+            raise ServerError(str(error)) from None
+        try:
+            return msgspec.json.decode(data, type=type_)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            message = (
+                f"{request.shown} answered what cannot be read: {error}; is it a server of Baton?"
+            )
+            raise ServerError(message) from None
+
+    async def _send(self, request: Request) -> bytes:
+        # What is sent is kept once, so that sending it again does no harm; a label is not.
+        again = request.method == "GET" or request.content is None or "/labels" not in request.url
+        client = Client(
+            self._access,
+            Limits(_SILENCE, _SECONDS, PULL_MIB, fixed=("max_seconds", "max_answer_mib")),
+            words=Words("server", "is that the address of `baton serve`?"),
+            headers={"Accept": "application/json"},
+            success=(200, 202),
+        )
+        faults: list[Fault] = ["unreachable", *(("silent", "broken") if again else ())]
+        retries = Retries(4, 0.5, statuses=(429, 503), faults=faults, longest_delay=10)
+        try:
+            return (await client.ask(request, retries)).body.data
+        finally:
+            await client.close()
+
+
+def _exactly(key: str) -> str:
+    """Return a filter for one conversation; keys with quotes are found by what they begin with."""
+    before = key.partition('"')[0]
+    return f'conversation:"{before}*"' if before != key else f'conversation="{key}"'
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _packed(folder: Path) -> bytes:
+    """Pack a folder; links lead elsewhere, and are left out."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and not file.is_symlink():
+                archive.add(file, file.relative_to(folder).as_posix(), recursive=False)
+    if not packed.tell():
+        raise InputError(Problem(file=str(folder), message="the folder is empty"))
+    return packed.getvalue()

@@ -1,0 +1,216 @@
+"""What a server answers: rows of its lists, as types that server and clients share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from baton.model import Trace
+from baton.stats.intervals import Estimate
+
+T = TypeVar("T")
+Interval = Literal["hour", "day", "week"]
+"""The step of a trend."""
+
+
+class Page(msgspec.Struct, Generic[T], kw_only=True):
+    """Some rows; ``next`` is the cursor of those that follow, ``None`` after the last ones.
+
+    Of a search for a text ``searched_to`` is the start of the oldest conversation that was looked
+    at: a page may be empty, and others follow.
+    """
+
+    items: list[T]
+    next: str | None = None
+    searched_to: datetime | None = None
+
+
+class Conversation(msgspec.Struct, kw_only=True):
+    """A conversation, as lists show it. ``id`` is its number here, ``key`` the id of its record.
+
+    ``verdict`` is the worst status of its scores, ``failed`` how many of them failed. ``gone``:
+    retention deleted some of its spans. ``match`` quotes what a search was for.
+    """
+
+    id: int
+    key: str
+    version: int
+    state: str
+    source: str
+    framework: str | None
+    service: str | None
+    agents: list[str]
+    preview: str | None
+    started: datetime | None
+    ended: datetime | None
+    seen: datetime
+    read: datetime
+    status: str
+    turns: int
+    runs: int
+    dispatches: int
+    spans: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    verdict: str | None
+    failed: int
+    gone: bool
+    match: str | None = None
+
+
+class ConversationRecord(msgspec.Struct, kw_only=True):
+    """A conversation with its record; instead of that ``deleted`` says why there is none."""
+
+    conversation: Conversation
+    record: Trace | None
+    deleted: str | None = None
+
+
+class DispatchRow(msgspec.Struct, kw_only=True):
+    """A dispatch, as lists show it. ``id`` is that of the record; tokens are of its runs."""
+
+    conversation_id: int
+    conversation: str
+    id: str
+    turn: int
+    from_agent: str | None
+    to_agent: str
+    agent_version: str | None
+    kind: str
+    mode: str
+    basis: str
+    status: str
+    depth: int
+    started: datetime | None
+    ended: datetime | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    service: str | None
+    verdict: str | None
+
+
+class ScoreRow(msgspec.Struct, kw_only=True):
+    """A score that a rule led to. ``version`` is that of the conversation it was made of."""
+
+    id: int
+    conversation_id: int
+    version: int
+    rule: str
+    evaluator: str
+    type: str
+    evaluator_version: str
+    unit: str
+    subject: list[str]
+    dispatch: str | None
+    from_agent: str | None
+    to_agent: str | None
+    agent_version: str | None
+    status: str
+    value: float | None
+    threshold: float | None
+    reason: str | None
+    finding: str | None
+    details: dict[str, Any]
+    evidence: list[Any]
+    judge: dict[str, Any] | None
+    cost_usd: float | None
+    at: datetime
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """Scores of one evaluator by status; ``pass_rate`` is of those that passed or failed."""
+
+    evaluator: str
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    mean: float | None
+    pass_rate: Estimate | None
+
+
+class Edge(msgspec.Struct, kw_only=True):
+    """Dispatches from one agent to another; ``from_agent`` is ``None`` for program and user.
+
+    ``seconds`` is the mean time a dispatch took, ``cost_usd`` what all of them cost.
+    """
+
+    from_agent: str | None
+    to_agent: str
+    dispatches: int
+    completed: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    seconds: float | None
+    evaluators: list[Counts]
+
+
+class Point(msgspec.Struct, kw_only=True):
+    """One step of a trend, from ``at`` on: dispatches, or scores where an evaluator is named."""
+
+    at: datetime
+    agent_version: str | None
+    count: int
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    mean: float | None
+    pass_rate: Estimate | None
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    seconds: float | None
+
+
+class Deletion(msgspec.Struct, kw_only=True):
+    """What retention deleted of a day: bodies, bytes, and how many conversations had some there."""
+
+    day: str
+    at: datetime
+    why: str
+    bodies: int
+    bytes: int
+    conversations: int
+
+
+class InboxProblem(msgspec.Struct, kw_only=True):
+    """A body of the inbox that could not be read, with the version of Baton that tried."""
+
+    id: int
+    kind: str
+    form: str
+    name: str | None
+    size: int
+    received: datetime
+    attempts: int
+    error: str
+    reader: str
+
+
+class Listed(msgspec.Struct, Generic[T], kw_only=True):
+    """All that there are."""
+
+    items: list[T]
+
+
+class Health(msgspec.Struct, kw_only=True):
+    """Whether the server works; ``waiting`` bodies of the inbox are still to be read."""
+
+    status: Literal["ok"]
+    version: str
+    waiting: int | None = None
+    oldest_seconds: float | None = None
+
+
+class Failure(msgspec.Struct, kw_only=True):
+    """What was wrong with a request, and what to do."""
+
+    error: str
+    do: str
