@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .figures import Counts, Table
 from .recordings import ROOT, SOURCES
-from .rewordings import SOURCE, SOURCE_OF_OTHERS
+from .rewordings import SOURCE, SOURCE_OF_LATER, SOURCE_OF_OTHERS
 from .trials import MADE_BY
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -67,7 +67,8 @@ def _sums(table: Table, half: str, title: str, name: _Namer) -> str:
 def _place(item: tuple[tuple[str, str, str, str], Counts]) -> tuple[int, int]:
     """Order rows as faults and sources are listed."""
     _, _, kind, source = item[0]
-    return list(MADE_BY).index(kind), [*SOURCES, "texts", SOURCE, SOURCE_OF_OTHERS].index(source)
+    sources = [*SOURCES, "texts", SOURCE, SOURCE_OF_OTHERS, SOURCE_OF_LATER]
+    return list(MADE_BY).index(kind), sources.index(source)
 
 
 def row(title: str, c: Counts) -> str:

@@ -24,7 +24,10 @@ SOURCE = "reworded"
 OWN = HERE / "rewordings"
 SOURCE_OF_OTHERS = "another author"
 OTHERS = OWN / "another_author"
-# All texts of this folder are in one half; of other folders every second entry is in the other.
+SOURCE_OF_LATER = "written later"
+LATER = OWN / "later"
+# All texts of this folder are in one half; of other folders every second entry is in the other, if
+# it does not say itself where it belongs.
 _HALF_OF = {OTHERS: "tune"}
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
@@ -95,7 +98,7 @@ def _answered(folder: Path, name: str, good: str, bad: str, fault: str) -> Itera
 def _entries(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     listed = yaml.safe_load((folder / f"{name}.yaml").read_text("utf-8"))
     for number, entry in enumerate(listed):
-        yield _HALF_OF.get(folder, HALVES[number % 2]), entry
+        yield _HALF_OF.get(folder, entry.get("half", HALVES[number % 2])), entry
 
 
 def _two_agents(first: str, second: str) -> Trace:

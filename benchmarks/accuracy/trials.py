@@ -14,8 +14,10 @@ from baton.testing import FAULTS, Injector, Seeded, ignored_result, repeated_wor
 
 from .recordings import HALVES, Good, recordings, with_definitions, with_subsets
 from .rewordings import (
+    LATER,
     OTHERS,
     SOURCE,
+    SOURCE_OF_LATER,
     SOURCE_OF_OTHERS,
     Reworded,
     contradictions,
@@ -77,6 +79,7 @@ def trials(kinds: Sequence[str]) -> Iterator[Trial]:
         if kind in kinds:
             yield from _listed(kind, SOURCE, reworded())
             yield from _listed(kind, SOURCE_OF_OTHERS, reworded(OTHERS))
+            yield from _listed(kind, SOURCE_OF_LATER, reworded(LATER))
 
 
 def _recorded(kind: str, half: str) -> Iterator[Trial]:
