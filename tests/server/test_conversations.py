@@ -382,7 +382,7 @@ def score_of(made: str | None, sender: str | None, agent: str, status: str | Non
         "unit": "dispatch" if made else "run", "subject": "[]", "dispatch": made,
         "from_agent": sender, "to_agent": agent, "agent_version": None, "status": status,
         "value": 0.0 if status == "failed" else 1.0, "threshold": 1.0, "reason": "", "finding": None,
-        "details": "{}", "evidence": "[]", "judge": None, "cost_usd": None,
+        "details": "{}", "evidence": "[]", "judge": None, "cost_usd": None, "at": AT,
     }  # fmt: skip
 
 
@@ -465,9 +465,9 @@ def test_scores_that_come_later_count_while_their_version_is_the_current_one(sto
     (made,) = rows(store, dispatch)
     given = [score_of(made["id"], "desk", "billing")]
     with store.write() as connection:
-        add_scores(connection, 1, row["id"], 1, given, AT + 3)
-        add_scores(connection, 1, row["id"], 0, given, AT + 3)
-        add_scores(connection, 1, row["id"] + 1, 1, given, AT + 3)
+        add_scores(connection, 1, row["id"], 1, given)
+        add_scores(connection, 1, row["id"], 0, given)
+        add_scores(connection, 1, row["id"] + 1, 1, given)
     assert sorted(each["version"] for each in rows(store, score)) == [0, 1]
     row = only(store)
     assert (row["verdict"], row["failed"]) == ("failed", 1)

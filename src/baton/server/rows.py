@@ -41,8 +41,8 @@ class Reading(NamedTuple):
 
     ``traces`` are the ids of the traces whose spans it was read from, none for an uploaded record.
     ``seen`` is when the last of it arrived. ``agent_versions`` are by the name of the agent.
-    ``scores`` are rows of ``score`` without project, conversation, version and time; ``waiting``
-    names the rules whose judges have to be asked.
+    ``scores`` are rows of ``score`` without project, conversation and version; ``waiting`` names
+    the rules whose judges have to be asked.
     """
 
     trace: Trace
@@ -125,7 +125,7 @@ def write(
     for row, reading in zip(made, by_key.values(), strict=True):
         of = {"project": project, "conversation": ids[reading.key]}
         runs, dispatches = _rows_of(reading, of, row)
-        scores = [{**of, "version": row["version"], "at": now, **each} for each in reading.scores]
+        scores = [{**of, "version": row["version"], **each} for each in reading.scores]
         _give_verdicts(dispatches, scores)
         sums.add(row, dispatches, scores)
         added[run] += runs
@@ -170,7 +170,6 @@ def add_scores(
     conversation_id: int,
     version: int,
     rows: Sequence[Row],
-    now: float,
 ) -> None:
     """Add scores that came later, as those of judges do.
 
@@ -178,7 +177,7 @@ def add_scores(
     current one; the scores of an older one are only kept.
     """
     of = {"project": project, "conversation": conversation_id}
-    scores = [{**of, "version": version, "at": now, **row} for row in rows]
+    scores = [{**of, "version": version, **row} for row in rows]
     if not scores:
         return
     query = select(conversation).where(

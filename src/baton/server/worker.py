@@ -21,15 +21,17 @@ from sqlalchemy.exc import (
 
 from baton.model import InputError, Trace
 
-from . import conversations, rows, spans, uploads
+from . import conversations, rows, spans
+from .archives import UploadLimits
 from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox, Item
 from .rows import Reading, Row, State, narrow, slices
 from .schema import conversation, conversation_trace, inbox_read
-from .settings import Settings
+from .settings import LimitSettings, Settings
 from .store import Store, open_store
+from .uploads import opened
 
 LOG = logging.getLogger("baton.server")
 
@@ -57,6 +59,9 @@ def no_rules(
     return (), ()
 
 
+LIMITS = LimitSettings()
+
+
 class _Uploaded(NamedTuple):
     item: Item
     records: list[Trace]
@@ -69,10 +74,17 @@ class Worker:
     With SQLite there is one of it; with PostgreSQL any number.
     """
 
-    def __init__(self, store: Store, bounds: Bounds = DEFAULT, score: Scorer = no_rules) -> None:
+    def __init__(
+        self,
+        store: Store,
+        bounds: Bounds = DEFAULT,
+        score: Scorer = no_rules,
+        uploads: UploadLimits = LIMITS,
+    ) -> None:
         self.store = store
         self.bounds = bounds
         self.score = score
+        self._upload_limits = uploads
         self._inbox = Inbox(store)
         # Ids in `inbox_read` that are done in the inbox too; with the next change they are deleted.
         self._finished: list[int] = []
@@ -189,7 +201,7 @@ class Worker:
     def _read_upload(self, item: Item, batches: spans.Batches, uploaded: list[_Uploaded]) -> None:
         """Read an upload: spans go the way of all spans, other recordings are records at once."""
         try:
-            with uploads.opened(item) as upload:
+            with opened(item, self._upload_limits) as upload:
                 file = upload.spans()
                 if file is not None:
                     batches.add_file(item, file)
@@ -488,7 +500,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
         Unavailable: the store is not there at the start.
     """
     store = open_store(settings.store)
-    worker = Worker(store, bounds_of(settings))
+    worker = Worker(store, bounds_of(settings), uploads=settings.limits)
     try:
         with store.write() as connection:
             conversations.reread(connection, time.time(), older=True)
