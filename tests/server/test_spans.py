@@ -10,15 +10,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import select
 from sqlalchemy.exc import DataError, OperationalError
 
 from baton.server.conversations import Bounds
 from baton.server.database import Unavailable
 from baton.server.inbox import Inbox, entry_of
-from baton.server.schema import chunk, conversation, trace
+from baton.server.retention import Retention
+from baton.server.schema import chunk, conversation, inbox, trace
 from baton.server.settings import LimitSettings, Settings
 from baton.server.store import Store, open_store
-from baton.server.worker import Task, Worker, is_passing, loop, run
+from baton.server.worker import Task, Worker, bounds_of, is_passing, loop, run, tasks_of
 
 from .otlp import send, work
 from .test_conversations import AT, body, only, rows, span
@@ -41,6 +43,7 @@ def worker(store: Store) -> Worker:
         ("json", b"[" * 100_000),
         ("json", b"\xff"),
     ],
+    ids=["no protobuf", "cut protobuf", "wrong type", "no ids", "deep", "no text"],
 )
 def test_a_body_that_cannot_be_read_is_listed_and_the_others_go_on(
     store: Store, worker: Worker, form: str, content: bytes
@@ -160,6 +163,31 @@ def test_a_task_that_fails_is_tried_again_and_keeps_up_nothing(
         loop([Task("one", 0.01, fails), Task("two", 0.01, works)], stop)
     assert 1 <= done.count("fails") <= 3
     assert "the store is locked" in caplog.text
+
+
+def test_a_worker_prunes_what_was_read_and_deletes_what_is_old(tmp_path: Path) -> None:
+    settings = Settings(
+        folder=str(tmp_path / "server"), quiet=1.0, keep_inbox=60, retention=Retention(days=2)
+    )
+    store = open_store(settings.store)
+    worker = Worker(store, bounds_of(settings))
+    send(store, 1, [body(span(1, 1, agent="desk")), b"no spans"], AT)
+    work(worker, AT + 2)
+    tasks = {task.name: task for task in tasks_of(worker, settings)}
+    tasks["pruning the inbox"].run(AT + 100)
+    kept = {row["state"]: row["body"] for row in inbox_rows(store)}
+    assert kept["done"] is None
+    assert kept["failed"]
+    tasks["retention"].run(AT + 10 * 86_400)
+    assert not rows(store, conversation)
+    assert [task.failures for task in tasks.values()] == [0] * len(tasks)
+    store.close()
+
+
+def inbox_rows(store: Store) -> list[dict[str, Any]]:
+    with store.read_inbox() as connection:
+        query = select(inbox).where(inbox.c.project == 1)
+        return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def test_a_worker_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:

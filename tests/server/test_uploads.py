@@ -161,6 +161,7 @@ def test_spans_do_not_take_the_place_of_what_a_program_uploaded(
         ("cut.zip", zipped({"a.json": b"{}"})[:30], "cut.zip"),
         ("deep.json", b"[" * 100_000, "deep.json"),
     ],
+    ids=["text", "broken", "leads out", "cut", "deep"],
 )
 def test_what_is_no_recording_is_listed_with_the_reason(
     store: Store, worker: Worker, name: str, content: bytes, said: str

@@ -119,12 +119,11 @@ def test_what_was_read_before_a_kill_is_known_until_the_inbox_says_so(store: Sto
 
 _WORKER = """
 import sys, threading
-from baton.server.conversations import Bounds
-from baton.server.store import open_store
-from baton.server.worker import Worker, loop, tasks_of
+from baton.server.settings import Settings
+from baton.server.worker import run
 where = sys.argv[1]
-store = open_store(where if "://" in where else __import__("pathlib").Path(where))
-loop(tasks_of(Worker(store, Bounds(quiet=0.05))), threading.Event())
+place = {"db": where} if "://" in where else {"folder": where}
+run(Settings(quiet=0.05, **place), threading.Event())
 """
 
 

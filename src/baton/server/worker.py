@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox, Item
+from .retention import retain
 from .rows import Reading, Row, State, narrow, slices
 from .schema import conversation, conversation_trace, inbox_read
 from .settings import LimitSettings, Settings
@@ -308,14 +309,14 @@ class Worker:
             together = [one.component for one in listed]
             chosen = conversations.choose(connection, project, together, self.bounds)
             places = [each.place for some in chosen for each in some.chunks]
-            stored = self.store.bodies.get(places)
+            stored = dict(self.store.bodies.get(places))
             for one, some in zip(listed, chosen, strict=True):
                 self._read_one(one, stored, some)
             self._drop_unchanged(connection, project, listed)
         return done
 
     def _read_one(
-        self, one: _Done, stored: Mapping[Place, bytes], chosen: conversations.Chosen
+        self, one: _Done, stored: dict[Place, bytes], chosen: conversations.Chosen
     ) -> None:
         """Read a conversation. What breaks is noted, and others go on."""
         try:
@@ -504,7 +505,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
     try:
         with store.write() as connection:
             conversations.reread(connection, time.time(), older=True)
-        loop(tasks_of(worker), stop)
+        loop(tasks_of(worker, settings), stop)
     finally:
         store.close()
 
@@ -519,9 +520,24 @@ def bounds_of(settings: Settings) -> Bounds:
     )
 
 
-def tasks_of(worker: Worker) -> list[Task]:
+def tasks_of(worker: Worker, settings: Settings) -> list[Task]:
     """Return what a worker does, and how often (seconds) while there is nothing to do."""
+    store, inbox = worker.store, Inbox(worker.store)
+
+    def prune(now: float) -> None:
+        inbox.prune(now - settings.keep_inbox, forget_before=now - _KNOWN_AGAIN)
+
+    def delete_old(now: float) -> None:
+        for day, why, count, _ in retain(store, settings.retention, now):
+            LOG.info("%s was deleted (%s), with %d conversations", day, why, count)
+
     return [
         Task("reading what arrived", 0.1, worker.take_in),
         Task("reading conversations", 0.2, worker.read_due),
+        Task("pruning the inbox", 60.0, prune),
+        Task("retention", 600.0, delete_old),
     ]
+
+
+_KNOWN_AGAIN = 7 * 86_400.0
+"""Seconds for which a body that is sent again is known; exporters give up after some minutes."""
