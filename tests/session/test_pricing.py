@@ -55,19 +55,19 @@ def test_show_prices_each_dispatch_with_all_below_it(
     assert "d2, $2.0000" in one
 
 
-def test_show_and_export_price_by_the_list_where_no_config_says_otherwise(
+def test_export_prices_by_the_list_where_no_config_says_otherwise(
     baton: Baton, tmp_path: Path
 ) -> None:
     trace = two_levels()
     for run in trace.turns[0].runs:
         run.model = "gpt-4o"
     (tmp_path / "t.json").write_bytes(msgspec.json.encode(trace))
-    assert "1,000,000 + 100,000 tokens, $3.5000" in baton("show", tmp_path / "t.json").out
+    # Loading the list takes longer than all else that `show` does.
+    assert "$" not in baton("show", tmp_path / "t.json").out
     baton("export", tmp_path / "t.json", "--otlp", tmp_path / "spans.jsonl")
     (priced,) = package.load_traces(tmp_path / "spans.jsonl")
     usages = [run.usage for run in priced.turns[0].runs if run.usage]
     assert [(usage.cost_usd, usage.cost_from) for usage in usages] == [(3.5, "prices")] * 3
-    assert "cost" not in baton("show", tmp_path / "t.json", "--json").out
 
 
 def test_show_without_a_config_keeps_what_a_recording_was_priced_with(

@@ -39,7 +39,7 @@ def show_command(
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     config
-        Work out costs by the `prices:` of a config before the list of genai-prices.
+        Work out costs by the `prices:` of a config, and by genai-prices where that is installed.
     json
         Print the record as JSON, one line for each trace; Baton reads that again.
     """
@@ -52,7 +52,6 @@ def show_command(
         dispatch=dispatch,
         agents=agents,
         config=config,
-        prices=None if json else {},  # as JSON a record is what was recorded
         redact=redacting.over(ON),
         note=note,
     ):
